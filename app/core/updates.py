@@ -212,6 +212,8 @@ class AskRequest:
     """What it is about, word for word."""
     agent: str = ""
     """What people call the agent that asks."""
+    voice: str = ""
+    """The agent that shows it, if it works for the one of the place and speaks for itself."""
     view: AskView | None = None
     """How it is shown in a place; made once, before it is stored."""
     whole: AskView | None = None

@@ -126,6 +126,7 @@ class Joined(Workshop):
             remember=self.memory.start,
             plan=lambda: self.schedules.start(),
             name_asker=self._name_asker,
+            find_voice=lambda session: self.showing.voice_of(session),
         )
 
     def _name_asker(self, session: Session) -> str:

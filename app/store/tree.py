@@ -47,26 +47,19 @@ _caller = session.alias("caller")
 _root = session.alias("root")
 _root_place = place.alias("root_place")
 _first = turn.alias("first")
-_own = turn.alias("own")
 _each = surface.alias("each")
 _ROOT_SURFACE = func.coalesce(
     _first.c.surface,
     select(func.min(_each.c.id)).where(_each.c.session == _root.c.id).scalar_subquery(),
 )
 _WAITS = exists().where(ask.c.turn == turn.c.id, ASK_IS_OPEN, ASK_HOLDS)
-_PROGRESS = (
-    turn.c.id.label("last_turn"),
-    turn.c.state,
-    turn.c.paused,
-    turn.c.ended_at,
-    turn.c.successor,
-    _WAITS.label("waits"),
-)
-_TURN = select(*_PROGRESS).where(turn.c.id == bindparam("of"))
 _BRANCHES = (
     select(
         delegation,
-        *_PROGRESS,
+        turn.c.state,
+        turn.c.paused,
+        turn.c.ended_at,
+        _WAITS.label("waits"),
         place.c.service,
         place.c.name.label("place_name"),
         _caller.c.agent.label("caller_agent"),
@@ -94,18 +87,7 @@ _OF_SESSION = (
     .order_by(delegation.c.id.desc())
     .limit(1)
 )
-# A turn that was parked and answered goes on as another one of its session.
-_CONTINUED = (
-    _BRANCHES.where(
-        delegation.c.session
-        == select(_own.c.session)
-        .where(_own.c.id == bindparam("of"), _own.c.continued.is_(True))
-        .scalar_subquery(),
-        delegation.c.turn < bindparam("of"),
-    )
-    .order_by(delegation.c.turn.desc())
-    .limit(1)
-)
+_SUCCESSOR = select(turn.c.successor).where(turn.c.id == bindparam("of"))
 _WORDS = (
     select(turn.c.state, turn.c.error, post.c.content)
     .outerjoin(post, post.c.key == bindparam("name"))
@@ -147,7 +129,13 @@ class Tree:
 
     def of_turn(self, turn_id: int) -> Branch | None:
         """Read the delegation that a turn belongs to, also as its continuation."""
-        return self._find(_OF_TURN, turn_id) or self._find(_CONTINUED, turn_id)
+        found, last = self._find(_OF_TURN, turn_id), turn_id
+        # A turn that was parked and answered goes on as another one, which the row names then.
+        while found is None and (row := self._database.one(_SUCCESSOR, of=last)) is not None:
+            if row.successor is None:
+                return None
+            found, last = self._find(_OF_TURN, row.successor), row.successor
+        return found
 
     def of_session(self, session_id: int) -> Branch | None:
         """Read the last delegation that a session works on, or did."""
@@ -170,11 +158,7 @@ class Tree:
     async def unshown(self) -> Sequence[Branch]:
         """List what ended and was not shown to people yet."""
         return await self._database.read(
-            lambda connection: [
-                branch
-                for row in connection.execute(_UNSHOWN).all()
-                if (branch := _branch_of(connection, row)).is_over
-            ]
+            lambda connection: [_branch_of(row) for row in connection.execute(_UNSHOWN).all()]
         )
 
     async def show(
@@ -196,7 +180,7 @@ class Tree:
     def _find(self, statement: Select[Any], number: int) -> Branch | None:
         with self._database.engine.connect() as connection:
             row = connection.execute(statement, {"of": number}).first()
-            return _branch_of(connection, row) if row else None
+            return _branch_of(row) if row else None
 
 
 def note_shown(connection: Connection, content: PostContent, now: float) -> None:
@@ -209,30 +193,19 @@ def note_shown(connection: Connection, content: PostContent, now: float) -> None
 
 def _under(connection: Connection, turn_id: int) -> Iterator[Branch]:
     for row in connection.execute(_BY_TURN, {"of": turn_id}).all():
-        yield _branch_of(connection, row)
-        for each in _chain(connection, row):
-            yield from _under(connection, each.last_turn)
+        yield _branch_of(row)
+        yield from _under(connection, row.turn)
 
 
-def _chain(connection: Connection, row: Row[Any]) -> Iterator[Row[Any]]:
-    """Follow a turn to those that continue it."""
-    yield row
-    while row.successor is not None:
-        row = connection.execute(_TURN, {"of": row.successor}).one()
-        yield row
-
-
-def _branch_of(connection: Connection, row: Row[Any]) -> Branch:
-    *_, last = _chain(connection, row)
-    waits = last.waits or (last.paused is not None and last.state == TurnState.QUEUED)
-    state = _STATES[last.state]
+def _branch_of(row: Row[Any]) -> Branch:
+    waits = row.waits or (row.paused is not None and row.state == TurnState.QUEUED)
     return Branch(
         id=row.id,
         agent=row.agent,
         task=row.task,
-        state="waiting" if waits and last.ended_at is None else state,
+        state="waiting" if waits and row.ended_at is None else _STATES[row.state],
         session=row.session,
-        turn=last.last_turn,
+        turn=row.turn,
         place=PlaceKey(row.service, row.place_name),
         caller_agent=row.caller_agent,
         caller_session=row.caller_session,
@@ -245,6 +218,6 @@ def _branch_of(connection: Connection, row: Row[Any]) -> Branch:
         depth=row.depth,
         kind=row.kind,
         created_at=row.created_at,
-        ended_at=last.ended_at,
+        ended_at=row.ended_at,
         root_end=_ENDS.get(row.root_state, ""),
     )

@@ -40,6 +40,12 @@ def test_the_page_names_the_mode_that_asks_and_what_is_refused() -> None:
         assert checkout.partition("refused: ")[2] == refused
 
 
+def test_the_page_says_how_an_agent_gets_tools_and_how_long_it_waits_for_one() -> None:
+    for program in known_agents():
+        known = f"{program.tool_exposure}, {program.tool_seconds:.0f} s"
+        assert ROWS[program.name][5] == known
+
+
 def test_the_package_that_is_pinned_is_one_that_the_catalog_knows() -> None:
     packages = {program.name: program.packages for program in known_agents()}
 

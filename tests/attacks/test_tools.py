@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -14,6 +15,7 @@ import httpx
 import httpx2
 import pytest
 from mcp import Client, MCPError
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from app.mcp_server.doors import CALLS, GUESTS
@@ -275,6 +277,52 @@ def ask(path: Path, method: str, where: str, token: str) -> bytes:
         while data := connection.recv(65536):
             answer += data
         return answer
+
+
+@asynccontextmanager
+async def relayed(bridge: Tooled, token: str) -> AsyncIterator[Client]:
+    """Connect over the relay of the attacker's door, as an agent does that takes no HTTP."""
+    relay = door(bridge, token).with_name("tool_relay.py")
+    server = StdioServerParameters(
+        command=sys.executable, args=[str(relay), "serve"], env={"AGENT_BRIDGE_TOOLS": token}
+    )
+    async with Client(stdio_client(server)) as made:
+        yield made
+
+
+async def test_the_official_client_calls_tools_over_the_relay_and_sees_their_progress(
+    bridge: Tooled, token: str
+) -> None:
+    wait = bridge.folder / "progress"
+    seen: list[float] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        seen.append(progress)
+        wait.unlink(missing_ok=True)
+
+    async with relayed(bridge, token) as own:
+        many = await asyncio.gather(*(own.call_tool("echo", {"text": str(n)}) for n in range(8)))
+        waited = await own.call_tool("wait", {"text": str(wait)}, progress_callback=note)
+
+    assert [json.loads(each.content[0].text)["text"] for each in many] == [*map(str, range(8))]  # type: ignore[union-attr] # it is text
+    assert not waited.is_error
+    assert seen[0] == 1
+
+
+async def test_a_call_over_the_relay_ends_when_its_client_gives_up(
+    bridge: Tooled, token: str
+) -> None:
+    wait = bridge.folder / "gives up"
+
+    async with relayed(bridge, token) as own:
+        with pytest.raises(MCPError):
+            await own.call_tool("wait", {"text": str(wait)}, read_timeout_seconds=1.0)
+        await asyncio.to_thread(
+            bridge.wait, Path(f"{wait}.cancelled").exists, "the call goes on", PATIENCE
+        )
+        after = await own.call_tool("echo", {"text": "still here"})
+
+    assert not after.is_error
 
 
 @pytest.mark.parametrize("where", ["/", "/api/v1/sessions", "/webhooks/hook/victim", "/metrics"])

@@ -422,7 +422,7 @@ class Desk:
         begun = await self.hear(replace(heard(text, place), mentions=agents))
         return tuple(ref.turn for ref in begun.turns)
 
-    async def call(self, agent: str, tool: str, **arguments: Any) -> Mapping[str, Any]:
+    async def call(self, agent: str, tool: str, /, **arguments: Any) -> Mapping[str, Any]:
         """Use a tool as an agent, in the conversation in which it was prompted last."""
         prompts = (line for line in reversed(self.launcher.lines) if line.what == "prompt")
         key = next(line.session for line in prompts if line.session.agent == agent)
@@ -517,6 +517,7 @@ def _joined(
         name_asker=lambda session: (
             rules.names.get(session.key.agent, "") if session.place.service == SERVICE else ""
         ),
+        find_voice=lambda session: showing.voice_of(session),
     )
     workspaces = empty_folders(folder, stores, clock, vault)
     live = LiveAgents(

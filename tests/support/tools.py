@@ -14,6 +14,7 @@ from tests.support import observe
 from tests.support.observe import Observed
 
 LOOK_SECONDS = 0.02
+PROGRESS_SECONDS = 0.1
 TEXT = {"type": "string", "description": "Any text."}
 
 
@@ -63,6 +64,9 @@ def make_tools() -> Iterator[Tool]:
 def main(plan_file: str) -> None:
     """Run a bridge by a plan, with these tools."""
     from app.main.wiring import Joined
+    from app.mcp_server import protocol
+
+    setattr(protocol, "PROGRESS_SECONDS", PROGRESS_SECONDS)  # noqa: B010 - for this process alone
 
     def tools(joined: Joined) -> Iterator[Tool]:
         yield from make_tools()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -64,6 +64,11 @@ class _Queue:
     withdrawn: bool = False
 
 
+async def _no_voice(_session: Session) -> str:
+    """Have every ask shown by the agent of its place."""
+    return ""
+
+
 class Ledger:
     """The open asks of all sessions."""
 
@@ -81,12 +86,13 @@ class Ledger:
         remember: Callable[[], None] = lambda: None,
         plan: Callable[[], None] = lambda: None,
         name_asker: Callable[[Session], str] = lambda _session: "",
+        find_voice: Callable[[Session], Awaitable[str]] = _no_voice,
     ) -> None:
         """Keep asks; `submit` runs the queued turns of a session.
 
         `page` returns the address of a place's page; `remember` writes down notes that people let
         agents keep, `plan` makes schedules that they agreed to; `name_asker` names an agent whose
-        asks another one shows.
+        asks another one shows, `find_voice` returns the agent that shows them itself elsewhere.
         """
         self._asks = asks
         self._sessions = sessions
@@ -99,6 +105,7 @@ class Ledger:
         self._remember = remember
         self._plan = plan
         self._name_asker = name_asker
+        self._find_voice = find_voice
         self._waiting: list[_Wait] = []
         self._putting = asyncio.Lock()
         """Questions of tools are counted and opened one after another."""
@@ -134,13 +141,21 @@ class Ledger:
         deadline = self._clock.now() + seconds
         session = self._sessions.session(ref.session)
         link = self._page(session.place) if session else ""
-        if name := self._name_asker(session) if session else "":
-            title = wording.ASKED_FOR_OTHERS.format(agent=name, title=request.title)
-            request = replace(request, title=title)
+        if session is not None:
+            request = await self._address(request, session)
         # In a thread: comparing a large file before and after takes a while.
         request = await asyncio.to_thread(self.presentable, request, link)
         opened = await self._asks.open(request, ref, deadline=deadline)
         return None if opened is None else await self._wait_for(opened, ref)
+
+    async def _address(self, request: AskRequest, session: Session) -> AskRequest:
+        """Have an agent that works for another one ask itself, or name it where that one asks."""
+        if voice := await self._find_voice(session):
+            return replace(request, voice=voice)
+        if name := self._name_asker(session):
+            title = wording.ASKED_FOR_OTHERS.format(agent=name, title=request.title)
+            return replace(request, title=title)
+        return request
 
     async def _wait_for(
         self, opened: OpenedAsk, ref: TurnRef, *, patience: float | None = None

@@ -25,7 +25,7 @@ from app.core.posts import DelegatedLine, Fact, NewPost, PostContent
 from app.core.retry import persist
 from app.core.stores.sessions import PostStore, SessionStore
 from app.core.tasks import Tasks
-from app.core.types import Entry, Speaker
+from app.core.types import Entry, Session, Speaker
 
 TASK_CHARACTERS: Final = 300
 WORDS_CHARACTERS: Final = 1_000
@@ -102,6 +102,12 @@ class Showing:
             display.refresh()
         if branch.is_over:
             self.tell()
+
+    async def voice_of(self, session: Session) -> str:
+        """Return the agent of a session if it speaks for itself where it all began."""
+        branch = self._tree.of_session(session.id) if session.place.service == SERVICE else None
+        key = None if branch is None else await self._find_voice(branch)
+        return "" if key is None else key.agent
 
     def tell(self) -> None:
         """Tell people soon what ended and no post shows."""

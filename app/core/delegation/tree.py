@@ -24,7 +24,7 @@ class Branch:
     state: BranchState
     session: int
     turn: int
-    """Its turn, or the one that continues it."""
+    """Its turn; the one that goes on with it if it was parked and answered."""
     place: PlaceKey
     """Where its agent works for the one that asked."""
     caller_agent: str

@@ -10,7 +10,6 @@ import json
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from app.core.consent.offers import CHOICE
 from app.core.tools import wording
 from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
 from app.core.updates import ASK_PERSON, Ask, AskOption, AskRequest
@@ -41,7 +40,7 @@ class PeopleTools:
         """List the tools."""
         return (
             Tool(
-                ASK_PERSON,
+                "ask_person",
                 wording.ASK_PERSON.format(longest=LONGEST_SECONDS),
                 {
                     "question": {
@@ -106,7 +105,7 @@ def build_question(question: str, options: Sequence[str], *, free_text: bool) ->
         call=ASK_PERSON,
         title=question,
         options=tuple(
-            AskOption(f"option-{number}", name, CHOICE) for number, name in enumerate(options, 1)
+            AskOption(f"option-{number}", name, "answer") for number, name in enumerate(options, 1)
         ),
         arguments_hash=f"{ASK_PERSON}:{hashlib.sha256(words).hexdigest()}",
         kind="question",

@@ -99,6 +99,7 @@ def open_ask(
         .returning(ask.c.id)
     ).scalar_one()
     target = shown_in(connection, ref.turn)
+    target = replace(target, agent=request.voice or target.agent)
     content = _shown(int(ask_id), request)
     post = NewPost(ask_post_key(ask_id), target, content, ref.session, ref.turn)
     post_id = insert_post(connection, post, now)

@@ -16,11 +16,11 @@ from app.core.inbound import Decision, Heard
 from app.core.keys import PlaceKey
 from app.core.posts import Pushed
 from app.core.repo_provider import RepoProvider
-from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.clones import Clones, Proposing, Shipping
 from app.core.repositories.directory import Directory
 from app.core.types import BridgeSessionRequest, Message, Session, Speaker
 from app.core.updates import AskRequest, BridgeUpdate
-from app.core.workspaces import Clone, Shipped, Target, Work
+from app.core.workspaces import Clone, Ship, Shipped, Target, Work
 from app.errors import RepositoryError
 from app.store.stores import Stores
 from tests.support.git_server import git
@@ -57,6 +57,10 @@ class Firm:
         said = Message(ANN, "do it", "m1", 0.0)
         return await self.provider.ship(self.session, self.target, Work("Do it", [said]))
 
+    async def propose(self, title: str = "", body: str = "") -> Proposing:
+        work = Work("Do it", [Message(ANN, "do it", "m1", 0.0)])
+        return await self.provider.propose(self.session, work, title=title, body=body)
+
     @property
     def target(self) -> Target:
         return self.provider.target(self.session, None)
@@ -66,7 +70,7 @@ class Firm:
 
 
 @asynccontextmanager
-async def firm(folder: Path) -> AsyncIterator[Firm]:
+async def firm(folder: Path, ship: Ship = "push") -> AsyncIterator[Firm]:
     async with open_yard(folder / "yard") as yard:
         clock = SystemClock()
         with open_stores(folder, clock) as (_, stores):
@@ -82,7 +86,7 @@ async def firm(folder: Path) -> AsyncIterator[Firm]:
                 yard.checkouts,
                 stores.checkouts,
                 stores.transcript,
-                Shipping({"demo": "push"}, {"demo": BOT}),
+                Shipping({"demo": ship}, {"demo": BOT}),
                 clock=clock,
                 vault=yard.vault,
             )
@@ -336,3 +340,34 @@ async def test_changes_that_cannot_be_read_any_more_say_why(tmp_path: Path) -> N
 
     assert of_nobody.problem == "gone is no longer set up."
     assert of_nothing.problem == "the folder was cleaned up; the next message opens it again"
+
+
+async def test_an_agent_ships_during_its_turn_and_the_end_finds_it_done(tmp_path: Path) -> None:
+    async with firm(tmp_path) as here:
+        folder = await here.open()
+        (folder / "one.txt").write_text("1")
+
+        made = await here.propose("Add one", "It was missing.")
+        same = await here.propose()
+        ended = await here.ship()
+        (folder / "two.txt").write_text("2")
+        later = await here.ship()
+
+        assert (made.branch, made.shipped.pushed) == ("agent/demo/web-t1", ONE_LINE)
+        assert (same.commit, same.shipped) == (made.commit, Shipped())
+        assert ended == Shipped()
+        assert later.pushed is not None
+        log = here.yard.server.log("acme/app", made.branch, "%s")
+        assert log == "Add one", "later commits keep the agent's own words"
+
+
+async def test_an_agent_whose_work_stays_in_its_workspace_cannot_ship_it(tmp_path: Path) -> None:
+    async with firm(tmp_path, "none") as here:
+        with pytest.raises(RepositoryError, match="not work in a clone"):
+            await here.propose("Add one")
+        folder = await here.open()
+        (folder / "one.txt").write_text("1")
+
+        with pytest.raises(RepositoryError, match="ship: none"):
+            await here.propose("Add one")
+        assert here.yard.server.branches("acme/app") == ["main"]

@@ -13,6 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, select
 
 from alembic import command
+from app.core.delegation.types import DelegationLimits, NewDelegation
 from app.errors import StoreUnavailable
 from app.store.database import (
     FILE_NAME,
@@ -22,7 +23,20 @@ from app.store.database import (
     migrations_folder,
     sqlite_url,
 )
+from app.store.stores import Stores
 from app.store.tables import MEMORY_TEXT, metadata, surface
+from tests.support.memory import ANN
+
+BEFORE_DELEGATION = (
+    "insert into place (service, name) values ('web', 't1')",
+    "insert into session (agent, place, created_at, updated_at) values ('claude', 1, 0, 0)",
+    "insert into surface (service, external, agent, session, place)"
+    " values ('web', 't1', 'claude', 1, 1)",
+    "insert into turn (session, surface, state, created_at) values (1, 1, 'prompted', 0)",
+    "insert into ask (session, turn, generation, kind, call, title, options, deadline, created_at)"
+    " values (1, 1, 1, 'permission', 'c', 'May I?', '[]', 99, 0)",
+)
+"""A turn of an agent that asks a person."""
 
 
 def difference_of(connection: Connection) -> list[Any]:
@@ -75,6 +89,30 @@ def test_a_store_of_the_first_tables_keeps_its_surfaces(tmp_path: Path) -> None:
     assert (row["external"], row["agent"], row["reachable"]) == ("t1", "claude", True)
     assert difference == []
     database.engine.dispose()
+
+
+async def test_a_conversation_of_the_release_before_goes_on_with_agents_that_ask_each_other(
+    tmp_path: Path,
+) -> None:
+    database = Database(sqlite_url(tmp_path))
+    config = Config()
+    config.set_main_option("script_location", str(migrations_folder()))
+    with database.engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0005")
+        for statement in BEFORE_DELEGATION:
+            connection.exec_driver_sql(statement)
+
+    database.open()
+    stores = Stores.on(database, lambda: 10.0)
+    (ask,) = stores.asks.open_in(1)
+    new = NewDelegation("message", "codex", 1, 1, "look", ANN)
+    begun = await stores.delegations.begin(new, DelegationLimits())
+    database.close()
+
+    assert (ask.title, ask.host) == ("May I?", None)
+    assert begun.delegation is not None
+    assert (begun.delegation.root_session, begun.delegation.root_turn) == (1, 1)
 
 
 def test_a_store_that_is_up_to_date_is_left_alone(tmp_path: Path) -> None:

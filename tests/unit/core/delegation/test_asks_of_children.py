@@ -103,3 +103,20 @@ async def test_a_parked_child_goes_on_with_the_answer_and_is_still_the_same_erra
 
         await desk.until(lambda: asked(desk).state == "done")
         assert desk.stores.delegations.answer(asked(desk)).text == "the answer was yes"
+
+
+async def test_an_agent_that_speaks_for_itself_asks_under_its_own_name(tmp_path: Path) -> None:
+    async with running_desk(tmp_path, rules=replace(TEAM, voice="own")) as desk:
+        desk.launcher.scripts["codex"] = ask_people
+        demo = Asking(desk, calls=(message(),))
+        (turn,) = await desk.ask("demo")
+        await desk.until(lambda: any(post.content.kind == "ask" for post in desk.posts("codex")))
+        post = next(each for each in desk.posts("codex") if each.content.kind == "ask")
+
+        assert post.content.ask is not None
+        await desk.answer(post.content.ask, "yes")
+        await desk.reached(turn, "done")
+
+        assert post.target == SessionKey("web", "t1", "codex")
+        assert post.content.text.startswith("Run")
+        assert demo.got[0]["answer"] == "the answer was yes"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from app.core.delegation.types import DelegationLimits
+from app.core.keys import PlaceKey
 from app.core.ports import AgentListener
 from app.core.types import TurnState
 from tests.support.clock import ManualClock
@@ -170,3 +171,80 @@ async def test_a_child_that_never_ends_is_ended_by_the_time_limit_of_its_tree(
         told = [post.content.note for post in desk.posts() if post.content.kind == "notice"]
         assert len(told) == 1
         assert "for as long as they may" in told[0]
+
+
+async def test_an_agent_reads_and_stops_only_what_it_asked_for(running: Open) -> None:
+    async with running(replace(TEAM, delegation=DelegationLimits(depth=2))) as desk:
+        demo = Asking(desk, calls=(("agents_spawn", {"agent": "codex", "task": "build it"}),))
+        codex, third = Working(desk), Working(desk, "third")
+        (turn,) = await desk.ask("demo")
+        await desk.reached(turn, "done")
+        await codex.begun()
+        begun = demo.got[0]["id"]
+
+        demo.calls = tuple((tool, {"id": begun}) for tool in ("agents_result", "agents_stop"))
+        await desk.ask("demo", place="t2")
+        await desk.until(lambda: len(demo.got) == 3)
+        assert ["asked for nothing" in each["error"] for each in demo.got[1:]] == [True, True]
+
+        demo.calls = (("agents_status", {}), ("agents_stop", {"id": begun}))
+        await desk.ask("demo")
+        await desk.until(lambda: len(demo.got) == 5)
+        assert demo.got[3]["asked"][0]["state"] == "working"
+        await desk.reached(asked(desk).turn, "cancelled")
+        third.free.set()
+
+
+async def test_an_answer_that_comes_after_the_turn_is_told_in_the_next_one(running: Open) -> None:
+    async with running(TEAM) as desk:
+        demo, codex = Asking(desk, calls=(message(mode="async"),)), Working(desk)
+        (turn,) = await desk.ask("demo")
+        await desk.reached(turn, "done")
+        codex.free.set()
+        await desk.reached(asked(desk).turn, "done")
+
+        demo.calls = ()
+        for _ in range(2):
+            (turn,) = await desk.ask("demo")
+            await desk.reached(turn, "done")
+
+        first, second = desk.launcher.told("prompt", "t1")[1:]
+        assert "You asked Codex before (id 1): “look at it”. It is done" in first
+        assert '<data from="the answer of Codex, id 1">\nlooks good\n</data>' in first
+        assert "Codex" not in second
+
+
+async def test_an_agent_is_told_for_whom_it_works(running: Open) -> None:
+    async with running(TEAM) as desk:
+        Asking(desk, calls=(message(),))
+        Working(desk).free.set()
+        (turn,) = await desk.ask("demo")
+        await desk.reached(turn, "done")
+
+        (prompt,) = desk.launcher.told("prompt", str(asked(desk).id))
+        assert "The agent Demo, which works for Ann, asked you to do this." in prompt
+        assert prompt.endswith("\nlook at it")
+
+
+async def test_a_bridge_that_restarts_tells_the_caller_what_became_of_its_call(
+    tmp_path: Path,
+) -> None:
+    async with running_desk(tmp_path, rules=TEAM) as desk:
+        Asking(desk, calls=(message(),))
+        codex = Working(desk)
+        (turn,) = await desk.ask("demo")
+        await codex.begun()
+
+    async with running_desk(tmp_path, rules=TEAM) as desk:
+        demo, codex = Asking(desk, calls=(message(),)), Working(desk)
+        await desk.until(lambda: any("It still works on that" in each for each in prompts(desk)))
+        codex.free.set()
+
+        await desk.reached(turn, "done")
+        assert demo.got[0]["answer"] == "looks good"
+        assert len(desk.delegations.begun_in(PlaceKey("web", "t1"))) == 1
+
+
+def prompts(desk: Desk) -> list[str]:
+    """List what the first agent was told in the place of people."""
+    return desk.launcher.told("prompt", "t1")

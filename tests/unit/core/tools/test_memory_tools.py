@@ -1,4 +1,4 @@
-"""Tools of memory: an agent reads and adds to its own; people decide where words came from others."""
+"""Tools of memory: an agent reads and adds to its own, and people decide where they must."""
 
 from __future__ import annotations
 

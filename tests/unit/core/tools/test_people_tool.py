@@ -1,4 +1,4 @@
-"""The tool ask_person: it waits a while, asks once, and its answer reaches the agent in any case."""
+"""The tool ask_person: it waits a while, asks once, and the answer reaches the agent."""
 
 from __future__ import annotations
 
@@ -218,8 +218,8 @@ async def test_after_a_restart_the_question_is_open_and_its_answer_is_in_the_pro
         ask = desk.stores.asks.ask(1)
         assert ask is not None
         assert ask.state == "open"
-        waiting = asyncio.ensure_future(desk.call("demo", "ask_person", **QUESTION))
+        again = asyncio.ensure_future(desk.call("demo", "ask_person", **QUESTION))
         await clock.asleep(1)
         await desk.answer(1, "option-1")
-        assert (await waiting)["answer"] == "8000"
+        assert (await again)["answer"] == "8000"
         assert asked(desk) == []
