@@ -403,10 +403,12 @@ class Joined(Workshop):
             home_of=self._home_of,
         )
 
-    def _home_of(self, review: Review) -> tuple[int, str]:
-        """Tell where people see a review, and who speaks there."""
-        cause = self._stores.delegations.of_turn(review.turn)
-        return (review.session if cause is None else cause.root_session), ""
+    async def _home_of(self, review: Review) -> tuple[int, str]:
+        """Tell where people see a review, and who speaks there if not the agent of the place."""
+        branch = self._stores.tree.of_turn(review.turn)
+        voice = None if branch is None else await self.showing.find_voice(branch)
+        home = review.session if branch is None else branch.root_session
+        return home, "" if voice is None else voice.agent
 
     @cached_property
     def together(self) -> Together:
@@ -423,13 +425,13 @@ class Joined(Workshop):
             clock=self._base.clock,
             target_of=self._target_of,
             decided=self._stores.decisions.decided,
+            redact=self._base.vault.redact,
         )
         review = ReviewLoop(
             grouping,
             self._stores.reviews,
             self._stores.checkouts,
             rounds=lambda: self._configuration.limits.review_rounds,
-            redact=self._base.vault.redact,
         )
         race = Race(
             grouping,

@@ -28,6 +28,7 @@ def test_codex_reviews_what_claude_proposed_until_it_approves(company: Company) 
     world.wait_told(thread, "codex approved")
     world.settle()
 
+    [_] = [each for each in world.answers(thread, "codex") if "requested changes" in each.words]
     first, second = pull.pull.reviews
     assert (first.state, second.state) == ("changes_requested", "approved")
     assert first.user is second.user is hub.apps["codex"].bot

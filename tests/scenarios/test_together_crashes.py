@@ -60,9 +60,7 @@ def test_a_review_goes_on_after_kill_9(
 
     bridge.arm(step, when, nth)
     world.say("!review codex", thread=thread)
-    bridge.wait_dead()
-    bridge.start()
-    world.wait_listening()
+    company.revive()
     world.wait_told(thread, "codex approved")
     world.settle()
     bridge.wait(company.is_over, "the review is not over")
@@ -72,3 +70,59 @@ def test_a_review_goes_on_after_kill_9(
     told = [each.words for each in world.said(thread)]
     for words in ("reviews", "requested changes", "looks at it again", "approved"):
         assert sum(f"codex {words}" in each for each in told) == 1
+
+
+BEFORE_THE_PICK: list[Point] = [
+    ("groups.ask", "after", 1),
+    ("delegations.begin", "after", 1),
+    ("delegations.begin", "after", 2),
+    ("turns.finish", "after", 1),
+    ("groups.ask", "before", 1),
+]
+AFTER_THE_PICK: list[Point] = [
+    ("asks.answer", "after", 1),
+    ("checkouts.sent", "before", 1),
+    ("checkouts.told", "before", 1),
+    ("groups.end", "before", 1),
+]
+
+
+@pytest.mark.parametrize(("step", "when", "nth"), quick(1, BEFORE_THE_PICK))
+def test_people_are_asked_once_which_work_to_ship_also_after_kill_9(
+    company: Company, step: str, when: Literal["before", "after"], nth: int
+) -> None:
+    file = f"race-{step}-{when}-{nth}.txt"
+    company.bridge.arm(step, when, nth)
+    thread = company.begin_race(file)
+    company.revive()
+
+    company.pick(thread)
+
+    check_shipped(company, thread, file)
+
+
+@pytest.mark.parametrize(("step", "when", "nth"), quick(1, AFTER_THE_PICK))
+def test_what_people_picked_is_shipped_once_also_after_kill_9(
+    company: Company, step: str, when: Literal["before", "after"], nth: int
+) -> None:
+    file = f"pick-{step}-{when}-{nth}.txt"
+    thread = company.begin_race(file)
+    company.wait_for_question(thread)
+    company.bridge.arm(step, when, nth)
+
+    company.pick(thread)
+    company.revive()
+
+    check_shipped(company, thread, file)
+
+
+def check_shipped(company: Company, thread: str, file: str) -> None:
+    """Check that the work of Codex, and no other, was shipped and told once."""
+    world = company.world
+    world.wait_told(thread, "The work of codex is shipped")
+    world.settle()
+    [pull] = pulls(company.hub, file)
+    assert pull.user is company.hub.apps["codex"].bot
+    told = [each.words for each in world.said(thread)]
+    assert sum("The work of codex is shipped" in each for each in told) == 1
+    assert sum("is to be shipped?" in each for each in told) == 1

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from app.sim.slack_model import Message
 from tests.sim.github.state import Issue
-from tests.support.bridge import ROOT
+from tests.support.bridge import ROOT, demo
 from tests.support.github import Hub
 from tests.support.slack import SECONDS, SlackWorld
 
@@ -30,6 +31,25 @@ class Company:
         thread = world.say(f"{world.at('claude')} {words}")
         world.wait_answer(thread, "/pull/")
         return thread
+
+    def begin_race(self, file: str) -> str:
+        """Have both agents write a file; returns the thread."""
+        return self.world.say(f"{self.world.at('claude')} race claude codex: write {file} raced")
+
+    def wait_for_question(self, thread: str) -> Message:
+        """Wait until people are asked which work to ship."""
+        return self.world.wait_button(thread, "codex")
+
+    def pick(self, thread: str) -> None:
+        """Pick the work of Codex."""
+        question = self.wait_for_question(thread)
+        self.world.slack.click(self.world.bob, question.ts, "codex")
+
+    def revive(self) -> None:
+        """Start the bridge again, once it has died."""
+        self.bridge.wait_dead()
+        self.bridge.start()
+        self.world.wait_listening()
 
     def prompts(self, words: str) -> list[str]:
         """List what agents were told with these words."""
@@ -90,6 +110,7 @@ def open_company(folder: Path) -> Iterator[Company]:
     with Hub(folder, AGENTS) as hub:
         entry = {"command": COLLEAGUE, "mode": "free"}
         world = SlackWorld(folder, agents=AGENTS, entry=entry, page=True)
+        world.entries = {"codex": demo(**entry, delegation_voice="own")}
         world.settings = {**hub.settings, "GITHUB_REPO": "acme/widgets"}
         with world:
             hub.call(world.bridge)

@@ -119,7 +119,7 @@ class Showing:
                 await self._tell_one(branch)
 
     async def _tell_one(self, branch: Branch) -> None:
-        voice = await self._find_voice(branch)
+        voice = await self.find_voice(branch)
         if branch.root_end == "" and voice is None:
             return  # its post will show it
         posts: list[NewPost] = []
@@ -152,7 +152,7 @@ class Showing:
         )
         return NewPost(f"delegated:{branch.id}", voice, content, branch.session, branch.turn)
 
-    async def _find_voice(self, branch: Branch) -> SessionKey | None:
+    async def find_voice(self, branch: Branch) -> SessionKey | None:
         """Find where an agent speaks for itself, if it may and can."""
         terms = self._terms.get(branch.agent)
         key = SessionKey(branch.root.service, branch.root.external, branch.agent)

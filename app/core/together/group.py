@@ -50,6 +50,7 @@ class Grouping:
         clock: Clock,
         target_of: Callable[[Session], str],
         decided: Callable[[PlaceKey, str], bool],
+        redact: Callable[[str], str],
     ) -> None:
         """Work with groups; `target_of` names what a session works on, as places keep it.
 
@@ -61,6 +62,7 @@ class Grouping:
         self.sessions = sessions
         self.turns = turns
         self.target_of = target_of
+        self.redact = redact
         self._decided = decided
         self._roster = roster
         self._outbox = outbox

@@ -85,7 +85,7 @@ class Panel:
                 wording.SUM_UP.format(question=first.task),
                 first.person,
                 host.id,
-                context=wording.write_answers(answers),
+                context=self._grouping.redact(wording.write_answers(answers)),
                 group=group,
                 round=SUMS_UP,
             )

@@ -34,14 +34,12 @@ class ReviewLoop:
         checkouts: CheckoutStore,
         *,
         rounds: Callable[[], int],
-        redact: Callable[[str], str],
     ) -> None:
         """Run reviews; `rounds` tells how often an author answers before people decide."""
         self._grouping = grouping
         self._reviews = reviews
         self._checkouts = checkouts
         self._rounds = rounds
-        self._redact = redact
 
     def find_author(self, place: Sequence[Session], reviewer: str) -> Session:
         """Find the session whose work is to be reviewed: the one that pushed last.
@@ -203,7 +201,7 @@ class ReviewLoop:
             None,
             wording.REVIEW_TASK.format(author=name, branch=record.branch, base=record.base),
             person,
-            context=self._redact(
+            context=self._grouping.redact(
                 wording.write_notes(
                     asked, name, notes or self._grouping.groups.last_words(author.id)
                 )

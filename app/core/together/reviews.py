@@ -27,7 +27,7 @@ from app.errors import Conflict, RepositoryError
 
 logger = logging.getLogger(__name__)
 
-Home = Callable[[Review], tuple[int, str]]
+Home = Callable[[Review], Awaitable[tuple[int, str]]]
 """Tells where people see a review: the session of their place, and the agent that speaks there."""
 
 
@@ -133,7 +133,7 @@ class Reviews:
             logger.warning("the review %d is not published: %s", review.id, error)
             problem = str(error)
         review = replace(review, link=link, state="given" if problem else "sent")
-        home, speaker = self._home_of(review)
+        home, speaker = await self._home_of(review)
         if home != review.session or not link:
             name = self._names.get(session.key.agent, session.key.agent)
             words = wording.describe(review, name, problem)

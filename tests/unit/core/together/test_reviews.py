@@ -63,8 +63,13 @@ class Bench:
             names={"codex": "Codex"},
             subject_of=here.provider.find_subject,
             repository_of=here.provider.repository,
-            home_of=lambda _review: (here.session(home).id, "demo"),
+            home_of=self._find_home,
         )
+
+        self._home = here.session(home).id
+
+    async def _find_home(self, _review: Review) -> tuple[int, str]:
+        return self._home, "demo"
 
     async def submit(self, verdict: str, *findings: Finding, body: str = "Two things.") -> Result:
         """Call the tool as Codex."""
