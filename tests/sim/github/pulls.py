@@ -153,8 +153,6 @@ def _add_review(asked: Asked) -> Reply:
     if not (said or needed) or not all(each.words.strip() for each in lines):
         raise invalid("PullRequestReview", "body", "body can't be blank")
     commit = given.get("commit_id")
-    if lines and not commit:
-        raise invalid("PullRequestReviewComment", "commit_id", "commit_id can't be blank")
     if commit and not asked.github.is_part(issue, str(commit)):
         raise unprocessable("No commit found for the ref commit_id")
     review = asked.github.add_review(
