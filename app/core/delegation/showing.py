@@ -106,7 +106,7 @@ class Showing:
     async def voice_of(self, session: Session) -> str:
         """Return the agent of a session if it speaks for itself where it all began."""
         branch = self._tree.of_session(session.id) if session.place.service == SERVICE else None
-        key = None if branch is None else await self._find_voice(branch)
+        key = None if branch is None else await self.find_voice(branch)
         return "" if key is None else key.agent
 
     def tell(self) -> None:
