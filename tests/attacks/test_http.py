@@ -128,13 +128,14 @@ def test_strangers_are_told_no_names_of_agents(tmp_path: Path) -> None:
         with bridge, client(bridge) as stranger:
             said = {"agent": name, "text": "say hello"}
             bridge.http.post("/api/v1/sessions", json=said)
-            bridge.wait(lambda: "turns_total{" in stranger.get("/metrics").text, "no turn ended")
+            ended = 'agent_bridge_turns_total{state="done"} 1.0'
+            bridge.wait(lambda: ended in stranger.get("/metrics").text, "no turn ended")
             paths = ("/healthz", "/readyz", "/metrics", "/openapi.json", "/")
             told = {path: stranger.get(path).text for path in paths}
             known = {path: bridge.http.get(path).text for path in ("/readyz", "/metrics")}
 
     assert [path for path, text in told.items() if name in text] == []
-    assert 'agent_bridge_turns_total{state="done"} 1.0' in told["/metrics"]
+    assert ended in told["/metrics"]
     assert json.loads(told["/readyz"]) == {"ready": True}
     assert "/webhooks/github/{agent}" in json.loads(told["/openapi.json"])["paths"]
     assert all(name in text for text in known.values())
