@@ -16,7 +16,7 @@ GATES := $(BIN)/python -m tests.support.gates
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all test-agents audit bench format map pictures lock clean FORCE
+.PHONY: help setup run test test-long test-all test-agents audit bench format map pictures lock clean FORCE
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -28,9 +28,12 @@ run: .venv/.run ## Set up, then serve on 127.0.0.1:8000 (HOST, PORT)
 	@exec $(BIN)/agent-bridge serve
 
 test: .venv/.dev ## Set up, then run every gate and the quick tests (ARGS go to pytest)
-	@$(GATES) $(PYTEST) -m 'not slow' $(ARGS)
+	@$(GATES) $(PYTEST) -m 'not slow and not long' $(ARGS)
 
-test-all: .venv/.dev ## The same with the slow tests: many seeds, real agents
+test-long: .venv/.dev ## The longer stories, which CI runs after the quick tests
+	@$(PYTEST) -m 'long and not slow' $(ARGS)
+
+test-all: .venv/.dev ## All tests: quick, long and slow ones: many seeds, real agents
 	@$(BIN)/python -m tests.agents.install
 	@$(BIN)/python -m tests.support.audit
 	@$(GATES) $(PYTEST) $(ARGS)

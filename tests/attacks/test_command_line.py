@@ -56,6 +56,7 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield started
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command", [("login",), ("agents", "list"), ("sessions", "list"), ("ask", "demo", "say hi")]
 )

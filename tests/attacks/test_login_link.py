@@ -54,6 +54,7 @@ def test_a_bridge_whose_output_goes_to_a_file_prints_no_link(bridge: Served) -> 
     assert re.search(r"^To open the page, run `.*agent-bridge login`\.$", said, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_a_bridge_at_a_terminal_prints_a_link(tmp_path: Path) -> None:
     with closing(Served(tmp_path)) as bridge:
         said = say_on_a_terminal(bridge, rb"Open http\S+[^\n]*\n")

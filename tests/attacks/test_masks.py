@@ -85,6 +85,7 @@ def seen_after(bridge: Running, server: Server, file: Path, change: Callable[[Pa
     return first + bridge.ask(look, thread=thread)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", quick(1, [by_rename, by_sed, by_an_editor_with_backup]))
 def test_settings_stay_hidden_when_they_are_edited_while_an_agent_lives(
     bridge: Running, server: Server, change: Callable[[Path], None]

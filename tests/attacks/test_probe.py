@@ -48,6 +48,7 @@ def test_an_isolated_agent_is_found_to_be_isolated_whoever_runs_the_bridge(serve
         assert bridge.http.get("/readyz").is_success
 
 
+@pytest.mark.long
 def test_an_agent_that_must_be_isolated_and_is_not_stays_closed_and_everybody_is_told(
     server: Server,
 ) -> None:
@@ -79,6 +80,7 @@ def test_an_agent_that_must_be_isolated_and_is_not_stays_closed_and_everybody_is
     assert reason in doctor.stdout
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not IS_ROOT, reason="only root can run a bridge as root")
 def test_an_agent_of_a_root_bridge_is_not_root_itself() -> None:
     """Attack 25."""

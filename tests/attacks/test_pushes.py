@@ -94,6 +94,7 @@ def test_a_mention_on_a_pull_request_from_a_guarded_branch_works_on_a_branch_of_
     assert world.github.git.git(NAME, "rev-parse", f"refs/heads/{made.pull.head}^") == before
 
 
+@pytest.mark.long
 def test_a_branch_that_others_build_upon_is_pushed_to_only_if_a_person_allows_it(
     world: PullWorld,
 ) -> None:
@@ -203,6 +204,7 @@ LAUNDER = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("deed", quick(1, LAUNDER))
 def test_a_workflow_of_a_fork_does_not_come_into_the_repository_unasked(
     world: PullWorld, deed: str

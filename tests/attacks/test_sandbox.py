@@ -100,6 +100,7 @@ def test_the_bridge_is_neither_signalled_nor_traced(bridge: Running) -> None:
     assert bridge.http.get("/readyz").is_success
 
 
+@pytest.mark.long
 def test_another_agent_and_another_session_are_not_read(bridge: Running, server: Server) -> None:
     bridge.ask(f"write note.txt {CANARY}")
     bridge.ask(f"run echo {CANARY} > ~/note.txt; echo {CANARY} > note.txt", "other")

@@ -74,6 +74,7 @@ def assert_key_is_nowhere(kept: dict[str, str]) -> None:
         assert secret not in fold(visible(text) or text), where
 
 
+@pytest.mark.long
 def test_a_secret_said_in_any_usual_form_does_not_come_out(bridge: Observed) -> None:
     """Attack 16."""
     seen = bridge.ask("forms", "leak forms")

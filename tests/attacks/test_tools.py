@@ -204,6 +204,7 @@ def test_a_request_for_another_host_or_from_another_site_is_refused_first(
     assert (host.status_code, origin.status_code, both.status_code) == (403, 403, 403)
 
 
+@pytest.mark.long
 async def test_a_flood_of_calls_is_bounded_and_does_not_reach_others(
     bridge: Tooled, token: str
 ) -> None:

@@ -156,7 +156,7 @@ def test_the_forms_work_without_a_script(visit: Visiting) -> None:
     expect(page.locator("#s-slack")).to_contain_text("is not a bot token")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_changes_elsewhere_is_seen_and_what_is_being_written_stays(
     bridge: Forked, visit: Visiting
 ) -> None:
@@ -171,7 +171,7 @@ def test_what_changes_elsewhere_is_seen_and_what_is_being_written_stays(
     expect(window.page.get_by_label("Description")).to_have_value("half a sent")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_agent_of_the_settings_is_shown_and_not_changed(visit: Visiting) -> None:
     window = visit().open("/agents/demo")
 
@@ -281,6 +281,7 @@ def crew(bridge: Forked) -> Iterator[None]:
         bridge.http.delete(f"/api/v1/agents/{name}")
 
 
+@pytest.mark.long
 def test_a_persona_is_written_refused_undone_and_seen_in_the_prompt(visit: Visiting) -> None:
     window = visit(forgiven=REFUSED).open("/agents/demo")
     page, text = window.page, "Text of IDENTITY.md"

@@ -34,6 +34,7 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Agents:
     return {"claude": player(folder, display_name="Claude")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("play", "command"), quick(1, [("hostile", HOSTILE), ("long", LONG)]))
 def test_a_command_is_read_to_the_letter(visit: Visiting, play: str, command: str) -> None:
     window = visit().open()

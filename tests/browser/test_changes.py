@@ -90,6 +90,7 @@ def numbers(lines: Locator) -> list[tuple[str | None, str | None]]:
     return [(each.get_attribute("data-o"), each.get_attribute("data-n")) for each in lines.all()]
 
 
+@pytest.mark.long
 def test_a_change_is_read_file_by_file(visit: Visiting, changed: str) -> None:
     window = visit().open(changed)
     page = window.page

@@ -116,6 +116,7 @@ def test_two_windows_on_one_thread_show_the_same(bridge: Site, visit: Visiting) 
     assert_equal(one, person)
 
 
+@pytest.mark.long
 def test_a_page_comes_back_by_itself_after_the_bridge_was_killed(
     browser: Browser, agents: Agents, tmp_path: Path
 ) -> None:

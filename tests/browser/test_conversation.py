@@ -29,6 +29,7 @@ def agents() -> Agents:
     }
 
 
+@pytest.mark.long
 def test_words_for_an_open_ask_reject_it_or_wait(visit: Visiting) -> None:
     window = visit().open()
     page = window.page

@@ -33,6 +33,7 @@ def too_wide(window: Window) -> bool:
     return bool(window.evaluate(f"{page}.scrollWidth > {page}.clientWidth"))
 
 
+@pytest.mark.long
 def test_what_an_agent_does_for_another_is_seen_live_and_stopped_alone(
     visit: Visiting, bridge: Site
 ) -> None:

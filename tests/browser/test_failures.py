@@ -19,6 +19,7 @@ def agents() -> Agents:
     }
 
 
+@pytest.mark.long
 def test_a_crash_is_told_plainly_and_its_message_goes_on_by_a_click(visit: Visiting) -> None:
     person = visit()
     window = person.open()

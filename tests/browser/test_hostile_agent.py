@@ -117,6 +117,7 @@ def assert_harmless(window: Window) -> None:
         assert {"noopener", "noreferrer"} <= set(rel.split())
 
 
+@pytest.mark.long
 def test_an_agent_that_says_every_bad_thing_is_only_shown(visit: Visiting) -> None:
     person = visit()
     window = person.open()

@@ -40,6 +40,7 @@ def begin(window: Window, text: str, answer: str) -> str:
     return window.path
 
 
+@pytest.mark.long
 def test_a_thread_is_renamed_pinned_archived_found_and_exported(
     visit: Visiting, tmp_path: Path
 ) -> None:
@@ -98,7 +99,7 @@ def test_a_thread_is_renamed_pinned_archived_found_and_exported(
     expect(line(window, path)).to_have_count(1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_thread_is_forked_cleared_and_deleted_without_a_trace(
     visit: Visiting, bridge: Forked
 ) -> None:

@@ -51,7 +51,7 @@ def test_the_link_opens_the_page_once(
         expect(again.page.get_by_role("heading")).to_have_text("This log-in link no longer works")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_newcomer_tries_an_example_and_the_agent_answers(visit: Visiting) -> None:
     window = visit().open()
 
@@ -100,7 +100,7 @@ def test_a_newcomer_lets_the_agent_work_in_a_project_of_theirs(
     expect(again.page.locator("#text")).to_be_focused()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_ask_is_answered_by_clicking(bridge: Served, visit: Visiting) -> None:
     window = visit().open()
     window.say("write notes.txt remember the milk")

@@ -102,6 +102,7 @@ def is_rtl(page: Page, words: str) -> bool:
     return str(found.evaluate("element => getComputedStyle(element).direction")) == "rtl"
 
 
+@pytest.mark.long
 def test_an_answer_reads_well_and_all_of_it_can_be_copied(visit: Visiting) -> None:
     person = visit(size=(1440, 900))
     person.context.grant_permissions(["clipboard-read", "clipboard-write"])

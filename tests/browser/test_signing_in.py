@@ -28,7 +28,7 @@ def test_a_message_is_sent_without_any_script(visit: Visiting) -> None:
     expect(window.log).to_contain_text("say no script needed")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_signing_out_ends_it(visit: Visiting, browser: Browser, bridge: Site) -> None:
     with closing(Visit(browser, bridge.url, forgiven=("401",))) as other:
         other.sign_in(bridge.new_link())

@@ -58,6 +58,7 @@ def line(window: Window, path: str) -> Locator:
     return window.page.locator(f'#threads .thread[href="{path}"]')
 
 
+@pytest.mark.long
 def test_a_thread_shows_its_state_its_title_and_its_time(
     visit: Visiting, threads: dict[str, str]
 ) -> None:
@@ -94,7 +95,7 @@ def test_times_count_and_days_change_in_the_browser(
     assert window.page.locator("#threads h2").all_inner_texts() == ["Needs you", "Older"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_search_finds_titles_and_text_and_goes_there(
     visit: Visiting, threads: dict[str, str]
 ) -> None:

@@ -17,6 +17,7 @@ def agents() -> Agents:
     }
 
 
+@pytest.mark.long
 def test_each_agent_answers_its_own(visit: Visiting) -> None:
     window = visit().open()
     window.say("@claude say I am the first")
@@ -84,7 +85,7 @@ def test_the_picker_says_whom_a_new_thread_is_for(visit: Visiting) -> None:
     expect(window.log).to_contain_text("to Codex")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_picker_hands_a_thread_over_and_stays(visit: Visiting) -> None:
     window = visit().open()
     window.page.locator(".card", has_text="Claude").click()

@@ -71,6 +71,7 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Agents:
     return {"claude": player(folder, display_name="Claude")}
 
 
+@pytest.mark.long
 def test_the_line_of_work_says_what_runs_and_the_cards_say_how_it_ended(
     visit: Visiting, bridge: Site
 ) -> None:

@@ -144,6 +144,7 @@ def test_the_only_repository_is_used_and_none_at_all_is_an_empty_folder(tmp_path
     assert world.bridge.rows(ASKS) == []
 
 
+@pytest.mark.long
 def test_linear_shows_what_is_likely_first_and_takes_a_choice_then_remembers_the_team(
     tmp_path: Path,
 ) -> None:

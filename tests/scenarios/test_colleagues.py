@@ -14,6 +14,7 @@ AGENTS = ("claude", "codex")
 SILENCE = "select count(*) from transcript where text = 'nobody_answers'"
 
 
+@pytest.mark.long
 def test_claude_fixes_the_login_in_a_pull_request_and_codex_reviews_it_in_the_same_thread(
     tmp_path: Path,
 ) -> None:

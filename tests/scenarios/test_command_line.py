@@ -171,6 +171,7 @@ def test_a_question_without_a_bridge_is_answered_on_stdout_and_kept(machine: Mac
     assert "operator:\n  plan look; write\n  say hello\n\ndemo:\n  Done: look" in shown.stdout
 
 
+@pytest.mark.long
 def test_an_ask_is_answered_in_the_terminal(machine: Machine) -> None:
     status, out, shown = ask_in_a_terminal(machine, "write notes.txt hello", "1\n")
 
@@ -232,7 +233,7 @@ def test_a_question_that_nobody_is_there_to_answer_is_declined(served: Machine) 
     assert (asked.returncode, asked.stdout) == (0, "Nothing was chosen.\n")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_ask_of_a_running_bridge_is_answered_in_the_terminal(served: Machine) -> None:
     status, out, _ = ask_in_a_terminal(served, "run echo it ran", "allow once\n")
 
@@ -390,7 +391,7 @@ def test_doctor_finds_what_is_wrong_and_tells_no_secret(machine: Machine) -> Non
     assert CANARY not in checked.stdout + checked.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_package_runs_as_a_module(machine: Machine) -> None:
     told = subprocess.run(
         [sys.executable, "-m", "app", "--version"],

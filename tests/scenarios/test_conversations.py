@@ -265,6 +265,7 @@ def test_an_event_of_a_deleted_conversation_that_comes_again_begins_nothing(
     assert bridge.ended(bridge.session("gone"))["title"] == "say new"
 
 
+@pytest.mark.long
 def test_work_that_is_nowhere_else_is_named_and_deleted_only_if_that_is_said(
     tmp_path: Path,
 ) -> None:

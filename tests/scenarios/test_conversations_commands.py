@@ -42,7 +42,7 @@ def begin(machine: Machine, word: str) -> str:
     return str(listed(machine, "search", word)[0]["id"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_conversation_is_renamed_pinned_archived_and_found_from_a_terminal(
     served: Machine,
 ) -> None:

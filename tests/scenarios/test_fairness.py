@@ -143,6 +143,7 @@ def test_an_agent_that_cannot_bring_back_its_memory_gets_the_transcript_and_the_
     assert prompt.endswith("</data>\nsay and the eggs")
 
 
+@pytest.mark.long
 def test_an_answer_goes_through_while_others_wait_for_a_process(bridge: Observed) -> None:
     for place in ("busy-1", "busy-2"):
         bridge.begin(place, "write notes.txt done")

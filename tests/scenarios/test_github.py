@@ -26,6 +26,7 @@ def test_a_mention_on_an_issue_leads_to_one_comment_which_is_the_answer(tmp_path
         assert world.turns() == 1
 
 
+@pytest.mark.long
 def test_two_agents_on_one_issue_answer_side_by_side_each_as_itself(tmp_path: Path) -> None:
     with GithubWorld(tmp_path, agents=("claude", "codex")) as world:
         issue = world.issue()

@@ -21,6 +21,7 @@ def shown(world: GithubWorld, title: str) -> Check:
     return world.repository.checks[-1]
 
 
+@pytest.mark.long
 def test_a_permission_is_given_by_a_button_of_whoever_may(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         pull = world.pull()
@@ -70,6 +71,7 @@ def test_a_turn_for_an_issue_is_a_check_of_the_pull_request_that_came_of_it(
         assert world.file(pull.pull.head, "greeting.txt") == "good day"
 
 
+@pytest.mark.long
 def test_a_turn_is_stopped_as_its_check_says_also_after_a_restart(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         pull = world.pull()
@@ -94,7 +96,7 @@ def test_a_turn_is_stopped_as_its_check_says_also_after_a_restart(tmp_path: Path
         assert (check.status, check.conclusion) == ("completed", "neutral")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_question_can_be_answered_by_stop_where_there_is_room_for_the_button(
     tmp_path: Path,
 ) -> None:
@@ -111,7 +113,7 @@ def test_a_question_can_be_answered_by_stop_where_there_is_room_for_the_button(
         assert {each.status for each in world.repository.checks} == {"completed"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_checks_that_are_to_run_again_are_answered_and_start_nothing(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         pull = world.pull()

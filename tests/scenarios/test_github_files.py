@@ -17,7 +17,7 @@ def brought(world: GithubWorld) -> dict[str, bytes]:
     return {path.name.partition(".")[2]: path.read_bytes() for path in folder.glob("*/*")}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pictures_and_files_of_a_private_repository_reach_the_agent(tmp_path: Path) -> None:
     with GithubWorld(tmp_path, private=True) as world:
         drop = world.github.assets.drop
@@ -61,6 +61,7 @@ def test_what_an_agent_makes_is_named_with_the_answer_and_linked_on_the_page(
     assert world.visible(issue) == [answer]
 
 
+@pytest.mark.long
 def test_two_agents_asked_in_one_comment_both_get_its_picture(tmp_path: Path) -> None:
     with GithubWorld(tmp_path, agents=("claude", "codex")) as world:
         picture = world.github.assets.drop(world.repository, "shot.png", PNG)

@@ -47,6 +47,7 @@ def told(world: PullWorld, issue: Issue, times: int) -> bool:
     return said(world, issue, "Checks failed") == times
 
 
+@pytest.mark.long
 def test_checks_and_merge_are_told_once_where_the_work_began(tmp_path: Path) -> None:
     with PullWorld(tmp_path, agents=("claude", "codex")) as world:
         issue, pull = proposed(world)
@@ -229,7 +230,7 @@ def test_a_secret_in_a_failed_check_is_not_told(tmp_path: Path) -> None:
         assert "hunter2" not in offer.body
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_slack_thread_is_told_of_checks_and_merge_and_a_fix_is_a_button(tmp_path: Path) -> None:
     with Hub(tmp_path, ("claude",)) as hub:
         settings = {**hub.settings, "GITHUB_REPO": "acme/widgets"}

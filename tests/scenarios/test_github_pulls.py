@@ -35,6 +35,7 @@ def test_an_issue_becomes_a_pull_request_whose_review_goes_on_with_the_same_sess
         assert [each.pull is not None for each in world.repository.issues.values()] == [False, True]
 
 
+@pytest.mark.long
 def test_a_pull_request_from_a_fork_is_looked_at_and_nothing_can_be_pushed(tmp_path: Path) -> None:
     with PullWorld(tmp_path) as world:
         fork = world.github.fork(world.repository, "mallory")

@@ -11,6 +11,7 @@ from tests.support.github import PullWorld
 WORKFLOW = "run mkdir -p .github/workflows && echo on > .github/workflows/ci.yml"
 
 
+@pytest.mark.long
 def test_workflow_files_are_pushed_only_by_an_app_with_the_permission_and_after_a_person_said_yes(
     tmp_path: Path,
 ) -> None:

@@ -36,6 +36,7 @@ def reviewed(world: PullWorld, pull: Issue) -> tuple[list[Review], list[Comment]
     return pull.pull.reviews, pull.pull.comments
 
 
+@pytest.mark.long
 def test_codex_reviews_the_pull_request_of_claude_on_its_lines_and_can_push_nothing(
     tmp_path: Path,
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from app.server.titles import in_path
 from tests.scenarios.test_github_life import proposed, run
 from tests.sim.github.state import Issue
@@ -23,6 +25,7 @@ def rows(world: PullWorld, issue: Issue) -> dict[str, str]:
     return dict(zip(words[::2], words[1::2], strict=True))
 
 
+@pytest.mark.long
 def test_the_page_shows_branch_pull_request_checks_review_and_changes(tmp_path: Path) -> None:
     with PullWorld(tmp_path) as world:
         issue, pull = proposed(world)

@@ -63,6 +63,7 @@ def test_who_is_not_here_or_not_known_is_refused_with_what_would_help(
     assert world.bridge.rows(held, f"{world.channel}:{thread}") == [(0,)]
 
 
+@pytest.mark.long
 def test_a_thread_is_handed_over_with_its_words_its_branch_and_what_was_left_over(
     town: tuple[SlackWorld, Hub],
 ) -> None:
@@ -100,7 +101,7 @@ def test_a_thread_is_handed_over_with_its_words_its_branch_and_what_was_left_ove
     assert sum("Merged: " in each.words for each in world.said(thread)) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_going_back_brings_words_and_commits(town: tuple[SlackWorld, Hub]) -> None:
     world, hub = town
     known = len(hub.pulls())
@@ -141,7 +142,7 @@ def test_a_limited_agent_offers_the_hand_over_and_the_other_keeps_the_thread(
     world.settle()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_colleague_s_branch_is_reviewed_in_slack_with_nothing_to_push_to(
     town: tuple[SlackWorld, Hub],
 ) -> None:

@@ -78,6 +78,7 @@ def environment(bridge: Observed, agent: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in file.read_text().splitlines())
 
 
+@pytest.mark.long
 def test_an_agents_environment_is_the_allow_list_and_its_own_keys(bridge: Observed) -> None:
     found = environment(bridge, "demo")
 

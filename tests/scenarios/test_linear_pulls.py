@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.github import Hub
 from tests.support.linear import LinearWorld
 
 
+@pytest.mark.long
 def test_an_assigned_issue_becomes_a_pull_request_that_the_session_leads_to(tmp_path: Path) -> None:
     with Hub(tmp_path, ("demo",)) as hub:
         settings = {**hub.settings, "LINEAR_TEAM_REPOS": "ENG=acme/widgets"}
@@ -33,6 +36,7 @@ def test_an_assigned_issue_becomes_a_pull_request_that_the_session_leads_to(tmp_
     assert world.linear.faults == []
 
 
+@pytest.mark.long
 def test_an_agent_reviews_on_linear_what_another_pushed_for_the_issue(tmp_path: Path) -> None:
     agents = ("claude", "codex")
     with Hub(tmp_path, agents) as hub:

@@ -50,7 +50,7 @@ class Operator:
         )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("interrupt", [signal.SIGINT, signal.SIGTERM])
 def test_a_check_that_is_interrupted_leaves_nothing(tmp_path: Path, interrupt: int) -> None:
     with SimulatedSlack() as slack:

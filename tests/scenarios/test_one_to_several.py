@@ -65,7 +65,7 @@ def goes_on(world: SlackWorld, hub: Hub, thread: str, issue: Any) -> None:
     assert world.bridge.rows("select count(*) from session") == [(2,)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_same_program_goes_on_with_every_conversation(tmp_path: Path) -> None:
     with single(tmp_path) as (world, hub):
         thread, issue = converse(world, hub)

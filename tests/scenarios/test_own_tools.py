@@ -41,6 +41,7 @@ def posted(here: Studio, place: str, kind: str) -> list[RemotePost]:
     ]
 
 
+@pytest.mark.long
 def test_work_is_proposed_in_the_agents_words_before_its_turn_ends(here: Studio) -> None:
     title, body = "Add a greeting", "People asked for it."
     opened = json.dumps({"title": title, "body": body})
@@ -64,6 +65,7 @@ def test_work_is_proposed_in_the_agents_words_before_its_turn_ends(here: Studio)
     assert (proposal["title"], proposal["body"].partition("\n")[0]) == ("Greet people", body)
 
 
+@pytest.mark.long
 def test_a_post_is_made_once_although_the_bridge_dies(here: Studio) -> None:
     here.world.say("post", 'tool place_post {"text": "Halfway there."}\nhold go')
     here.world.platform.wait(lambda _: bool(posted(here, "post", "notice")))
@@ -124,6 +126,7 @@ def test_on_slack_a_question_has_buttons_and_a_file_is_uploaded(tmp_path: Path) 
     assert (file.title, file.content) == ("report.md", b"All is well.\n")
 
 
+@pytest.mark.long
 def test_on_github_checks_and_reviews_of_the_pull_request_are_read(tmp_path: Path) -> None:
     with PullWorld(tmp_path, entry={"mode": "free"}) as world:
         issue = world.issue("Please add it.", "Add a greeting")

@@ -39,6 +39,7 @@ def add(machine: Machine, name: str, *words: str) -> None:
     assert added.returncode == 0, added.stderr
 
 
+@pytest.mark.long
 def test_an_agent_is_added_changed_shown_and_never_tells_its_key(served: Machine) -> None:
     add(served, "helper", "--env", f"HELPER_KEY={CANARY}", "--set", "display_name=The Helper")
     changed = served.run(
@@ -126,7 +127,7 @@ def test_a_name_changes_and_the_default_answers_what_has_no_name(served: Machine
     assert "second-name: done" in asked.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_removal_asks_first_and_says_what_it_means(served: Machine) -> None:
     add(served, "leaver")
     assert served.run("ask", "leaver", "say hi", "-q").returncode == 0
@@ -220,7 +221,7 @@ def test_without_a_bridge_it_is_said_how_to_start_one(tmp_path: Path) -> None:
     assert refused.stderr.count("\n") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_stored_agents_are_known_without_a_bridge(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     with machine.started("serve") as bridge:
@@ -316,6 +317,7 @@ def test_the_file_is_read_again_on_hup(filed: tuple[Machine, Path, Running]) -> 
     assert machine.run("ask", "new", "say still here", "-q").stdout == "still here\n"
 
 
+@pytest.mark.long
 def test_reload_reads_the_file_and_says_what_came_and_went(
     filed: tuple[Machine, Path, Running],
 ) -> None:

@@ -71,6 +71,7 @@ def talking(hub: PullWorld, name: str) -> Iterator[list[tuple[Issue, str]]]:
         talker.join()
 
 
+@pytest.mark.long
 def test_a_new_app_is_heard_at_once_and_its_agent_opens_a_pull_request(hub: PullWorld) -> None:
     app = hire(hub, "coder")
 
@@ -105,7 +106,7 @@ def test_a_rotated_webhook_secret_loses_nothing(hub: PullWorld) -> None:
     assert hub.github.hooks.deliver(log[0].event, headers=log[0].event.headers(old)) == 401
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_another_name_keeps_conversations_and_old_addresses(hub: PullWorld) -> None:
     app = hire(hub, "before")
     issue = hub.issue("@before-bridge say the door is blue")
@@ -129,7 +130,7 @@ def test_another_name_keeps_conversations_and_old_addresses(hub: PullWorld) -> N
     hub.settled()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_agent_removed_at_work_says_so_on_its_issues(hub: PullWorld) -> None:
     hire(hub, "quitter")
     issue = hub.issue("Please.", "Add a farewell")

@@ -184,6 +184,7 @@ def play(steps: Steps) -> None:
         asyncio.run(Play(Path(folder)).run(steps))
 
 
+@pytest.mark.long
 @settings(OFTEN, max_examples=15, derandomize=True)
 @given(st.lists(st.tuples(st.one_of(*USUAL), st.booleans()), min_size=4, max_size=12))
 def test_every_message_has_one_end_whatever_happens_to_agents(steps: Steps) -> None:

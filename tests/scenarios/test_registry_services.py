@@ -79,6 +79,7 @@ def answered_once(office: SlackWorld, said: list[tuple[str, str, str]]) -> None:
         assert sum(word in prompt for prompt in prompts) == 1
 
 
+@pytest.mark.long
 def test_an_agent_added_with_credentials_hears_and_answers_at_once(office: SlackWorld) -> None:
     with talking(office, "claude") as said:
         hire(office, "helper")
@@ -90,6 +91,7 @@ def test_an_agent_added_with_credentials_hears_and_answers_at_once(office: Slack
     answered_once(office, said)
 
 
+@pytest.mark.long
 def test_rotated_credentials_lose_nothing_and_answer_with_the_new_ones(office: SlackWorld) -> None:
     app = hire(office, "rotating")
     waiting = office.say(f"{office.at('rotating')} say begun\nhold go-on\nsay and ended")
@@ -122,7 +124,7 @@ def test_wrong_credentials_are_reported_and_others_listen_on(office: SlackWorld)
     office.wait_answer(office.say(f"{office.at('mistaken')} say mended"), "mended", "mistaken")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_removed_credentials_leave_no_message_without_an_end(office: SlackWorld) -> None:
     app = hire(office, "leaving")
 

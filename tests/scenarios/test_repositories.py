@@ -15,6 +15,7 @@ from tests.support.studio import BRANCH, REPOSITORY, TOKEN, Studio, pull_of, stu
 PULL = f"https://forge.example.com/{REPOSITORY}/pull/1"
 
 
+@pytest.mark.long
 def test_what_an_agent_leaves_uncommitted_becomes_a_pull_request(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         post = here.tell("write notes.txt kept")
@@ -481,6 +482,7 @@ def holding_token(here: Studio) -> list[Path]:
     ]
 
 
+@pytest.mark.long
 def test_the_page_shows_repository_branch_changes_and_what_was_shipped(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         here.world.say("t1", "write new.txt new\nhold go")

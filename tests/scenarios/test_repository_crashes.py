@@ -82,6 +82,7 @@ def survives(here: Studio, point: Point) -> None:
     assert links == [pull["link"], pull["link"]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", quick(1, {" ".join(point): (point,) for point in SOME}))
 def test_a_crash_while_opening_or_shipping_is_repaired(tmp_path: Path, point: Point) -> None:
     with studio(tmp_path) as here:

@@ -11,6 +11,7 @@ from tests.support.variants import quick
 LIVE = 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sessions", quick(1, [8, 200]))
 def test_many_sessions_share_four_processes_and_each_goes_on_where_it_was(
     tmp_path_factory: pytest.TempPathFactory, sessions: int

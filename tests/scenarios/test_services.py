@@ -42,6 +42,7 @@ def served_with_echo(folder: Path, receiver: Receiver) -> Iterator[Served]:
         yield bridge
 
 
+@pytest.mark.long
 def test_a_service_of_another_package_hears_answers_and_asks(tmp_path: Path) -> None:
     with echo.loaded() as service:
         headers_for = import_module(f"{service.build.__module__}.signing").headers_for

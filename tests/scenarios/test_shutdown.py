@@ -63,6 +63,7 @@ def test_a_turn_that_ends_within_the_grace_time_is_shown_before_the_bridge_leave
         assert len(told(world, word)) == 1
 
 
+@pytest.mark.long
 def test_polite_ends_never_count_as_cuts(tmp_path: Path) -> None:
     with World(tmp_path, settings=AT_ONCE) as world:
         word = world.say("t1", "tell here\nhold go")
@@ -139,6 +140,7 @@ def test_a_turn_whose_stop_was_committed_but_not_carried_out_ends_as_stopped(
         assert len(told(world, word)) == 1
 
 
+@pytest.mark.long
 def test_events_that_arrive_while_the_bridge_leaves_are_kept_or_refused_but_never_lost(
     tmp_path: Path,
 ) -> None:

@@ -41,6 +41,7 @@ def test_codex_reviews_what_claude_proposed_until_it_approves(company: Company) 
         assert words in told
 
 
+@pytest.mark.long
 def test_the_same_happens_on_the_page_without_slack(company: Company) -> None:
     hub, page = company.hub, company.bridge
     session = page.http.post(
@@ -60,6 +61,7 @@ def test_the_same_happens_on_the_page_without_slack(company: Company) -> None:
         assert words in told
 
 
+@pytest.mark.long
 def test_people_decide_when_an_author_does_not_give_in(company: Company) -> None:
     world = company.world
     thread = company.begin_work("write stubborn.txt it stays broken")
@@ -75,6 +77,7 @@ def test_people_decide_when_an_author_does_not_give_in(company: Company) -> None
     assert sum("Please decide" in each for each in told) == 1
 
 
+@pytest.mark.long
 def test_a_message_to_the_author_takes_over(company: Company) -> None:
     world = company.world
     thread = company.begin_work("write over.txt broken\nwrite hold.txt broken")
@@ -88,6 +91,7 @@ def test_a_message_to_the_author_takes_over(company: Company) -> None:
     assert "approved" not in states(pull)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", ["!review codex", "!review claude"])
 def test_there_is_nothing_to_review_where_no_other_agent_has_pushed(
     company: Company, words: str
@@ -101,6 +105,7 @@ def test_there_is_nothing_to_review_where_no_other_agent_has_pushed(
     world.wait_told(thread, "nothing here that")
 
 
+@pytest.mark.long
 def test_a_stop_in_the_place_ends_the_review(company: Company) -> None:
     world = company.world
     thread = company.begin_work("write slow.txt broken\nwrite wait.txt broken")
@@ -117,6 +122,7 @@ def test_a_stop_in_the_place_ends_the_review(company: Company) -> None:
     assert states(pull) == []
 
 
+@pytest.mark.long
 def test_an_agent_has_its_own_work_reviewed(company: Company) -> None:
     world = company.world
     words = """write tool.txt broken
@@ -133,6 +139,7 @@ tool review {"agent": "codex", "notes": "Mind the file."}"""
     assert any("Mind the file." in each for each in company.prompts("Review the work of"))
 
 
+@pytest.mark.long
 def test_a_panel_shows_the_answers_side_by_side_and_one_agent_sums_up(company: Company) -> None:
     world = company.world
     thread = world.say(f"{world.at('codex')} panel claude codex: say It depends.")
@@ -151,6 +158,7 @@ def test_a_panel_shows_the_answers_side_by_side_and_one_agent_sums_up(company: C
     assert '<data from="what came with the message">' in asked
 
 
+@pytest.mark.long
 def test_people_pick_which_work_of_a_race_is_shipped(company: Company) -> None:
     world = company.world
     before = len(company.hub.pulls())

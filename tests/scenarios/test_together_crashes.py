@@ -48,6 +48,7 @@ def company(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Company]:
         yield company
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("step", "when", "nth"), quick(3, POINTS))
 def test_a_review_goes_on_after_kill_9(
     company: Company, step: str, when: Literal["before", "after"], nth: int
@@ -87,6 +88,7 @@ AFTER_THE_PICK: list[Point] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("step", "when", "nth"), quick(1, BEFORE_THE_PICK))
 def test_people_are_asked_once_which_work_to_ship_also_after_kill_9(
     company: Company, step: str, when: Literal["before", "after"], nth: int
@@ -101,6 +103,7 @@ def test_people_are_asked_once_which_work_to_ship_also_after_kill_9(
     check_shipped(company, thread, file)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("step", "when", "nth"), quick(1, AFTER_THE_PICK))
 def test_what_people_picked_is_shipped_once_also_after_kill_9(
     company: Company, step: str, when: Literal["before", "after"], nth: int

@@ -46,6 +46,7 @@ def compare(name: str, shown: str) -> None:
     assert shown == file.read_text()
 
 
+@pytest.mark.long
 def test_on_github_the_answer_leads_with_the_outcome(tmp_path: Path) -> None:
     settings = {"BRIDGE_BASE_URL": PAGE}
     entry = typical_agent(tmp_path / "plays")

@@ -89,7 +89,7 @@ def test_a_repository_is_cloned_and_one_that_is_not_there_is_one_line(served: Ma
     assert "Check the name" in missing.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_folder_can_be_named_and_one_of_the_system_is_refused(served: Machine) -> None:
     folder = served.folder / "plain"
     folder.mkdir()
@@ -102,6 +102,7 @@ def test_a_folder_can_be_named_and_one_of_the_system_is_refused(served: Machine)
     assert (system.returncode, "belongs to the system" in system.stderr) == (1, True)
 
 
+@pytest.mark.long
 def test_a_conversation_keeps_its_place(served: Machine) -> None:
     tree = project(served, "kept")
     ask(served, PWD, "--here", "--thread", "kept", cwd=tree)
@@ -114,6 +115,7 @@ def test_a_conversation_keeps_its_place(served: Machine) -> None:
     assert "This conversation works elsewhere" in elsewhere.stderr
 
 
+@pytest.mark.long
 def test_a_person_is_asked_once_for_a_work_tree_and_no_bridge_is_needed(machine: Machine) -> None:
     tree = project(machine)
     person, terminal = pty.openpty()

@@ -24,6 +24,7 @@ def test_a_command_runs_as_the_user_with_nothing_of_another(server: Server) -> N
     assert said == [str(server.uid)] * 3 + [str(server.home), str(server.checkout)]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 @pytest.mark.parametrize("sandbox", quick(1, ["bubblewrap", "none"]))
 def test_a_bridge_is_served_by_the_user_and_runs_an_agent(server: Server, sandbox: str) -> None:

@@ -115,6 +115,7 @@ def folder(site: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_each_try_of_an_injected_agent_is_refused_and_recorded(
     victim: Victim, folder: Path
 ) -> None:

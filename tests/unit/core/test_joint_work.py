@@ -19,6 +19,7 @@ def words(joined: Joined) -> Sequence[str]:
     return (*joined.notes, *(text for _, text in joined.data))
 
 
+@pytest.mark.long
 async def test_what_was_left_uncommitted_comes_along_and_both_push_to_one_branch(
     tmp_path: Path,
 ) -> None:
@@ -63,6 +64,7 @@ async def test_work_that_is_never_shipped_stays_and_that_is_said(tmp_path: Path)
         assert (folder / "left.txt").exists()
 
 
+@pytest.mark.long
 async def test_who_has_changes_in_the_way_is_told_to_merge(tmp_path: Path) -> None:
     async with pair(tmp_path) as here:
         await here.begin("demo")
@@ -81,6 +83,7 @@ async def test_who_has_changes_in_the_way_is_told_to_merge(tmp_path: Path) -> No
         assert (folder / "one.txt").read_text() == "not committed"
 
 
+@pytest.mark.long
 async def test_a_review_reads_the_branch_and_its_diff_without_a_branch_to_push_to(
     tmp_path: Path,
 ) -> None:
@@ -147,6 +150,7 @@ def errand(here: Pair, workspace: WorkspaceKind) -> NewDelegation:
     return NewDelegation("spawn", "codex", demo, None, "do it", ANN, workspace=workspace)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("workspace", "seen", "branch"),
     [

@@ -118,6 +118,7 @@ async def test_a_clone_with_unshipped_work_is_never_reaped_and_that_is_said_once
         assert (folder / "precious.txt").read_text() == "work"
 
 
+@pytest.mark.long
 async def test_a_shipped_clone_is_reaped_and_the_next_one_goes_on_with_its_branch(
     tmp_path: Path,
 ) -> None:

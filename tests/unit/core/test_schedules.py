@@ -272,6 +272,7 @@ async def test_an_agent_has_at_most_ten_schedules_in_a_place(tmp_path: Path) -> 
         assert "Demo has 10 schedules here already" in notices(desk)[10]
 
 
+@pytest.mark.long
 async def test_three_failures_in_a_row_pause_a_schedule_and_resume_forgets_them(
     tmp_path: Path,
 ) -> None:

@@ -102,6 +102,7 @@ async def test_looking_leaves_the_clone_as_it_is(yard: Yard) -> None:
     assert (status, said) == (0, "A  staged\n?? i\n?? new\n1\n")
 
 
+@pytest.mark.long
 async def test_a_diff_that_is_too_long_names_the_files(yard: Yard) -> None:
     _, changed = await shown(yard, f"yes | head -c {2 * DIFF_BYTES} > large; echo new > new")
 

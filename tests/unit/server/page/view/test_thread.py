@@ -41,6 +41,7 @@ def page(rows: list[Entry], steps: int = STEPS) -> tuple[Patches, Document]:
     return Patches(folded, renderer), Document(log(folded, steps))
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(stories(), st.data())
 def test_rows_in_any_batches_show_what_all_rows_at_once_show(
