@@ -136,6 +136,7 @@ def test_an_edit_is_not_approved_by_its_name_alone_on_slack(tmp_path: Path) -> N
         assert_shows_edit(asked.in_slack(question.blocks), question.words)
 
 
+@pytest.mark.long
 def test_an_edit_is_not_approved_by_its_name_alone_on_github(tmp_path: Path) -> None:
     world = GithubWorld(tmp_path, settings={"BRIDGE_BASE_URL": "https://bridge.example"})
     world.bridge.agents = {"claude": plays(tmp_path / "plays")}
@@ -146,6 +147,7 @@ def test_an_edit_is_not_approved_by_its_name_alone_on_github(tmp_path: Path) -> 
         assert "[Show everything](https://bridge.example/t/github/" in comment
 
 
+@pytest.mark.long
 def test_an_edit_is_not_approved_by_its_name_alone_on_linear_and_the_page(tmp_path: Path) -> None:
     with LinearWorld(tmp_path, entry=plays(tmp_path / "plays")) as world:
         _, body = linear_ask(world, "change")

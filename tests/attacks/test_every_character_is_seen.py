@@ -6,6 +6,7 @@ import io
 import re
 from unicodedata import bidirectional, category
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -162,6 +163,7 @@ def test_on_a_terminal_what_is_read_is_what_runs(fact: tuple[FactKind, str]) -> 
     assert [*map(conceal, asked.on_terminal(printed.getvalue()))] == [fact[1]]
 
 
+@pytest.mark.long
 @FEW
 @given(st.lists(nasty, min_size=1, max_size=8), st.lists(nasty, max_size=8))
 def test_the_lines_of_an_edit_are_those_that_change(new: list[str], old: list[str]) -> None:

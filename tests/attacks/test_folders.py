@@ -126,6 +126,7 @@ def use_git(project: Path) -> None:
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", quick(5, ATTACKS))
 def test_a_persons_git_runs_nothing_that_an_agent_planted_in_their_folder(
     tmp_path: Path, project: Path, script: str

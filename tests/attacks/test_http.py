@@ -119,6 +119,7 @@ def test_a_huge_head_is_refused(bridge: BridgeProcess) -> None:
     assert answer.status_code == 431
 
 
+@pytest.mark.long
 def test_strangers_are_told_no_names_of_agents(tmp_path: Path) -> None:
     """Small: /openapi.json, /readyz and /metrics named agents to anybody."""
     name = "roadrunner"

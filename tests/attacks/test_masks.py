@@ -124,6 +124,7 @@ def test_copies_of_the_settings_are_hidden_too(bridge: Running, server: Server) 
     assert "shown" not in seen.partition("ended with status 0")[2]
 
 
+@pytest.mark.long
 def test_no_command_line_inside_names_where_secrets_are(
     bridge: Running, server: Server, rotated: Path
 ) -> None:

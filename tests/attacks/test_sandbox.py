@@ -183,6 +183,7 @@ def running(name: str) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_without_isolation_the_memory_of_the_bridge_is_closed_to_ordinary_users(
     bridge: Running, server: Server
 ) -> None:

@@ -159,6 +159,7 @@ def test_the_value_of_a_log_in_cookie_does_not_come_out(bridge: Observed) -> Non
     assert "[secret]" in seen["text"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "path", ["/openapi.json", "/readyz", "/metrics", "/api/v1/agents", "/api/v1/nowhere", "/t/x/y"]
 )

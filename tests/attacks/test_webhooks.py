@@ -77,6 +77,7 @@ def test_what_the_other_agent_signs_or_gets_is_refused(
     assert turns() == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("body", quick(3, ODD_BODIES))
 def test_odd_bodies_lead_to_nothing_and_the_next_event_is_heard(
     world: GithubWorld, turns: Callable[[], int], body: bytes

@@ -361,6 +361,7 @@ def test_nothing_that_an_agent_started_outlives_it(bridge: Observed, ending: str
     bridge.gone("demo", but=before)
 
 
+@pytest.mark.long
 def test_a_final_post_stays_final_however_soon_the_next_turn_comes(bridge: Observed) -> None:
     seen = [bridge.ask("hasty", f"say {number}")["text"] for number in range(20)]
     bridge.ask("hasty", "slow 2")

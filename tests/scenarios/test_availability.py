@@ -83,6 +83,7 @@ def checks(agent: dict[str, Any]) -> dict[str, bool]:
     return {check["name"]: check["ok"] for check in agent["checks"]}
 
 
+@pytest.mark.long
 def test_what_keeps_an_agent_from_working_is_found_at_the_start_and_again_once_it_is_repaired(
     bridge: Observed,
 ) -> None:

@@ -241,6 +241,7 @@ def test_an_ask_of_a_running_bridge_is_answered_in_the_terminal(served: Machine)
     assert "it ran" in out
 
 
+@pytest.mark.long
 def test_ctrl_c_stops_a_turn_of_a_running_bridge(served: Machine) -> None:
     with served.started("ask", "demo", "plan begin\nhold never", "--thread", "held") as asking:
         asking.wait_for("✓ begin")
@@ -253,6 +254,7 @@ def test_ctrl_c_stops_a_turn_of_a_running_bridge(served: Machine) -> None:
     assert line.split()[1] == "idle"
 
 
+@pytest.mark.long
 def test_a_reader_that_has_seen_enough_ends_the_question_quietly(served: Machine) -> None:
     with served.started("ask", "demo", "big 200000\nhold never", "-q") as asking:
         assert asking.process.stdout is not None
@@ -370,6 +372,7 @@ def test_serve_says_where_it_is_and_a_second_signal_ends_it_at_once(machine: Mac
     assert "plan begin" in listed.stdout, "a question begins nothing that an earlier run left"
 
 
+@pytest.mark.long
 def test_doctor_finds_what_is_wrong_and_tells_no_secret(machine: Machine) -> None:
     agents = {
         "claude": {"driver": "claude", "env": {"PRIVATE_TOKEN": CANARY}},

@@ -74,6 +74,7 @@ def change(api: httpx.Client, number: int, **what: Any) -> dict[str, Any]:
     return changed
 
 
+@pytest.mark.long
 def test_a_persons_title_wins_and_an_archived_conversation_comes_back_with_a_message(
     bridge: Observed, api: httpx.Client
 ) -> None:

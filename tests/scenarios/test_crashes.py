@@ -132,6 +132,7 @@ def test_an_event_is_worked_on_as_if_nothing_had_happened_when_the_crash_came_be
     assert "word-001" in second.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", points(DURING_THE_PROMPT))
 def test_a_turn_that_was_cut_off_is_continued_once_and_says_so(
     tmp_path: Path, point: Point
@@ -146,6 +147,7 @@ def test_a_turn_that_was_cut_off_is_continued_once_and_says_so(
     assert "word-001" in second.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", points(ON_THE_WAY_OUT))
 def test_a_post_is_neither_lost_nor_repeated_when_the_crash_came_while_it_was_sent(
     tmp_path: Path, point: Point
@@ -196,6 +198,7 @@ def test_a_session_that_was_being_parked_in_the_crash_comes_back_with_its_memory
         assert world.turns()[0].note == ""
 
 
+@pytest.mark.long
 def test_a_second_cut_is_a_visible_failure_and_never_a_third_try(tmp_path: Path) -> None:
     with World(tmp_path) as world:
         word = world.say("t1", "tell here\nhold never")
@@ -217,6 +220,7 @@ def test_a_second_cut_is_a_visible_failure_and_never_a_third_try(tmp_path: Path)
         assert "Send the message again" in first.note
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("when", quick(1, ["after", "before"]))
 def test_a_crash_while_recovering_does_not_count_as_a_second_cut(
     tmp_path: Path, when: Literal["before", "after"]
@@ -305,6 +309,7 @@ def test_what_waits_behind_a_turn_that_was_cut_off_runs_after_it_in_order(tmp_pa
         assert second.text == "second\n\nword-002\n\nthird\n\nword-003"
 
 
+@pytest.mark.long
 def test_a_message_never_overtakes_one_that_waited_before_the_crash(tmp_path: Path) -> None:
     with World(tmp_path) as world:
         world.bridge.arm("turns.prompted", act="pause")
@@ -374,6 +379,7 @@ def test_an_ask_of_the_time_before_the_crash_is_lost_visibly_and_asked_anew(tmp_
         ]
 
 
+@pytest.mark.long
 def test_what_a_crash_left_running_is_ended_at_the_next_start(tmp_path: Path) -> None:
     with World(tmp_path, deadly=True) as world:
         world.bridge.arm("agent.session/prompt", "after")
@@ -389,6 +395,7 @@ def test_what_a_crash_left_running_is_ended_at_the_next_start(tmp_path: Path) ->
         assert violations(world) == []
 
 
+@pytest.mark.long
 def test_a_bridge_is_ready_again_after_a_crash(tmp_path: Path) -> None:
     with World(tmp_path) as world:
         world.say("t1", "tell here\nhold go")

@@ -65,6 +65,7 @@ def test_a_turn_that_asks_for_everything_is_stopped_at_its_limit(bridge: Observe
     assert begun == [(2,)]
 
 
+@pytest.mark.long
 def test_stop_ends_the_tree_and_leaves_no_turn(bridge: Observed) -> None:
     waits = message("codex", message("third", "slow 600"))
     number = bridge.begin("stopped", waits)

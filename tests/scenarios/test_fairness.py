@@ -98,6 +98,7 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
         yield bridge
 
 
+@pytest.mark.long
 def test_the_session_that_idled_longest_makes_room_and_comes_back_with_its_memory(
     bridge: Observed,
 ) -> None:

@@ -13,6 +13,7 @@ from tests.sim.github.hooks import Event
 from tests.support.github import GithubWorld
 
 
+@pytest.mark.long
 def test_a_mention_on_an_issue_leads_to_one_comment_which_is_the_answer(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         issue = world.issue("Something is wrong.")
@@ -46,6 +47,7 @@ def test_two_agents_on_one_issue_answer_side_by_side_each_as_itself(tmp_path: Pa
         assert world.turns() == 3
 
 
+@pytest.mark.long
 def test_a_comment_on_a_line_of_the_agents_own_pull_request_is_answered_under_it(
     tmp_path: Path,
 ) -> None:
@@ -61,6 +63,7 @@ def test_a_comment_on_a_line_of_the_agents_own_pull_request_is_answered_under_it
         assert world.turns() == 1
 
 
+@pytest.mark.long
 def test_a_review_with_many_comments_is_one_turn_that_knows_them_all(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         pull = world.own_pull()
@@ -117,6 +120,7 @@ def test_a_label_and_an_edit_that_adds_the_mention_start_turns_of_one_session(
         assert world.bridge.rows("select count(*) from session") == [(1,)]
 
 
+@pytest.mark.long
 def test_stop_stops_by_mention_and_without(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         issue = world.issue()
@@ -159,6 +163,7 @@ def test_a_comment_that_waits_follows_its_author(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.long
 def test_an_ask_says_how_to_answer_it(tmp_path: Path) -> None:
     with GithubWorld(tmp_path, settings={"GRACE_SECONDS": "0"}) as world:
         issue = world.issue()
@@ -204,6 +209,7 @@ def replay(world: GithubWorld, event: Event, times: int) -> list[int]:
         ]
 
 
+@pytest.mark.long
 def test_what_was_said_while_the_bridge_was_down_is_answered_once(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         issue = world.issue()

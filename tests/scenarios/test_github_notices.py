@@ -43,6 +43,7 @@ def test_a_turn_of_ten_seconds_is_one_comment_and_one_notification(tmp_path: Pat
         assert [each for _, each in said.reactions] == ["eyes", "+1"]
 
 
+@pytest.mark.long
 def test_a_turn_of_ten_minutes_is_one_visible_answer_that_names_the_asker(
     world: GithubWorld,
 ) -> None:
@@ -61,6 +62,7 @@ def test_a_turn_of_ten_minutes_is_one_visible_answer_that_names_the_asker(
     assert answer.edits == 0
 
 
+@pytest.mark.long
 def test_a_silent_agent_is_shown_after_a_while_and_its_asker_need_not_have_commented(
     world: GithubWorld,
 ) -> None:

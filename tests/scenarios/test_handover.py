@@ -38,6 +38,7 @@ def prompt_of(world: SlackWorld, agent: str, words: str) -> str:
     return str(world.bridge.rows(PROMPTS, agent, f"%{words}%")[-1][0])
 
 
+@pytest.mark.long
 def test_who_is_not_here_or_not_known_is_refused_with_what_would_help(
     town: tuple[SlackWorld, Hub],
 ) -> None:
@@ -124,6 +125,7 @@ def test_going_back_brings_words_and_commits(town: tuple[SlackWorld, Hub]) -> No
     assert len(hub.pulls()) == known + 1
 
 
+@pytest.mark.long
 def test_a_limited_agent_offers_the_hand_over_and_the_other_keeps_the_thread(
     town: tuple[SlackWorld, Hub],
 ) -> None:

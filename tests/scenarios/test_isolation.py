@@ -206,6 +206,7 @@ def words(bridge: Observed, agent: str) -> str:
     return str(bridge.http.get(f"/api/v1/agents/{agent}").json()["isolation"])
 
 
+@pytest.mark.long
 def test_the_api_says_in_words_what_an_agent_without_isolation_can_read(bridge: Observed) -> None:
     said = words(bridge, "open")
 

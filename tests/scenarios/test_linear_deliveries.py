@@ -62,6 +62,7 @@ def test_what_is_not_linears_or_not_for_this_agent_starts_nothing(tmp_path: Path
         assert world.turns() == 1
 
 
+@pytest.mark.long
 def test_an_outage_of_an_hour_leaves_the_webhook_on_and_handles_every_event_once(
     tmp_path: Path,
 ) -> None:

@@ -40,6 +40,7 @@ def trouble(world: LinearWorld) -> str:
     return next(str(check["words"]) for check in checks if check["name"] == "linear:demo")
 
 
+@pytest.mark.long
 def test_an_admin_installs_the_agent_and_it_goes_on_after_a_crash(tmp_path: Path) -> None:
     with uninstalled(tmp_path) as world, browser(world) as http:
         assert '<a href="/install/linear/demo">Install it</a>' in http.get("/").text

@@ -67,6 +67,7 @@ def test_a_check_that_is_interrupted_leaves_nothing(tmp_path: Path, interrupt: i
         assert "Traceback" not in words
 
 
+@pytest.mark.long
 def test_without_a_terminal_it_needs_to_be_told_that_it_may_write(tmp_path: Path) -> None:
     with SimulatedSlack() as slack:
         with Operator(tmp_path, slack).run() as running:

@@ -87,6 +87,7 @@ def test_a_post_is_made_once_although_the_bridge_dies(here: Studio) -> None:
     assert here.world.turns("post")[-1].state == "done"
 
 
+@pytest.mark.long
 def test_a_question_is_asked_once_although_the_bridge_dies_while_it_waits(here: Studio) -> None:
     here.world.say("ask", f"tool ask_person {PORT}")
     here.world.platform.wait(lambda _: bool(posted(here, "ask", "ask")))

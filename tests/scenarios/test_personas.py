@@ -125,6 +125,7 @@ def test_a_persona_by_entry_by_file_and_by_page_is_what_the_process_is_told_in_o
     assert (shown["display_name"], shown["emoji"]) == ("Reviewer", "\N{OWL}")
 
 
+@pytest.mark.long
 def test_what_an_agent_was_told_is_never_told_twice_and_what_changed_once(
     bridge: Observed,
 ) -> None:

@@ -105,6 +105,7 @@ def test_what_was_held_runs_or_is_dropped_on_command(
         assert len(told(world, held)) == times
 
 
+@pytest.mark.long
 def test_what_is_held_stays_held_over_a_crash(tmp_path: Path) -> None:
     with World(tmp_path) as world:
         world.say("t1", "tell here\nhold never")

@@ -66,6 +66,7 @@ def test_an_agent_is_added_changed_shown_and_never_tells_its_key(served: Machine
     assert not {"limits", "model"} & set(entry)
 
 
+@pytest.mark.long
 def test_the_files_of_an_agent_are_written_shown_and_brought_back(served: Machine) -> None:
     def files(*words: str, stdin: str = "") -> tuple[int, str, str]:
         done = served.run("agents", "files", *words, stdin=stdin)
@@ -113,6 +114,7 @@ def test_entries_leave_without_secrets_and_come_back(served: Machine) -> None:
     assert CANARY not in imported.stderr
 
 
+@pytest.mark.long
 def test_a_name_changes_and_the_default_answers_what_has_no_name(served: Machine) -> None:
     add(served, "first-name")
 

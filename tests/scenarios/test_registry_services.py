@@ -161,6 +161,7 @@ def release(office: SlackWorld, agent: str, thread: str) -> None:
     (office.bridge.workspace(agent, session) / "go-on").touch()
 
 
+@pytest.mark.long
 def test_an_agent_removed_at_work_says_so_everywhere_and_its_name_begins_anew(
     office: SlackWorld,
 ) -> None:

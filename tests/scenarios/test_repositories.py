@@ -38,6 +38,7 @@ def test_what_an_agent_leaves_uncommitted_becomes_a_pull_request(tmp_path: Path)
         assert {visit.token for visit in here.server.pushes()} == {TOKEN}
 
 
+@pytest.mark.long
 def test_what_an_agent_makes_for_people_is_not_part_of_the_repository(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         post = here.tell("give report.md All is well.")
@@ -85,6 +86,7 @@ def test_an_agent_may_commit_and_push_by_itself(tmp_path: Path) -> None:
         assert len(here.proposals) == 1
 
 
+@pytest.mark.long
 def test_a_refused_push_can_be_read_by_the_agent_and_by_people(tmp_path: Path) -> None:
     with studio(tmp_path) as here:
         text = "run mkdir -p .github/workflows && echo on > .github/workflows/ci.yml"
@@ -191,6 +193,7 @@ def test_a_stopped_turn_delivers_nothing_and_its_work_goes_with_the_next(tmp_pat
         assert here.show("a.txt") == "kept"
 
 
+@pytest.mark.long
 def test_a_reviewer_reads_the_head_of_a_pull_request_and_pushes_nothing(tmp_path: Path) -> None:
     with studio(tmp_path, entry={"ship": "none"}) as here:
         head = here.server.commit(REPOSITORY, {"a.txt": "theirs\n"}, "Theirs", branch="feature")
@@ -327,6 +330,7 @@ def test_work_on_a_repository_that_went_away_is_kept_and_that_is_said(tmp_path: 
         assert here.show("a.txt") == "kept"
 
 
+@pytest.mark.long
 def test_a_clone_is_prepared_by_the_default_branch_and_what_it_said_is_kept(
     tmp_path: Path,
 ) -> None:

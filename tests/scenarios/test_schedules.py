@@ -105,6 +105,7 @@ def announced(world: World) -> list[str]:
     return [post.note for post in posts if post.note.startswith("Schedule 1 by")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rule", "spring", "_autumn"), quick(1, ZONES))
 def test_each_due_time_runs_once_when_the_bridge_is_killed_around_it_and_the_clocks_change(
     tmp_path: Path, rule: str, spring: list[str], _autumn: list[str]
@@ -127,6 +128,7 @@ def test_each_due_time_runs_once_when_the_bridge_is_killed_around_it_and_the_clo
     assert announced(world) == [f"Schedule 1 by Ann ({rule}): say tick"] * 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rule", "spring", "autumn"), quick(1, ZONES))
 def test_what_was_due_in_days_of_downtime_is_made_up_for_by_one_run(
     tmp_path: Path, rule: str, spring: list[str], autumn: list[str]
@@ -182,6 +184,7 @@ def test_a_schedule_runs_in_a_slack_thread_that_it_began(tmp_path: Path) -> None
     assert "could not be read" not in prompt
 
 
+@pytest.mark.long
 def test_a_schedule_runs_on_an_issue_on_github(tmp_path: Path) -> None:
     with GithubWorld(tmp_path) as world:
         issue = world.issue()

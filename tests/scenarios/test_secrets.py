@@ -152,6 +152,7 @@ def test_a_secret_in_the_output_of_a_command_goes_nowhere(bridge: Observed) -> N
     assert_nothing_leaked(bridge)
 
 
+@pytest.mark.long
 def test_the_bridges_own_secrets_read_by_an_agent_go_nowhere(bridge: Observed) -> None:
     stolen = bridge.folder / "stolen"
     stolen.write_text(f"{ADMIN_TOKEN} {made_by(bridge)}")

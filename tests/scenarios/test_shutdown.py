@@ -18,6 +18,7 @@ LONG = {"GRACE_SECONDS": "600"}
 """Far longer than a test waits for a bridge to end."""
 
 
+@pytest.mark.long
 def test_a_turn_that_outlasts_the_grace_time_is_continued_at_the_next_start_without_a_cut(
     tmp_path: Path,
 ) -> None:
@@ -85,6 +86,7 @@ def test_polite_ends_never_count_as_cuts(tmp_path: Path) -> None:
         assert world.bridge.rows("select cuts from turn") == [(1,)]
 
 
+@pytest.mark.long
 def test_a_turn_that_had_not_been_prompted_is_run_as_if_nothing_had_happened(
     tmp_path: Path,
 ) -> None:
@@ -103,6 +105,7 @@ def test_a_turn_that_had_not_been_prompted_is_run_as_if_nothing_had_happened(
         assert len(told(world, word)) == 1
 
 
+@pytest.mark.long
 def test_an_ask_that_is_open_at_the_end_holds_nobody_up_and_is_asked_anew_at_the_next_start(
     tmp_path: Path,
 ) -> None:

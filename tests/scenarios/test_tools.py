@@ -127,10 +127,11 @@ def test_an_agent_sees_its_own_door_alone_and_its_token_is_stored_nowhere(bridge
 
 
 def test_a_door_closes_with_its_process(bridge: Tooled) -> None:
-    before = set((bridge.data_dir / "tools").iterdir())
+    doors = bridge.data_dir / "tools"
+    before = set(doors.glob("*"))  # the first agent makes the folder
     bridge.begin("crash", "tell here\nhold over\ncrash", "http")
     bridge.held("crash", "here", "http")
-    (made,) = set((bridge.data_dir / "tools").iterdir()) - before
+    (made,) = set(doors.glob("*")) - before
 
     bridge.release("crash", "over", "http")
 

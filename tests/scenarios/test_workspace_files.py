@@ -51,6 +51,7 @@ def test_a_scratch_folder_lists_its_files_with_size_and_download(world: World) -
     assert "hidden words" not in page
 
 
+@pytest.mark.long
 def test_a_file_is_read_with_numbers_and_colours(world: World) -> None:
     page = get(world, "/files/c.py").text
 

@@ -18,6 +18,7 @@ LARGEST = 150_000
 page = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 
 
+@pytest.mark.long
 def test_the_map_in_the_handbook_is_the_one_the_docstrings_give() -> None:
     handbook = module_map.HANDBOOK.read_text()
 
@@ -26,6 +27,7 @@ def test_the_map_in_the_handbook_is_the_one_the_docstrings_give() -> None:
     )
 
 
+@pytest.mark.long
 def test_each_module_has_its_line_in_the_map() -> None:
     drawing = module_map.render(ROOT / "app")
     modules = list(ROOT.glob("app/**/*.py"))

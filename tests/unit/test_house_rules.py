@@ -151,6 +151,7 @@ def test_the_demo_agent_imports_nothing_of_the_package() -> None:
     assert not any("app" in found for found in imported)
 
 
+@pytest.mark.long
 def test_every_module_begins_with_a_docstring() -> None:
     silent = [path for path in MODULES if not ast.get_docstring(ast.parse(path.read_text()))]
 

@@ -174,6 +174,7 @@ def test_the_first_letters_of_a_secret_are_remembered_behind_another_one() -> No
     assert stream(vault, pieces) == f"{MASK} and {other[:2]}{MASK} too"
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(st.data(), secret_lists, st.sampled_from(sorted(FORMS)), prose, prose)
 def test_no_form_of_any_secret_passes_whatever_the_borders(
@@ -269,6 +270,7 @@ def test_streaming_hides_as_much_as_redacting_at_once(
     assert values[0] not in stream(vault, [*text])
 
 
+@pytest.mark.long
 def test_registering_while_others_redact_is_safe() -> None:
     vault = Vault()
     start = Barrier(5)

@@ -330,6 +330,7 @@ def test_whatever_an_agent_sends_becomes_something_that_can_be_stored(value: obj
     orjson.dumps([update, ask], default=str, option=orjson.OPT_NON_STR_KEYS)
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(FIELDS), json_values, max_size=8))
 def test_every_kind_bears_odd_fields(kind: str, fields: dict[str, Any]) -> None:

@@ -29,6 +29,7 @@ def stored(uploads: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (uploads / "folder").iterdir()}
 
 
+@pytest.mark.long
 async def test_two_agents_download_the_same_file_at_once_300_times(tmp_path: Path) -> None:
     for number in range(300):
         uploads, barrier = tmp_path / str(number), asyncio.Barrier(2)

@@ -108,6 +108,7 @@ async def test_a_review_reads_the_branch_and_its_diff_without_a_branch_to_push_t
         assert again.data[0][1].endswith("the rest of the diff is in the clone]")
 
 
+@pytest.mark.long
 async def test_who_has_a_branch_reviews_another_without_leaving_it(tmp_path: Path) -> None:
     async with pair(tmp_path) as here:
         await here.begin("demo")
@@ -132,6 +133,7 @@ async def test_nothing_to_review_is_a_turn_as_usual(tmp_path: Path, text: str) -
         assert here.provider.describe(here.session("codex")).branch == "agent/codex/web-t1"
 
 
+@pytest.mark.long
 async def test_a_diff_with_a_secret_loses_it_before_an_agent_reads_it(tmp_path: Path) -> None:
     async with pair(tmp_path) as here:
         await here.begin("demo")

@@ -246,6 +246,7 @@ NAMES = st.binary(min_size=1, max_size=80).filter(
 )
 
 
+@pytest.mark.long
 @given(st.sets(NAMES, min_size=1, max_size=5))
 async def test_whatever_a_file_is_called_its_bytes_are_kept_under_a_plain_name(
     names: set[bytes],

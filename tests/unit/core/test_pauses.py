@@ -427,6 +427,7 @@ async def test_an_agents_own_limit_holds_its_turns_back(tmp_path: Path) -> None:
         assert desk.launcher.told("close", "t1") == [""]
 
 
+@pytest.mark.long
 async def test_a_process_that_is_started_too_often_has_to_wait(
     tmp_path: Path, clock: ManualClock
 ) -> None:

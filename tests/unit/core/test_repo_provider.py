@@ -343,6 +343,7 @@ async def test_changes_that_cannot_be_read_any_more_say_why(tmp_path: Path) -> N
     assert of_nothing.problem == "the folder was cleaned up; the next message opens it again"
 
 
+@pytest.mark.long
 async def test_an_agent_ships_during_its_turn_and_the_end_finds_it_done(tmp_path: Path) -> None:
     async with firm(tmp_path) as here:
         folder = await here.open()

@@ -299,6 +299,7 @@ async def test_three_failures_in_a_row_pause_a_schedule_and_resume_forgets_them(
         assert (resumed.state, resumed.reason, resumed.failures) == ("active", "", 0)
 
 
+@pytest.mark.long
 async def test_the_rights_of_the_creator_are_checked_at_every_run(tmp_path: Path) -> None:
     async with desk_at_eight(tmp_path) as (desk, clock):
         await desk.hear(to_demo('schedule "0 9 * * *" look'))

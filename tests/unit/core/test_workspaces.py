@@ -30,6 +30,7 @@ def said(text: str, name: str = "Ann", who: str = "ann") -> Message:
     return Message(Speaker(who, name), text, "m1", 0.0)
 
 
+@pytest.mark.long
 @given(st.text(max_size=80), st.text(min_size=1, max_size=40))
 def test_every_place_and_title_give_a_branch_that_git_takes(title: str, place: str) -> None:
     branch = branch_name(SESSION, PlaceKey("web", place), title)

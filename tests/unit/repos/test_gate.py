@@ -305,6 +305,7 @@ async def test_a_reviewer_has_nothing_to_push_to(yard: Yard) -> None:
     assert yard.server.head("acme/app", "feature") == head
 
 
+@pytest.mark.long
 async def test_two_agents_work_on_one_branch_and_the_second_is_told_to_fetch(yard: Yard) -> None:
     yard.server.commit("acme/app", {"a.txt": "a\n"}, "Theirs", branch="feature")
     first, second = (yard.clone(n, way="existing", branch="feature") for n in (1, 2))

@@ -187,6 +187,7 @@ def outside_of(folder: Path) -> Path:
     return outside
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", quick(3, PLANTS))
 async def test_nothing_that_is_planted_in_a_clone_reaches_the_bridge(
     tmp_path: Path, script: str

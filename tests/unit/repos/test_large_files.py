@@ -65,6 +65,7 @@ def large_parts(yard: Yard) -> list[Path]:
     return [path for path in mirrors.rglob("*") if path.parent.name in {"logs", "incomplete"}]
 
 
+@pytest.mark.long
 @needs_lfs
 async def test_a_clone_opens_with_the_content_of_large_files(yard: Yard) -> None:
     clone = await opened(yard)
@@ -174,6 +175,7 @@ async def test_a_reviewer_reads_large_files_and_sends_none(yard: Yard) -> None:
     assert "This session is read-only" in said
 
 
+@pytest.mark.long
 @needs_lfs
 @pytest.mark.parametrize(
     "spoil",
@@ -274,6 +276,7 @@ async def test_a_failure_leaves_no_token_on_the_disk(yard: Yard) -> None:
     assert large_parts(yard) == []
 
 
+@pytest.mark.long
 @needs_lfs
 async def test_no_token_is_in_the_reach_of_an_agent_that_uses_large_files(yard: Yard) -> None:
     clone = await opened(yard)

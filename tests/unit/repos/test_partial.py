@@ -234,6 +234,7 @@ async def test_commits_made_without_a_checkout_are_pushed(yard: Yard) -> None:
     assert await lacks(yard, "main~3:old.txt")
 
 
+@pytest.mark.long
 async def test_secrets_and_force_pushes_are_seen(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)

@@ -320,6 +320,7 @@ async def test_no_forged_cookie_counts(scene: Scene, cookie: str) -> None:
     assert await scene.status_with(cookie) == 401
 
 
+@pytest.mark.long
 @settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

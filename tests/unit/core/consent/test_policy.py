@@ -333,6 +333,7 @@ rules = st.builds(
 )
 
 
+@pytest.mark.long
 @given(st.lists(rules, max_size=5), rules, updates, st.randoms(use_true_random=False))
 def test_no_order_and_no_further_rule_opens_what_a_denial_closes(
     others: list[Rule], closing: Rule, update: ToolUpdate, chance: object

@@ -105,6 +105,7 @@ async def bench(folder: Path, *, home: str = "demo") -> AsyncIterator[Bench]:
         await made.outbox.close(grace=0)
 
 
+@pytest.mark.long
 async def test_a_review_is_stored_published_and_told_with_its_verdict_first(tmp_path: Path) -> None:
     async with bench(tmp_path) as desk:
         found = Finding("work.txt", 2, f"{SECRET} is wrong")
@@ -126,6 +127,7 @@ async def test_a_review_is_stored_published_and_told_with_its_verdict_first(tmp_
         assert (kept.state, kept.author, kept.findings[0].line) == ("sent", author, 2)
 
 
+@pytest.mark.long
 async def test_a_second_review_in_one_turn_changes_nothing(tmp_path: Path) -> None:
     async with bench(tmp_path) as desk:
         first = await desk.submit("approve", body="")
@@ -138,6 +140,7 @@ async def test_a_second_review_in_one_turn_changes_nothing(tmp_path: Path) -> No
         assert len(await desk.told()) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "found", [Finding("work.txt", 9, "beyond"), Finding("README.md", 1, "not in the diff")]
 )
@@ -160,6 +163,7 @@ async def test_changes_are_not_requested_without_a_word(tmp_path: Path) -> None:
             await desk.submit("request_changes", body=" ")
 
 
+@pytest.mark.long
 async def test_what_could_not_be_published_is_shown_and_the_next_start_tries_again(
     tmp_path: Path,
 ) -> None:
@@ -181,6 +185,7 @@ async def test_what_could_not_be_published_is_shown_and_the_next_start_tries_aga
         await again.outbox.close(grace=0)
 
 
+@pytest.mark.long
 async def test_a_reviewer_in_its_own_place_does_not_repeat_what_is_on_the_pull_request(
     tmp_path: Path,
 ) -> None:

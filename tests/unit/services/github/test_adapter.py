@@ -470,6 +470,7 @@ async def test_how_long_github_wants_us_to_wait_is_respected_by_all(desk: Desk) 
     assert len(desk.github.calls) == calls
 
 
+@pytest.mark.long
 async def test_what_all_sessions_write_together_stays_under_githubs_limits(tmp_path: Path) -> None:
     clock = ManualClock()
     with SimulatedGithub(tmp_path, clock.now) as github:

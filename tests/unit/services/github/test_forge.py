@@ -207,6 +207,7 @@ async def test_all_installations_are_listed_and_what_changed_last_comes_first(de
     assert desk.secrets != []
 
 
+@pytest.mark.long
 async def test_a_long_list_is_read_to_its_end(desk: Desk) -> None:
     more = [desk.github.repository(f"acme/r{number}") for number in range(104)]
     installation = desk.github.installations[0]

@@ -92,6 +92,7 @@ TRIGGERS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("act", TRIGGERS)
 async def test_who_triggers_by_what(desk: Desk, act: Callable[[Desk, str], None]) -> None:
     access = prepare(desk)
