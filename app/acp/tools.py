@@ -58,7 +58,7 @@ def _furnish(door: ToolDoor, *, with_skills: bool) -> tuple[str, ...]:
         write_skills(door.folder, relay, door.tools)
     for path in door.folder.rglob("*"):
         if path.name != SOCKET:
-            path.chmod(0o755)  # agents have user ids of their own
+            path.chmod(0o755)  # an agent may have its own user id
     return relay
 
 

@@ -332,15 +332,15 @@ class AgentEntry(BaseModel):
     tools_allow: Globs | None = None
     """The bridge's tools that it may use; no list means all, an empty one none."""
     tools_deny: Globs = ()
-    """The bridge's tools that it may not use, whatever is allowed."""
+    """The bridge's tools that it may not use, even if they are allowed."""
     capabilities_allow: Globs | None = None
-    """The capabilities that it may use: a tool needs all of its own; no list means all."""
+    """The capabilities that it may use: a tool needs all that it has; no list means all."""
     capabilities_deny: Globs = ()
     """The capabilities that it may not use: a tool with one of them is refused."""
     agents_allow: Globs | None = None
     """The agents that it sees and may ask, by name; no list means all, an empty one none."""
     agents_deny: Globs = ()
-    """The agents that it neither sees nor may ask, whatever is allowed."""
+    """The agents that it neither sees nor may ask, even if they are allowed."""
     delegation_voice: Literal["own", "caller"] = "caller"
     """Who speaks where the work began when another agent asked it: itself, if it is present on
     that service, or the agent that asked."""

@@ -448,7 +448,7 @@ def _tell_limit(
 
 
 def _address(connection: Connection, new: NewDelegation) -> tuple[int, BridgeSessionRequest]:
-    """Tell to whom the task goes and where: a session that exists, or a place of its own."""
+    """Tell to whom the task goes and where: a session that exists, or a new place."""
     number = _next_number(connection)
     if new.session is None:
         key = PlaceKey(SERVICE, str(number))

@@ -62,7 +62,7 @@ class NewDelegation:
     person: Speaker
     """Whose rights it needs: the person who asked the first agent."""
     session: int | None = None
-    """The session that goes on with it; None: a new one, in a place of its own."""
+    """The session that goes on with it; None: a new one, in a new place."""
     speaker: Speaker | None = None
     """Who asks, as the agent and people are told; None: the person."""
     context: str = ""

@@ -1,4 +1,4 @@
-"""Runs races: several agents do the same task on branches of their own, and people pick one.
+"""Runs races: several agents do the same task, each on its own branch, and people pick one.
 
 Nothing is pushed or proposed before people have picked; what they did not pick stays where it is.
 """

@@ -68,7 +68,7 @@ SUM_UP: Final = (
     "people here: where they agree, where they differ, and what you recommend. The question:\n"
     "{question}"
 )
-RACE_BEGINS: Final = "{agents} begin, each on a branch of its own. You pick the one to ship."
+RACE_BEGINS: Final = "{agents} begin, each on its own branch. You pick the one to ship."
 RACE_NEEDS_REPOSITORY: Final = (
     "A race needs a repository. Send `repo OWNER/NAME` first, then the command again."
 )

@@ -251,7 +251,7 @@ _GROUPS = (
                 "agents_allow",
                 "Agents it may ask",
                 "allowed",
-                "Names, one per line; * stands for any letters. Empty: all. none: no agent.",
+                "Names, one per line; * means any letters. Empty: all. none: no agent.",
             ),
             Field("agents_deny", "Agents it may not ask", "words", "Counts more than the above."),
             Field(
@@ -265,7 +265,7 @@ _GROUPS = (
                 "capabilities_allow",
                 "Capabilities it may use",
                 "allowed",
-                "Such as *.read, one per line; a tool needs all of its own. Empty: all.",
+                "Such as *.read, one per line; a tool needs all that it has. Empty: all.",
             ),
             Field(
                 "capabilities_deny",
