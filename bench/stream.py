@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -134,6 +135,8 @@ async def through_bridge(count: int, folder: Path, program: Path = EMITTER) -> S
     with open_resources(configured(environment, folder), wrap=wrap) as base:
         adapter = BenchAdapter(AGENT)
         bridge = Bridge(base, [adapter])
+        # A bridge imports this right after its start, in a thread: that is no part of a stream.
+        import_module("app.mcp_server.protocol")
         await bridge.start()
         body = json.dumps({"place": "stream", "text": "go"}).encode()
         await bridge.intake.settle(Delivery(adapter.service_name, "1", None, {}, body, 0.0))
