@@ -75,3 +75,14 @@ def test_what_an_agent_does_for_another_is_seen_live_and_stopped_alone(
     assert not too_wide(phone)
     phone.page.locator(".elsewhere a").click()
     expect(phone.page).to_have_url(page.url)
+
+    window = visit(size=(1280, 900)).open()
+    window.say('@claude tool agents_message {"to": "codex", "text": "hold never"}')
+    lines = window.page.locator("#status .busy")
+    expect(lines).to_have_count(2)
+    waits, works = (line.bounding_box() for line in lines.all())
+    assert waits is not None
+    assert works is not None
+    assert waits["y"] + waits["height"] <= works["y"]
+    window.page.locator("#state .stop").click()
+    expect(lines).to_have_count(0)
