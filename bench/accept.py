@@ -119,7 +119,7 @@ def _rows(receivers: dict[str, Receiver]) -> Iterator[Row]:
         settled / max(alone.rates),
         " x",
         None,
-        f"{settled:,.0f}/s against {max(alone.rates):,.0f}/s, deliveries that concern nobody",
+        f"{settled:,.0f}/s against {max(alone.rates):,.0f}/s, deliveries for no agent",
     )
     yield Row(
         "durable accept, one connection, p50",

@@ -48,7 +48,7 @@ def request(event: dict[str, Any], delivery_id: str, port: int, *, forged: bool 
 
 
 def comments(count: int, seed: str, port: int) -> list[bytes]:
-    """Make requests of comments that concern nobody."""
+    """Make requests of comments for no agent."""
     filler = {f"field_{number}": "https://api.example.com/repos/one/two" for number in range(200)}
     event = {"action": "created", "number": "", "repository": filler, "padding": ""}
     event["padding"] = "x" * (BODY_BYTES - len(json.dumps(event)) - len(seed) - 8)

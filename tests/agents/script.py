@@ -1,7 +1,7 @@
 """What the scripted model answers.
 
 It obeys the same plain lines as the demo agent, so that one suite of tests speaks to all agents:
-`say TEXT`, `run COMMAND`, `tool NAME JSON`, `slow N` and `recall`. Whatever else an agent asks its
+`say TEXT`, `run COMMAND`, `tool NAME JSON`, `slow N` and `recall`. Anything else an agent asks its
 model (a title, a summary, a suggestion for the next prompt) gets a short answer that fits
 anything. Asked by the bridge for a review, it requests changes to a line of `work.txt` that is
 broken, and asked to answer one, it repairs that line.
