@@ -156,6 +156,7 @@ def test_a_panel_shows_the_answers_side_by_side_and_one_agent_sums_up(company: C
     [asked] = company.prompts("Several agents answered")
     assert asked.count("It depends.") >= 2
     assert '<data from="what came with the message">' in asked
+    assert asked.startswith("[codex on slack")  # the bridge does not speak in a person's name
 
 
 @pytest.mark.long

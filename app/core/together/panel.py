@@ -85,6 +85,7 @@ class Panel:
                 wording.SUM_UP.format(question=first.task),
                 first.person,
                 host.id,
+                speaker=self._grouping.speaker(host.key.agent),
                 context=self._grouping.redact(wording.write_answers(answers)),
                 group=group,
                 round=SUMS_UP,
