@@ -34,7 +34,7 @@ COMPACTED_BYTES = 512 * 1024 * 1024
 overwritten where they are."""
 CHECKPOINTS = 5
 """How often emptying the log is tried: readers take a fraction of the busy timeout."""
-HEAD_REVISION = "0006"
+HEAD_REVISION = "0007"
 """The newest migration; tested against the files, so that alembic need not be imported."""
 FILE_NAME = "bridge.db"
 LOCK_NAME = "bridge.lock"
