@@ -1,5 +1,9 @@
 """Several bridges on one database, and what operating them needs."""
 
+import sqlalchemy as sa
+
+from alembic import op
+
 revision = "0007"
 down_revision = "0006"
 branch_labels = None
@@ -7,8 +11,14 @@ depends_on = None
 
 
 def upgrade() -> None:
-    pass
+    op.create_table(
+        "progress",
+        sa.Column(
+            "post", sa.Integer, sa.ForeignKey("post.id", ondelete="CASCADE"), primary_key=True
+        ),
+        sa.Column("content", sa.JSON, nullable=False),
+    )
 
 
 def downgrade() -> None:
-    pass
+    op.drop_table("progress")
