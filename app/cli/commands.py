@@ -78,6 +78,10 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="The port, in place of PORT.")
     ] = None,
+    role: Annotated[
+        str | None,
+        typer.Option(metavar="all|front|worker", help="What this process does, in place of ROLE."),
+    ] = None,
     browser: Annotated[
         bool | None,
         typer.Option(
@@ -93,7 +97,7 @@ def serve(
     .env.example lists them. The last line of the output is a link that opens the page.
     """
     with in_one_line():
-        chosen = {"HOST": host, "PORT": port}
+        chosen = {"HOST": host, "PORT": port, "ROLE": role}
         configuration = read_configuration(
             {name: str(value) for name, value in chosen.items() if value is not None}
         )

@@ -26,7 +26,9 @@ class Limits:
     """How much the bridge does at once, how long, and at what cost."""
 
     max_turns: int = 4
-    """How many turns run at once."""
+    """How many turns this process runs at once."""
+    max_turns_total: int | None = None
+    """How many turns run at once on all members together; no limit when absent."""
     max_processes: int = 16
     """How many agent processes live at once."""
     idle_minutes: float = 30
@@ -55,6 +57,8 @@ class Limits:
     """What all that one message led to may cost; no limit when absent."""
     review_rounds: int = 2
     """How often an author answers one reviewer before people decide."""
+    lease_seconds: float = 10
+    """After how long without a sign of it a member is taken to be gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +123,8 @@ class Configuration:
     """How much, how long, at what cost."""
     database_url: str
     """Where the store lives."""
+    role: Literal["all", "front", "worker"]
+    """What this process does, where several share a database."""
     data_dir: Path
     """Where the bridge keeps everything."""
     host: str

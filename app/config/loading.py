@@ -41,6 +41,7 @@ _AS_GIVEN = (
     "verbosity",
     "place_context",
     "time_zone",
+    "role",
     "host",
     "port",
     "log_level",

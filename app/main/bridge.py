@@ -15,6 +15,7 @@ from dataclasses import replace
 from app.config import describe_unserved
 from app.core.adapters import Adapter
 from app.core.ports import Forge
+from app.core.stores.members import HandedOut
 from app.core.tasks import Tasks
 from app.core.vitals import Vital
 from app.errors import StoreUnavailable
@@ -22,6 +23,7 @@ from app.main.applying import AppliedChanges
 from app.main.cards import cards_of, missing_agents
 from app.main.changing import AgentChanges
 from app.main.checkups import Checkups
+from app.main.joining import open_fleet
 from app.main.maintenance import Maintenance
 from app.main.presence import Build, presence
 from app.main.resources import Resources
@@ -64,8 +66,9 @@ class Bridge:
         self._base = base
         self.data_dir = configuration.data_dir
         timeouts = timeouts or {}
+        self._fleet = open_fleet(base, open_desk=self._open_desk, handed_out=self._take_up)
         self._joined = joined = Joined(
-            base, adapters, timeouts=timeouts, forge=forge, doubt=self._doubt
+            base, adapters, timeouts=timeouts, forge=forge, doubt=self._doubt, fleet=self._fleet
         )
         self.feed = joined.feed
         self.intake = joined.intake
@@ -180,12 +183,25 @@ class Bridge:
         return told | self._joined.listeners.troubles()
 
     async def start(self, *, resume: bool = True) -> None:
-        """Clean up after the last run, resume its turns and posts if told to, start reading."""
-        await self._maintenance.end_leftovers()
+        """Clean up after the last run, resume its turns and posts if told to, start reading.
+
+        Where several bridges share a database, that is up to the one that has the desk.
+        """
+        await self._maintenance.end_leftovers(is_shared=self._fleet is not None)
         self._joined.warden.start()
         await self._joined.tooling.doors.start()
         self._tasks.start(self._joined.launcher.prepare(), name="import of ACP")
+        if self._fleet is not None:
+            await self._fleet.membership.join()
         await self._joined.engine.start()
+        if resume:
+            self.checkups.start()
+        if self._fleet is None:
+            await self._open_desk(resume=resume)
+        self._started.set()
+
+    async def _open_desk(self, *, resume: bool = True) -> None:
+        """Begin what one bridge does for all that share a database."""
         if resume:
             # Before any turn resumes: its post may have arrived without being recorded.
             await self._joined.outbox.start()
@@ -197,7 +213,6 @@ class Bridge:
             self._joined.memory.start()
             self._joined.showing.start()
             self._joined.schedules.start()
-            self.checkups.start()
             self._tasks.start(self._maintenance.forget(), name="retention")
             self._joined.listeners.start()
         self.intake.start()
@@ -206,7 +221,12 @@ class Bridge:
             self._joined.reviews.start()
             self._joined.together.start()
             self._joined.delegations.start()
-        self._started.set()
+
+    def _take_up(self, handed_out: HandedOut) -> None:
+        """Show what became of turns that another bridge was running."""
+        self._joined.outbox.send(*handed_out.posts)
+        for session in handed_out.sessions:
+            self.feed.notify(session)
 
     async def stop(self) -> None:
         """Give running turns their grace time, then stop everything; safe at any moment."""
@@ -242,6 +262,8 @@ class Bridge:
         await self._tasks.close()
         for adapter in self._joined.adapters.values():
             await adapter.close()
+        if self._fleet is not None:
+            await self._fleet.membership.leave()
 
     def hurry(self) -> None:
         """Give running turns no more time; they resume at the next start."""

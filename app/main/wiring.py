@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from app import logs
 from app.agents.daily_logs import DailyLogs
@@ -80,6 +80,9 @@ from app.main.workshop import Workshop
 from app.services.agents.adapter import AgentsAdapter
 from app.timetable import CronTimetable
 
+if TYPE_CHECKING:
+    from app.main.fleet import Fleet
+
 T = TypeVar("T")
 
 
@@ -94,9 +97,14 @@ class Joined(Workshop):
         timeouts: Mapping[str, float],
         forge: Forge | None,
         doubt: Callable[[str], None],
+        fleet: Fleet | None = None,
     ) -> None:
-        """Prepare; `doubt` is told the agent that could not be started for a turn."""
+        """Prepare; `doubt` is told the agent that could not be started for a turn.
+
+        `fleet` is there if several bridges share the database.
+        """
         super().__init__(base, CurrentForge(forge))
+        self._fleet = fleet
         self._timeouts = timeouts
         apart = map(AgentsAdapter, base.configuration.agents)
         self.adapters = {adapter.service_name: adapter for adapter in (*adapters, *apart)}
@@ -192,11 +200,11 @@ class Joined(Workshop):
     @cached_property
     def engine(self) -> EmbeddedTurnEngine:
         """Runs turns."""
-        return EmbeddedTurnEngine(
-            self._turn_context,
-            max_turns=self._configuration.limits.max_turns,
-            of_agent=self._per_agent(max_turns),
-        )
+        context, of_agent = self._turn_context, self._per_agent(max_turns)
+        if self._fleet is not None:
+            return self._fleet.build_engine(context, of_agent)
+        most = self._configuration.limits.max_turns
+        return EmbeddedTurnEngine(context, max_turns=most, of_agent=of_agent)
 
     @cached_property
     def vitals(self) -> Vitals:

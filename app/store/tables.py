@@ -104,6 +104,8 @@ session = Table(
     Column("standing", JSON),
     # Whether a tool brought words of others into the conversation.
     Column("read_others", Boolean, nullable=False, server_default=FALSE),
+    # The member that served it last: it has the clone, and maybe a live process.
+    Column("served_by", String),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
     sqlite_autoincrement=True,
@@ -527,3 +529,28 @@ review = Table(
     sqlite_autoincrement=True,
 )
 Index("review_author", review.c.author_session, review.c.id)
+
+# The bridges on one PostgreSQL. Their jobs are in Procrastinate's tables.
+member = Table(
+    "member",
+    metadata,
+    Column("name", String, primary_key=True),
+    # Counts the starts under this name.
+    Column("epoch", Integer, nullable=False),
+    Column("role", String, nullable=False),
+    Column("slots", Integer, nullable=False),
+    # How many turns it runs, by agent.
+    Column("load", JSON, nullable=False),
+    Column("beats", Integer, nullable=False),
+    # The number under which it fetches jobs.
+    Column("engine", Integer),
+    Column("seen_at", Float, nullable=False),
+)
+
+# Work that one member does for all.
+duty = Table(
+    "duty",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("member", String, nullable=False),
+)

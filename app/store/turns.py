@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, select, type_coerce, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    bindparam,
+    func,
+    select,
+    true,
+    type_coerce,
+    update,
+)
 
 from app.core.notes import Note, NoteCode
 from app.core.posts import NewPost, PostContent
@@ -307,16 +317,7 @@ class Turns:
         """Recover what the last run left, and list the sessions that have work."""
 
         def write(connection: Connection) -> list[TurnRef]:
-            now = self._now()
-            running = select(turn.c.id).where(turn.c.state.in_(RUNNING))
-            lost = ask.c.turn.in_(running)
-            leave_questions(connection, lost)
-            close_asks(connection, lost & ask.c.adrift.is_(False), "lost", ASK_LOST, now)
-            rows = connection.execute(
-                select(turn).where(turn.c.state.in_(RUNNING)).order_by(turn.c.id)
-            )
-            for row in rows.all():
-                _recover(connection, row, now)
+            recover_turns(connection, true(), self._now())
             ready = connection.execute(
                 select(turn.c.session, turn.c.id)
                 .where(turn.c.state == TurnState.QUEUED, turn.c.held.is_(False))
@@ -327,17 +328,30 @@ class Turns:
         return await self._database.writer.run(write)
 
 
-def _recover(connection: Connection, row: Row[Any], now: float) -> None:
+def recover_turns(connection: Connection, which: ColumnElement[bool], now: float) -> list[int]:
+    """Recover those of these turns that were cut off; return the posts to send."""
+    running = turn.c.state.in_(RUNNING) & which
+    lost = ask.c.turn.in_(select(turn.c.id).where(running))
+    leave_questions(connection, lost)
+    posts = close_asks(connection, lost & ask.c.adrift.is_(False), "lost", ASK_LOST, now)
+    for row in connection.execute(select(turn).where(running).order_by(turn.c.id)).all():
+        posts += _recover(connection, row, now)
+    return posts
+
+
+def _recover(connection: Connection, row: Row[Any], now: float) -> list[int]:
     """Decide what becomes of one turn that was cut off."""
+    posts: list[int] = []
     if row.stopped:
-        end_turn(connection, row.id, TurnState.CANCELLED, ended_by(STOPPED), now)
+        posts = end_turn(connection, row.id, TurnState.CANCELLED, ended_by(STOPPED), now)
         say(connection, row.session, row.id, STOPPED, now)
     elif row.state == TurnState.PROMPTED and row.cuts:
         content = ended_by(CUT_TWICE, "failed")
-        end_turn(connection, row.id, TurnState.FAILED, content, now, CUT_TWICE.code)
+        posts = end_turn(connection, row.id, TurnState.FAILED, content, now, CUT_TWICE.code)
         say(connection, row.session, row.id, CUT_TWICE, now, {"end": "failed"})
     else:
         _requeue(connection, row, now, cuts=row.cuts + (row.state == TurnState.PROMPTED))
+    return posts
 
 
 def _requeue(connection: Connection, row: Row[Any], now: float, *, cuts: int) -> None:

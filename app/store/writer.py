@@ -90,6 +90,8 @@ class Writer:
         self._prepared: dict[Insert, _Prepared] = {}
         self.on_commit: Callable[[float], None] = lambda _seconds: None
         """Is told how long each commit took, in the writer's thread."""
+        self.fence: Callable[[Connection], None] = lambda _connection: None
+        """Is asked at the beginning of each commit whether this process may still write."""
         self._thread = threading.Thread(target=self._loop, name="store-writer", daemon=True)
 
     def start(self) -> None:
@@ -201,6 +203,7 @@ class Writer:
             return
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         try:
+            self.fence(connection)
             self._execute(connection, batch)
             connection.exec_driver_sql("COMMIT")
             for unit in batch:
