@@ -43,6 +43,7 @@ _AS_GIVEN = (
     "time_zone",
     "host",
     "port",
+    "hooks_port",
     "log_level",
     "log_format",
     "git_url",
