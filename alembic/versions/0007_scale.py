@@ -28,6 +28,13 @@ def upgrade() -> None:
         sa.Column("member", sa.String, nullable=False),
     )
     op.add_column("session", sa.Column("served_by", sa.String))
+    op.create_table(
+        "progress",
+        sa.Column(
+            "post", sa.Integer, sa.ForeignKey("post.id", ondelete="CASCADE"), primary_key=True
+        ),
+        sa.Column("content", sa.JSON, nullable=False),
+    )
     if op.get_bind().dialect.name == "postgresql":
         _run(_schema_of_jobs())
 
@@ -35,6 +42,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     if op.get_bind().dialect.name == "postgresql":
         _run(_DROP_JOBS)
+    op.drop_table("progress")
     op.drop_column("session", "served_by")
     op.drop_table("duty")
     op.drop_table("member")

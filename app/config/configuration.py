@@ -131,6 +131,8 @@ class Configuration:
     """The address to listen on."""
     port: int
     """The port to listen on."""
+    hooks_port: int | None
+    """The port that receives webhooks and nothing else, if they have one."""
     base_url: str
     """The address people reach the bridge at, without a trailing slash."""
     has_base_url: bool
@@ -174,6 +176,11 @@ class Configuration:
     def loopback(self) -> bool:
         """Whether only this machine reaches the bridge."""
         return is_loopback(self.host)
+
+    @property
+    def own_ports(self) -> frozenset[int]:
+        """The ports that the bridge listens on."""
+        return frozenset(filter(None, (self.port, self.hooks_port)))
 
     @property
     def isolation_required(self) -> bool:

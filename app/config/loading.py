@@ -44,6 +44,7 @@ _AS_GIVEN = (
     "role",
     "host",
     "port",
+    "hooks_port",
     "log_level",
     "log_format",
     "git_url",

@@ -127,6 +127,8 @@ class Settings(BaseModel):
     """The address to listen on."""
     port: Annotated[int, Field(ge=1, le=65535)] = 8000
     """The port to listen on."""
+    hooks_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """The port that receives webhooks and nothing else; by default PORT receives them."""
     bridge_base_url: Address | None = None
     """The address at which people and platforms reach the bridge."""
     allow_plain_http: bool = False

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing_extensions import override
 
 from app.core.retry import persist
+from app.core.signals import Signals, Topic
 from app.core.stores.members import JobStore
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.turn_context import TurnContext
@@ -33,13 +34,14 @@ class FleetTurnEngine(EmbeddedTurnEngine):
         total: int | None,
         of_agent: Mapping[str, int | None],
         recruit: Callable[[Hands], FleetWorker] | None,
+        signals: Signals,
     ) -> None:
         """Run at most `max_turns` here, and `total` on all members together.
 
         `of_agent` sets lower limits for all turns of some agents. `recruit` makes what fetches
         jobs; None if this member runs no turns.
         """
-        super().__init__(context, max_turns=max_turns)
+        super().__init__(context, max_turns=max_turns, signals=signals)
         self._jobs = jobs
         self._total = total
         self._of_agent = of_agent
@@ -49,7 +51,7 @@ class FleetTurnEngine(EmbeddedTurnEngine):
         self._room = asyncio.Event()
         self._slots.on_room = self._room.set
         self._worker = None if recruit is None else recruit(self._hands())
-        self._work: asyncio.Task[None] | None = None
+        signals.on_sweep(self._look_for_work)
 
     def load(self) -> Mapping[str, int]:
         """Count the sessions that are served here, by agent; those that wait do not count."""
@@ -60,7 +62,7 @@ class FleetTurnEngine(EmbeddedTurnEngine):
         """Serve sessions from now on, if this member runs turns."""
         self._open = True
         if self._worker is not None:
-            self._work = self._tasks.start(self._worker.run(), name="jobs")
+            self._tasks.start(self._worker.run(), name="jobs")
 
     @override
     def resume(self) -> None:
@@ -70,8 +72,8 @@ class FleetTurnEngine(EmbeddedTurnEngine):
     @override
     def submit(self, session_id: int) -> None:
         """Have the queued turns of a session run, here or by another member."""
-        if (run := self._running.get(session_id)) is not None:
-            run.hurry()
+        self._hurry(session_id)
+        self._signals.send(Topic.HURRY, session=session_id)
         queue = persist(self._context.clock, self._jobs.queue, session_id)
         self._tasks.start(queue, name=f"queue session {session_id}")
 
@@ -83,6 +85,11 @@ class FleetTurnEngine(EmbeddedTurnEngine):
         if self._worker is not None:
             self._worker.stop()
         await super().drain(grace=grace)
+
+    def _look_for_work(self) -> None:
+        """Find the sessions whose turn was committed by a member that could not say so."""
+        if self._signals.at_desk:
+            self.resume()
 
     def _hands(self) -> Hands:
         async def reclaim() -> None:

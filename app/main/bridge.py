@@ -115,6 +115,7 @@ class Bridge:
             hosts=hosts_of(base.configuration, self.door.base_url),
             base_url=base.configuration.base_url,
             started=self._started,
+            hooks_port=base.configuration.hooks_port,
         )
         front.open(hooks)
         self._front = front

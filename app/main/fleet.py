@@ -75,6 +75,7 @@ class Fleet:
             total=configuration.limits.max_turns_total,
             of_agent=of_agent,
             recruit=None if configuration.role == "front" else recruit,
+            signals=base.signals,
         )
         return self._engine
 

@@ -292,6 +292,13 @@ Index("post_state", post.c.state, post.c.id)
 Index("post_turn", post.c.turn)
 Index("post_created", post.c.created_at)
 
+progress = Table(
+    "progress",
+    metadata,
+    Column("post", Integer, ForeignKey("post.id", ondelete="CASCADE"), primary_key=True),
+    Column("content", ShownJson, nullable=False),
+)
+
 process = Table(
     "process",
     metadata,

@@ -277,6 +277,14 @@ class PostStore(Protocol):
         """List posts, the newest first."""
         ...
 
+    async def show(self, post: int, content: PostContent) -> bool:
+        """Keep what a post shows while its turn runs; False if it is not open any more."""
+        ...
+
+    def shown(self, post: int) -> PostContent | None:
+        """Read what a post shows while its turn runs."""
+        ...
+
     async def sent(self, post: int, sent: PostSent, *, final: bool) -> None:
         """Record what the platform made of a post."""
         ...

@@ -16,6 +16,7 @@ from app.core import wording
 from app.core.keys import PlaceKey
 from app.core.posts import PostContent, Verbosity
 from app.core.retry import persist
+from app.core.signals import ALONE, Signals, Topic
 from app.core.tasks import Tasks
 from app.core.turns.limits.slots import Slots
 from app.core.turns.runner import TurnRun
@@ -39,6 +40,7 @@ class EmbeddedTurnEngine:
         *,
         max_turns: int,
         of_agent: Mapping[str, int | None] | None = None,
+        signals: Signals = ALONE,
     ) -> None:
         """Run at most `max_turns` at once; `of_agent` sets lower limits for some agents."""
         self._context = context
@@ -49,6 +51,11 @@ class EmbeddedTurnEngine:
         self._draining = False
         self._open = False
         self._left: list[int] = []
+        self._signals = signals
+        signals.on(Topic.STOP, lambda facts: self._stop_soon(facts["session"]))
+        signals.on(Topic.HURRY, lambda facts: self._hurry(facts["session"]))
+        signals.on(Topic.SHOW, lambda facts: self._show(PlaceKey(*facts["place"]), facts["much"]))
+        signals.on_sweep(self._stop_soon)
 
     @property
     def slots(self) -> tuple[int, int]:
@@ -72,11 +79,24 @@ class EmbeddedTurnEngine:
             self._busy[session_id] = self._tasks.start(
                 self._serve(session_id), name=f"session {session_id}"
             )
-        elif (run := self._running.get(session_id)) is not None:
+        else:
+            self._hurry(session_id)
+
+    def _hurry(self, session_id: int) -> None:
+        if (run := self._running.get(session_id)) is not None:
             run.hurry()
 
     async def cancel(self, session_id: int) -> None:
         """Stop a session's running turn, if it has one, and those that were stopped with it."""
+        self._signals.send(Topic.STOP, session=session_id)
+        await self._stop(session_id)
+
+    def _stop_soon(self, session_id: int = 0) -> None:
+        if self._running:
+            self._tasks.start(self._stop(session_id), name="stop")
+
+    async def _stop(self, session_id: int) -> None:
+        """End the running turns that were stopped."""
         own_first = sorted(self._running, key=lambda each: each != session_id)
         async with asyncio.TaskGroup() as group:
             for each in own_first:
@@ -117,6 +137,10 @@ class EmbeddedTurnEngine:
 
     def show(self, place: PlaceKey, verbosity: Verbosity) -> None:
         """Change how much detail the running turns of a place show."""
+        self._signals.send(Topic.SHOW, place=[place.service, place.name], much=verbosity)
+        self._show(place, verbosity)
+
+    def _show(self, place: PlaceKey, verbosity: Verbosity) -> None:
         for run in self._running.values():
             run.show(place, verbosity)
 
