@@ -112,8 +112,8 @@ class Settings(BaseModel):
     review_rounds: Annotated[int, Field(ge=1, le=10)] = 2
     """How often an author answers one reviewer before people decide."""
 
-    database_url: str | None = None
-    """The store's address; by default a SQLite file in DATA_DIR."""
+    database_url: SecretStr | None = None
+    """The store's address: PostgreSQL, or a SQLite file, by default the one in DATA_DIR."""
     data_dir: str | None = None
     """Where the bridge keeps everything; by default ~/.local/share/agent-bridge."""
     host: Host = "127.0.0.1"

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, case, func, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.notes import Note
 from app.core.posts import NewPost, Post, PostContent, PostSent
 from app.core.schedules.types import PauseReason
 from app.core.types import Entry
 from app.store.database import Database
+from app.store.dialects import insert
 from app.store.tables import post, schedule, surface
 from app.store.transcript import insert_entries
 from app.store.values import content_of, content_row, post_of
@@ -90,7 +90,7 @@ def keep_content(connection: Connection, key: str, content: PostContent) -> None
 
 
 class Posts:
-    """The post port on SQLite."""
+    """The post port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
