@@ -3,6 +3,7 @@
 import sqlalchemy as sa
 
 from alembic import op
+from app.store.dialects import NUMBER
 
 revision = "0007"
 down_revision = "0006"
@@ -14,12 +15,12 @@ def upgrade() -> None:
     op.create_table(
         "member",
         sa.Column("name", sa.String, primary_key=True),
-        sa.Column("epoch", sa.Integer, nullable=False),
+        sa.Column("epoch", NUMBER, nullable=False),
         sa.Column("role", sa.String, nullable=False),
-        sa.Column("slots", sa.Integer, nullable=False),
+        sa.Column("slots", NUMBER, nullable=False),
         sa.Column("load", sa.JSON, nullable=False),
-        sa.Column("beats", sa.Integer, nullable=False),
-        sa.Column("engine", sa.Integer),
+        sa.Column("beats", NUMBER, nullable=False),
+        sa.Column("engine", NUMBER),
         sa.Column("seen_at", sa.Float, nullable=False),
     )
     op.create_table(
@@ -30,9 +31,7 @@ def upgrade() -> None:
     op.add_column("session", sa.Column("served_by", sa.String))
     op.create_table(
         "progress",
-        sa.Column(
-            "post", sa.Integer, sa.ForeignKey("post.id", ondelete="CASCADE"), primary_key=True
-        ),
+        sa.Column("post", NUMBER, sa.ForeignKey("post.id", ondelete="CASCADE"), primary_key=True),
         sa.Column("content", sa.JSON, nullable=False),
     )
     if op.get_bind().dialect.name == "postgresql":

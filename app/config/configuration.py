@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
+from urllib.parse import unquote
 
 from pydantic import SecretStr
 
@@ -121,8 +122,8 @@ class Configuration:
     """The time zone of schedules that name none; None: this machine's."""
     limits: Limits
     """How much, how long, at what cost."""
-    database_url: str
-    """Where the store lives."""
+    database_url: str = field(repr=False)
+    """Where the store lives; it may hold a password."""
     role: Literal["all", "front", "worker"]
     """What this process does, where several share a database."""
     data_dir: Path
@@ -230,6 +231,12 @@ class Configuration:
     def model_keys(self, agent: str) -> dict[str, SecretStr]:
         """Return the variables that an agent gets, and no other agent's."""
         return dict(self.keys[agent])
+
+    @property
+    def database_file(self) -> Path | None:
+        """The file of the store; None if it is on a server."""
+        address = self.database_url.removeprefix("sqlite:///")
+        return None if address == self.database_url else Path(unquote(address))
 
     def secret_values(self) -> Iterator[str]:
         """Yield every secret that was given, for the vault."""

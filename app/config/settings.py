@@ -115,8 +115,8 @@ class Settings(BaseModel):
     review_rounds: Annotated[int, Field(ge=1, le=10)] = 2
     """How often an author answers one reviewer before people decide."""
 
-    database_url: str | None = None
-    """The store's address; by default a SQLite file in DATA_DIR."""
+    database_url: SecretStr | None = None
+    """The store's address: PostgreSQL, or a SQLite file, by default the one in DATA_DIR."""
     role: BridgeRole = "all"
     """What this process does, where several share a PostgreSQL."""
     lease_seconds: Annotated[float, Field(ge=3, le=3600)] = 10

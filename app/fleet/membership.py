@@ -90,8 +90,10 @@ class Membership:
         self._tasks.start(self._keep(), name="beats")
 
     async def leave(self) -> None:
-        """Stop being a member; others go on with what is left."""
+        """Stop being a member, if this is one; others go on with what is left."""
         await self._tasks.close()
+        if not self._watch.is_alive():
+            return
         self._left.set()
         try:
             await self._members.leave()

@@ -19,7 +19,7 @@ def open_fleet(
     handed_out: Callable[[HandedOut], None],
 ) -> Fleet | None:
     """Prepare to be a member; None on SQLite, where there is one bridge."""
-    if base.configuration.database_url.startswith("sqlite:"):
+    if base.configuration.database_file is not None:
         return None
     # The import takes 0.2 s, and only PostgreSQL needs it.
     from app.main.fleet import Fleet  # noqa: PLC0415

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.inbound import Accepted, Changed, Corrected, Decision, Effect, Heard, Rated
 from app.core.keys import AreaOf, PlaceKey, no_area
@@ -31,6 +30,7 @@ from app.store.commits.ratings import rate
 from app.store.commits.schedules import count_failure
 from app.store.commits.words import keep_words
 from app.store.database import Database
+from app.store.dialects import insert
 from app.store.erasing import is_forgotten
 from app.store.inbox import settle
 from app.store.ledger import answer_ask, settle_choices
@@ -69,7 +69,7 @@ _LATEST = update(place).where(place.c.id == bindparam("of")).values(latest=bindp
 
 
 class Decisions:
-    """The intake port on SQLite."""
+    """The intake port."""
 
     def __init__(
         self, database: Database, now: Callable[[], float], area_of: AreaOf = no_area

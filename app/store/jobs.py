@@ -56,9 +56,9 @@ _SHARE = text(f"""
     update procrastinate_jobs set queue_name = '{COMMON}'
     where queue_name = :name and status = 'todo'
 """)  # noqa: S608 - our own words
-_NOTIFY = text("""
-    select pg_notify('procrastinate_queue_v1#' || :queue, '{"type":"job_inserted","job_id":0}')
-""")
+_NOTIFY = text("select pg_notify('procrastinate_queue_v1#' || :queue, :words)").bindparams(
+    words='{"type": "job_inserted", "job_id": 0}'
+)
 _FETCHED = text("""
     select id, lock from procrastinate_jobs where status = 'doing' and worker_id = :engine
 """)

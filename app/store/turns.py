@@ -127,7 +127,7 @@ def messages_of(connection: Connection, turn_id: int) -> list[Message]:
 
 
 class Turns:
-    """The turn port on SQLite."""
+    """The turn port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sqlalchemy import Connection, bindparam, func, or_, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.posts import NewPost, PostContent
 from app.core.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
+from app.store.dialects import insert
 from app.store.posts import insert_post, turn_post_key
 from app.store.tables import heard, session, surface, transcript, turn
 
