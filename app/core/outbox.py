@@ -77,9 +77,15 @@ class Outbox:
         self._awaited: dict[int, asyncio.Event] = {}
         self._tasks = Tasks("outbox")
         self._timers = Tasks("outbox pace")
+        self._held = False
+
+    def hold(self) -> None:
+        """Send nothing until `start`."""
+        self._held = True
 
     async def start(self) -> None:
         """Queue what the last run did not send."""
+        self._held = False
         for post in await self._posts.unsent():
             lane = self._lanes.setdefault(post.target, _Lane())
             lane.doubtful.add(post.id)
@@ -147,7 +153,7 @@ class Outbox:
         self._wake(post.target, lane)
 
     def _wake(self, target: SessionKey, lane: _Lane) -> None:
-        if lane.busy:
+        if lane.busy or self._held:
             return
         lane.busy = True
         self._tasks.start(self._run(target, lane), name=str(target))

@@ -23,6 +23,7 @@ from app.main.cards import cards_of, missing_agents
 from app.main.changing import AgentChanges
 from app.main.checkups import Checkups
 from app.main.maintenance import Maintenance
+from app.main.operating import Operating
 from app.main.presence import Build, presence
 from app.main.resources import Resources
 from app.main.terms import hosts_of, page_url_of, tools_url_of
@@ -69,6 +70,7 @@ class Bridge:
         )
         self.feed = joined.feed
         self.intake = joined.intake
+        self._operating = Operating(base, joined, self._go_on)
         self._maintenance = Maintenance(base, joined.workspaces, joined.uploads)
         self._tasks = Tasks("bridge")
         self._started = asyncio.Event()
@@ -167,6 +169,7 @@ class Bridge:
             changes=self.changes,
             removed=base.registry.removed,
             schedules=self._joined.schedules,
+            operator=self._operating,
         )
 
     async def _relabel(self, agent: str) -> None:
@@ -180,33 +183,44 @@ class Bridge:
         return told | self._joined.listeners.troubles()
 
     async def start(self, *, resume: bool = True) -> None:
-        """Clean up after the last run, resume its turns and posts if told to, start reading."""
+        """Clean up after the last run, resume its turns and posts if told to, start reading.
+
+        A bridge that was restored from a backup does neither before it is resumed.
+        """
         await self._maintenance.end_leftovers()
         self._joined.warden.start()
         await self._joined.tooling.doors.start()
         self._tasks.start(self._joined.launcher.prepare(), name="import of ACP")
         await self._joined.engine.start()
-        if resume:
-            # Before any turn resumes: its post may have arrived without being recorded.
-            await self._joined.outbox.start()
-            # And before agents that are gone would begin to work.
-            await self.changes.settle()
-            await self._joined.conversations.finish()
-            self._joined.engine.resume()
-            self._joined.ledger.start()
-            self._joined.memory.start()
-            self._joined.showing.start()
-            self._joined.schedules.start()
-            self.checkups.start()
-            self._tasks.start(self._maintenance.forget(), name="retention")
-            self._joined.listeners.start()
-        self.intake.start()
-        if resume:
-            self._joined.scheduler.start()
-            self._joined.reviews.start()
-            self._joined.together.start()
-            self._joined.delegations.start()
+        if not resume:
+            self.intake.start()
+        elif self._operating.suspensions.is_restored:
+            self._joined.outbox.hold()
+        else:
+            await self._go_on()
         self._started.set()
+
+    async def _go_on(self) -> None:
+        """Go on with what the last run left, and start reading."""
+        joined = self._joined
+        # Before any turn resumes: its post may have arrived without being recorded.
+        await joined.outbox.start()
+        # And before agents that are gone would begin to work.
+        await self.changes.settle()
+        await joined.conversations.finish()
+        joined.engine.resume()
+        joined.ledger.start()
+        joined.memory.start()
+        joined.showing.start()
+        joined.schedules.start()
+        self.checkups.start()
+        self._tasks.start(self._maintenance.forget(), name="retention")
+        joined.listeners.start()
+        self.intake.start()
+        joined.scheduler.start()
+        joined.reviews.start()
+        joined.together.start()
+        joined.delegations.start()
 
     async def stop(self) -> None:
         """Give running turns their grace time, then stop everything; safe at any moment."""
@@ -261,6 +275,7 @@ class Bridge:
         return [
             Check("started", self._started.is_set()),
             await self._store_check(),
+            *self._operating.checks(),
             *(Check(name, ok=not words, words=words) for name, words in troubles.items()),
             *(
                 Check(f"agent {name}", ok=False, words=f"closed, {words}")

@@ -527,3 +527,13 @@ review = Table(
     sqlite_autoincrement=True,
 )
 Index("review_author", review.c.author_session, review.c.id)
+
+# What the operator paused: no turn in its scope begins. `all`, `agent:<id>` or `place:<place>`.
+suspension = Table(
+    "suspension",
+    metadata,
+    Column("scope", String, primary_key=True),
+    # `operator`, or `restored`: the database comes from a backup, and nothing is sent either.
+    Column("reason", String, nullable=False),
+    Column("since", Float, nullable=False),
+)
