@@ -34,6 +34,12 @@ def upgrade() -> None:
         sa.Column("post", NUMBER, sa.ForeignKey("post.id", ondelete="CASCADE"), primary_key=True),
         sa.Column("content", sa.JSON, nullable=False),
     )
+    op.create_table(
+        "suspension",
+        sa.Column("scope", sa.String, primary_key=True),
+        sa.Column("reason", sa.String, nullable=False),
+        sa.Column("since", sa.Float, nullable=False),
+    )
     if op.get_bind().dialect.name == "postgresql":
         _run(_schema_of_jobs())
 
@@ -41,6 +47,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     if op.get_bind().dialect.name == "postgresql":
         _run(_DROP_JOBS)
+    op.drop_table("suspension")
     op.drop_table("progress")
     op.drop_column("session", "served_by")
     op.drop_table("duty")

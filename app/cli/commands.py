@@ -18,6 +18,7 @@ from app.cli.agents.commands import agents
 from app.cli.asking import Allow
 from app.cli.conversations.commands import conversations
 from app.cli.framing import HELP, Json, examples, in_one_line, read_all_agents, read_configuration
+from app.cli.operating.commands import operating
 from app.cli.schedule_commands import schedules
 from app.core.types import SessionState
 from app.errors import Conflict, DataDirInUse
@@ -45,6 +46,7 @@ app.add_typer(agents, name="agents")
 app.add_typer(sessions, name="sessions")
 app.add_typer(conversations, name="conversations")
 app.add_typer(schedules, name="schedules")
+app.add_typer(operating)
 
 
 def main() -> None:

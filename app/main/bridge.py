@@ -25,6 +25,7 @@ from app.main.changing import AgentChanges
 from app.main.checkups import Checkups
 from app.main.joining import open_fleet
 from app.main.maintenance import Maintenance
+from app.main.operating import Operating
 from app.main.presence import Build, presence
 from app.main.resources import Resources
 from app.main.terms import hosts_of, page_url_of, tools_url_of
@@ -72,6 +73,7 @@ class Bridge:
         )
         self.feed = joined.feed
         self.intake = joined.intake
+        self._operating = Operating(base, joined, self._go_on)
         self._maintenance = Maintenance(base, joined.workspaces, joined.uploads)
         self._tasks = Tasks("bridge")
         self._started = asyncio.Event()
@@ -171,6 +173,7 @@ class Bridge:
             changes=self.changes,
             removed=base.registry.removed,
             schedules=self._joined.schedules,
+            operator=self._operating,
         )
 
     async def _relabel(self, agent: str) -> None:
@@ -195,33 +198,44 @@ class Bridge:
         if self._fleet is not None:
             await self._fleet.membership.join()
         await self._joined.engine.start()
-        if resume:
+        if not resume:
+            self.intake.start()
+        else:
             self.checkups.start()
-        if self._fleet is None:
-            await self._open_desk(resume=resume)
+            if self._fleet is None:
+                await self._open_desk()
         self._started.set()
 
-    async def _open_desk(self, *, resume: bool = True) -> None:
-        """Begin what one bridge does for all that share a database."""
-        if resume:
-            # Before any turn resumes: its post may have arrived without being recorded.
-            await self._joined.outbox.start()
-            # And before agents that are gone would begin to work.
-            await self.changes.settle()
-            await self._joined.conversations.finish()
-            self._joined.engine.resume()
-            self._joined.ledger.start()
-            self._joined.memory.start()
-            self._joined.showing.start()
-            self._joined.schedules.start()
-            self._tasks.start(self._maintenance.forget(), name="retention")
-            self._joined.listeners.start()
+    async def _open_desk(self) -> None:
+        """Begin what one bridge does for all that share a database.
+
+        A bridge that was restored from a backup does not before it is resumed.
+        """
+        if self._operating.suspensions.is_restored:
+            self._joined.outbox.hold()
+        else:
+            await self._go_on()
+
+    async def _go_on(self) -> None:
+        """Go on with what the last run left, and start reading."""
+        joined = self._joined
+        # Before any turn resumes: its post may have arrived without being recorded.
+        await joined.outbox.start()
+        # And before agents that are gone would begin to work.
+        await self.changes.settle()
+        await joined.conversations.finish()
+        joined.engine.resume()
+        joined.ledger.start()
+        joined.memory.start()
+        joined.showing.start()
+        joined.schedules.start()
+        self._tasks.start(self._maintenance.forget(), name="retention")
+        joined.listeners.start()
         self.intake.start()
-        if resume:
-            self._joined.scheduler.start()
-            self._joined.reviews.start()
-            self._joined.together.start()
-            self._joined.delegations.start()
+        joined.scheduler.start()
+        joined.reviews.start()
+        joined.together.start()
+        joined.delegations.start()
 
     def _take_up(self, handed_out: HandedOut) -> None:
         """Show what became of turns that another bridge was running."""
@@ -284,6 +298,7 @@ class Bridge:
         return [
             Check("started", self._started.is_set()),
             await self._store_check(),
+            *self._operating.checks(),
             *(Check(name, ok=not words, words=words) for name, words in troubles.items()),
             *(
                 Check(f"agent {name}", ok=False, words=f"closed, {words}")

@@ -560,3 +560,13 @@ duty = Table(
     Column("name", String, primary_key=True),
     Column("member", String, nullable=False),
 )
+
+# What the operator paused: no turn in its scope begins. `all`, `agent:<id>` or `place:<place>`.
+suspension = Table(
+    "suspension",
+    metadata,
+    Column("scope", String, primary_key=True),
+    # `operator`, or `restored`: the database comes from a backup, and nothing is sent either.
+    Column("reason", String, nullable=False),
+    Column("since", Float, nullable=False),
+)

@@ -27,6 +27,7 @@ from app.core.updates import AskRequest
 from app.store.commits.answers import leave_questions
 from app.store.commits.asks import close_asks, open_ask
 from app.store.commits.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, ended_by, say
+from app.store.commits.suspending import SUSPENDED
 from app.store.commits.words import OF_MESSAGE
 from app.store.database import Database
 from app.store.guarding import Kept
@@ -57,9 +58,15 @@ _TURN = select(turn, surface.c.service, surface.c.external, surface.c.agent).joi
 )
 _ONE = _TURN.where(turn.c.id == bindparam("of"))
 _NEXT = (
-    _TURN.where(turn.c.session == bindparam("of"), turn.c.state == TurnState.QUEUED)
+    _TURN.add_columns(SUSPENDED.label("suspended"))
+    .where(turn.c.session == bindparam("of"), turn.c.state == TurnState.QUEUED)
     .order_by(turn.c.id)
     .limit(1)
+)
+_QUEUED = (
+    select(turn.c.session, turn.c.id)
+    .where(turn.c.state == TurnState.QUEUED, turn.c.held.is_(False))
+    .order_by(turn.c.id)
 )
 _MESSAGES = (
     select(
@@ -96,6 +103,7 @@ _START = (
         turn.c.id == bindparam("of"),
         turn.c.state == TurnState.QUEUED,
         turn.c.held.is_(False),
+        ~SUSPENDED,
     )
     .values(state=TurnState.STARTING)
 )
@@ -146,9 +154,14 @@ class Turns:
         return [turn_of(row) for row in rows]
 
     def next_turn(self, session_id: int) -> Turn | None:
-        """Return a session's next queued turn, unless it is held."""
+        """Return a session's next queued turn, unless it is held or paused."""
         row = self._database.one(_NEXT, of=session_id)
-        return turn_of(row) if row and not row.held and row.paused is None else None
+        is_free = row is not None and not (row.held or row.paused or row.suspended)
+        return turn_of(row) if row is not None and is_free else None
+
+    async def queued(self) -> Sequence[TurnRef]:
+        """List the turns that are queued and not held, oldest first."""
+        return [TurnRef(row.session, row.id) for row in await self._database.all(_QUEUED)]
 
     def waiting(self, session_id: int) -> int:
         """Count the turns of a session that wait."""
@@ -318,12 +331,7 @@ class Turns:
 
         def write(connection: Connection) -> list[TurnRef]:
             recover_turns(connection, true(), self._now())
-            ready = connection.execute(
-                select(turn.c.session, turn.c.id)
-                .where(turn.c.state == TurnState.QUEUED, turn.c.held.is_(False))
-                .order_by(turn.c.id)
-            )
-            return [TurnRef(row.session, row.id) for row in ready]
+            return [TurnRef(row.session, row.id) for row in connection.execute(_QUEUED)]
 
         return await self._database.writer.run(write)
 
