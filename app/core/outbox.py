@@ -80,6 +80,7 @@ class Outbox:
         self._awaited: dict[int, asyncio.Event] = {}
         self._tasks = Tasks("outbox")
         self._timers = Tasks("outbox pace")
+        self._held = False
         self._signals = signals
         self._relay = ProgressRelay(posts, adapters, clock, self.clean, signals)
         signals.on(Topic.POSTS, self._take_posts)
@@ -87,8 +88,13 @@ class Outbox:
         signals.on(Topic.SENT, lambda facts: self._note_arrival(facts["post"]))
         signals.on_sweep(self._look_again)
 
+    def hold(self) -> None:
+        """Send nothing until `start`."""
+        self._held = True
+
     async def start(self) -> None:
         """Queue what the last run did not send."""
+        self._held = False
         for post in await self._posts.unsent():
             lane = self._lanes.setdefault(post.target, _Lane())
             lane.doubtful.add(post.id)
@@ -192,7 +198,7 @@ class Outbox:
         self._wake(post.target, lane)
 
     def _wake(self, target: SessionKey, lane: _Lane) -> None:
-        if lane.busy:
+        if lane.busy or self._held:
             return
         lane.busy = True
         self._tasks.start(self._run(target, lane), name=str(target))

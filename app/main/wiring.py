@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from app import logs
 from app.agents.daily_logs import DailyLogs
@@ -81,6 +81,9 @@ from app.main.workshop import Workshop
 from app.services.agents.adapter import AgentsAdapter
 from app.timetable import CronTimetable
 
+if TYPE_CHECKING:
+    from app.main.fleet import Fleet
+
 T = TypeVar("T")
 
 
@@ -95,9 +98,14 @@ class Joined(Workshop):
         timeouts: Mapping[str, float],
         forge: Forge | None,
         doubt: Callable[[str], None],
+        fleet: Fleet | None = None,
     ) -> None:
-        """Prepare; `doubt` is told the agent that could not be started for a turn."""
+        """Prepare; `doubt` is told the agent that could not be started for a turn.
+
+        `fleet` is there if several bridges share the database.
+        """
         super().__init__(base, CurrentForge(forge))
+        self._fleet = fleet
         self._timeouts = timeouts
         apart = map(AgentsAdapter, base.configuration.agents)
         self.adapters = {adapter.service_name: adapter for adapter in (*adapters, *apart)}
@@ -209,10 +217,13 @@ class Joined(Workshop):
     @cached_property
     def engine(self) -> EmbeddedTurnEngine:
         """Runs turns."""
+        context, of_agent = self._turn_context, self._per_agent(max_turns)
+        if self._fleet is not None:
+            return self._fleet.build_engine(context, of_agent)
         return EmbeddedTurnEngine(
-            self._turn_context,
+            context,
             max_turns=self._configuration.limits.max_turns,
-            of_agent=self._per_agent(max_turns),
+            of_agent=of_agent,
             signals=self._base.signals,
         )
 

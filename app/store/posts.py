@@ -8,14 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, case, delete, func, select, update
-from sqlalchemy import insert as add
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.notes import Note
 from app.core.posts import NewPost, Post, PostContent, PostSent
 from app.core.schedules.types import PauseReason
 from app.core.types import Entry
 from app.store.database import Database
+from app.store.dialects import insert
 from app.store.tables import post, progress, schedule, surface
 from app.store.transcript import insert_entries
 from app.store.values import content_of, content_row, post_of
@@ -93,7 +92,7 @@ def keep_content(connection: Connection, key: str, content: PostContent) -> None
 
 
 class Posts:
-    """The post port on SQLite."""
+    """The post port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
@@ -148,7 +147,7 @@ class Posts:
             if found is None or found.state not in OPEN:
                 return False
             connection.execute(_FORGET, {"of": post_id})
-            connection.execute(add(progress), {"post": post_id, "content": row})
+            connection.execute(insert(progress), {"post": post_id, "content": row})
             return True
 
         return await self._database.writer.run(write)

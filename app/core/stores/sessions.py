@@ -97,6 +97,10 @@ class TurnStore(Protocol):
         """Tell which queued turn of a session comes next, unless it is held."""
         ...
 
+    async def queued(self) -> Sequence[TurnRef]:
+        """List the turns that are queued and not held, oldest first."""
+        ...
+
     def messages(self, turn: int) -> Sequence[Message]:
         """List the messages that became part of a turn, in order."""
         ...

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from app.core import wording
+from app.core.delegation.types import SERVICE
 from app.core.keys import PlaceKey
 from app.core.posts import PostContent, Verbosity
 from app.core.retry import persist
@@ -49,6 +50,7 @@ class EmbeddedTurnEngine:
         self._busy: dict[int, asyncio.Task[None]] = {}
         self._running: dict[int, TurnRun] = {}
         self._draining = False
+        self._holding = False
         self._open = False
         self._left: list[int] = []
         self._signals = signals
@@ -61,6 +63,31 @@ class EmbeddedTurnEngine:
     def slots(self) -> tuple[int, int]:
         """How many slots are taken, and how many there are."""
         return self._slots.used, self._slots.count
+
+    @property
+    def working(self) -> int:
+        """How many turns run."""
+        return len(self._running)
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether no further turns begin."""
+        return self._holding
+
+    def hold(self) -> None:
+        """Begin no further turns but those that agents ask for; those that ask people are parked.
+
+        What is queued meanwhile runs after `release`, or at the next start.
+        """
+        self._holding = True
+        for run in self._running.values():
+            run.park_soon()
+
+    async def release(self) -> None:
+        """Begin turns again."""
+        self._holding = False
+        for ref in await self._context.turns.queued():
+            self.submit(ref.session)
 
     async def start(self) -> None:
         """Recover the turns that the last run left; from now on submitted turns run."""
@@ -148,7 +175,9 @@ class EmbeddedTurnEngine:
         """Run one turn to its end."""
         context = self._context
         async with self._slots.one(self._agent_of(turn_id)) as slot:
-            if self._draining or not await persist(context.clock, context.turns.starting, turn_id):
+            if not self._may_begin(turn_id):
+                return
+            if not await persist(context.clock, context.turns.starting, turn_id):
                 return
             # Read only now: much may have changed while this waited for the slot.
             turn = context.turns.turn(turn_id)
@@ -158,6 +187,8 @@ class EmbeddedTurnEngine:
             context.counters.observe("queue_seconds", max(context.clock.now() - turn.created_at, 0))
             context.feed.notify(session.id)
             run = self._running[session.id] = TurnRun(context, session, turn, slot)
+            if self._holding:
+                run.park_soon()
             try:
                 with context.speaking_of(session):
                     await run.run()
@@ -168,6 +199,11 @@ class EmbeddedTurnEngine:
                 raise
             finally:
                 del self._running[session.id]
+
+    def _may_begin(self, turn_id: int) -> bool:
+        turn = self._context.turns.turn(turn_id)
+        is_asked_for = turn is not None and turn.surface.service == SERVICE
+        return not self._draining and (not self._holding or is_asked_for)
 
     def _agent_of(self, turn_id: int) -> str:
         turn = self._context.turns.turn(turn_id)
@@ -206,7 +242,7 @@ class EmbeddedTurnEngine:
         try:
             while not self._draining:
                 turn = self._context.turns.next_turn(session_id)
-                if turn is None:
+                if turn is None or not self._may_begin(turn.id):
                     return
                 # A separate task, so that stopping the turn does not stop the session.
                 await self._tasks.start(self._run_safely(turn.id), name=f"turn {turn.id}")
