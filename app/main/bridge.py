@@ -196,7 +196,7 @@ class Bridge:
         await self._joined.tooling.doors.start()
         self._tasks.start(self._joined.launcher.prepare(), name="import of ACP")
         if self._fleet is not None:
-            await self._fleet.membership.join()
+            await self._fleet.join()
         await self._joined.engine.start()
         if not resume:
             self.intake.start()
@@ -278,7 +278,7 @@ class Bridge:
         for adapter in self._joined.adapters.values():
             await adapter.close()
         if self._fleet is not None:
-            await self._fleet.membership.leave()
+            await self._fleet.leave()
 
     def hurry(self) -> None:
         """Give running turns no more time; they resume at the next start."""
