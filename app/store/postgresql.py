@@ -71,6 +71,7 @@ class Server:
             },
             json_serializer=json_serializer,
             hide_parameters=True,
+            execution_options={"preserve_rowcount": True},  # also of an insert that does nothing
         )
         event.listen(self.engine, "do_connect", _connect_patiently)
         event.listen(self.engine, "connect", _prepare)
