@@ -171,12 +171,12 @@ def main(plan_file: str) -> None:
             services=registered_services(),
             home=Path(plan["home"]),
         )
-        if plan["prepared"] and configuration.database_file is not None:
+        if plan["prepared"]:
             prepare_store(configuration.data_dir)
         speed, driven = plan["speed"], plan.get("clock")
         clock = DrivenClock(speed, Path(driven)) if driven else FastClock(speed)
         with open_resources(configuration, clock=clock, wrap=wrap) as base:
-            if plan["prepared"] and configuration.database_file is not None:
+            if plan["prepared"]:
                 sync_never(base.database)
             _watch_commits(base, points)
             _limit_pages(base, Path(plan["full"]))
