@@ -21,6 +21,7 @@ from app.config.database import check_role, find_database_passwords, read_databa
 from app.config.fields import PAGE
 from app.config.location import Surrounding, checkout, find_settings_file
 from app.config.names import Names, is_secret
+from app.config.outbound import OUTBOUND, outbound_variables, proxy_passwords
 from app.config.records import AgentRecord
 from app.config.repositories import RepositoryEntry, read_repositories
 from app.config.roster import KnownAgent, Roster, Surroundings, gather
@@ -166,6 +167,7 @@ def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuratio
         path=path,
         surroundings=MappingProxyType(
             {name: value for name, value in environ.items() if name not in secret_names}
+            | outbound_variables(settings, environ)
         ),
         home=home,
         dotenv=dotenv,
@@ -181,6 +183,7 @@ def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuratio
             (
                 *filter(None, (settings.bridge_admin_token, settings.bridge_secret_key)),
                 *find_database_passwords(settings.database_url),
+                *proxy_passwords(settings),
                 *(secret for owned in credentials.values() for secret in owned.secrets()),
                 *(secret for each in service_settings.values() for secret in each.secrets()),
                 *_read_given(sources, filter(is_secret, names.variables)).values(),
@@ -204,7 +207,10 @@ def from_process(
     environ, home = {**os.environ, **given}, Path.home()
     around = Surrounding(home, Path.cwd(), checkout(), os.geteuid())
     dotenv = find_settings_file(environ, around)
-    return make_reader(environ, known, services, dotenv, home).read_settings_alone()
+    read = make_reader(environ, known, services, dotenv, home).read_settings_alone()
+    # The libraries that call platforms know only the environment.
+    os.environ.update({name: read.surroundings[name] for name in OUTBOUND & {*read.surroundings}})
+    return read
 
 
 def forget_process_secrets(configuration: Configuration) -> None:

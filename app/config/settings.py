@@ -21,6 +21,7 @@ from app.config.fields import (
     LogFormat,
     LogLevel,
     People,
+    ProxyAddress,
     Repository,
     Services,
     Zone,
@@ -133,6 +134,14 @@ class Settings(BaseModel):
     """The address at which people and platforms reach the bridge."""
     allow_plain_http: bool = False
     """Whether that address may be plain http even if other machines use it."""
+    http_proxy: ProxyAddress | None = None
+    """The proxy for http addresses."""
+    https_proxy: ProxyAddress | None = None
+    """The proxy for https addresses."""
+    no_proxy: str | None = None
+    """The hosts that are reached without a proxy."""
+    ssl_cert_file: str | None = None
+    """A file with all certificate authorities to trust; by default each program's own."""
     bridge_admin_token: Annotated[SecretStr, at_least(SHORTEST_ADMIN_TOKEN)] | None = None
     """The token for the API and the page; generated once into DATA_DIR when absent."""
     bridge_secret_key: Annotated[SecretStr, at_least(SHORTEST_SECRET_KEY)] | None = None
