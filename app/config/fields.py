@@ -304,3 +304,4 @@ LogLevel = Annotated[
     Literal["debug", "info", "warning", "error", "critical"], BeforeValidator(_lower)
 ]
 LogFormat = Annotated[Literal["console", "json"], BeforeValidator(_lower)]
+BridgeRole = Annotated[Literal["all", "front", "worker"], BeforeValidator(_lower)]

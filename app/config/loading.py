@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from urllib.parse import quote
 
 from pydantic import SecretStr
 
 from app.config.agents import AgentEntry
 from app.config.configuration import Configuration, Limits, RepositoryTerms
 from app.config.credentials import Credentials, read_credentials
+from app.config.database import check_role, find_database_passwords, read_database_url
 from app.config.fields import PAGE
 from app.config.location import Surrounding, checkout, find_settings_file
 from app.config.names import Names, is_secret
@@ -31,7 +31,6 @@ from app.config.settings import Settings, read_service_settings, read_settings
 from app.config.sources import FILE, Sources
 from app.errors import ConfigurationError
 
-_DATABASE_FILE = "bridge.db"
 AGENTS = "AGENTS_JSON"
 
 _AS_GIVEN = (
@@ -42,6 +41,7 @@ _AS_GIVEN = (
     "verbosity",
     "place_context",
     "time_zone",
+    "role",
     "host",
     "port",
     "hooks_port",
@@ -138,6 +138,8 @@ def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuratio
     check_access(settings, roster, running)
     data_dir = data_folder(settings, home)
     check_homes(roster, data_dir)
+    database_url = read_database_url(settings.database_url, data_dir)
+    check_role(settings.role, database_url)
     base_url = _base_url(settings)
     check_transport(settings, base_url)
     secret_names = names.secrets() if is_whole else names.secrets_of_any_agent(sources)
@@ -156,7 +158,7 @@ def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuratio
             {owner: value for owner, value in usable.items() if owner[0] in running}
         ),
         limits=Limits(**{part.name: getattr(settings, part.name) for part in fields(Limits)}),
-        database_url=_database_url(settings, data_dir),
+        database_url=database_url,
         data_dir=data_dir,
         base_url=base_url,
         has_base_url=settings.bridge_base_url is not None,
@@ -180,6 +182,7 @@ def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuratio
         secrets=frozenset(
             (
                 *filter(None, (settings.bridge_admin_token, settings.bridge_secret_key)),
+                *find_database_passwords(settings.database_url),
                 *proxy_passwords(settings),
                 *(secret for owned in credentials.values() for secret in owned.secrets()),
                 *(secret for each in service_settings.values() for secret in each.secrets()),
@@ -247,22 +250,6 @@ def _running(
             f"Add its {unable.upper()}_ settings, or remove {unable}.",
         )
     return settings.enabled_services
-
-
-def _database_url(settings: Settings, data_dir: Path) -> str:
-    if settings.database_url is None:
-        return f"sqlite:///{quote(str(data_dir / _DATABASE_FILE))}"
-    if not settings.database_url.startswith("sqlite:"):
-        raise ConfigurationError(
-            "DATABASE_URL", "is not a SQLite address", "Only sqlite:////path is supported."
-        )
-    if not settings.database_url.startswith("sqlite:////"):
-        raise ConfigurationError(
-            "DATABASE_URL",
-            "does not name a file by its absolute path",
-            "Write sqlite:////path with four slashes, or remove it.",
-        )
-    return settings.database_url
 
 
 def _base_url(settings: Settings) -> str:

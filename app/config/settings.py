@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from app.config.fields import (
     Address,
     Bots,
+    BridgeRole,
     FolderAddress,
     Host,
     LogFormat,
@@ -83,7 +84,9 @@ class Settings(BaseModel):
     """The time zone of schedules that name none; by default this machine's."""
 
     max_turns: Annotated[int, Field(ge=1, le=1000)] = 4
-    """How many turns run at once."""
+    """How many turns this process runs at once."""
+    max_turns_total: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """How many turns run at once on all members together; by default as many as each allows."""
     max_processes: Annotated[int, Field(ge=1, le=1000)] = 16
     """How many agent processes live at once."""
     idle_minutes: Annotated[float, Field(gt=0, le=_YEAR_IN_MINUTES)] = 30
@@ -113,8 +116,12 @@ class Settings(BaseModel):
     review_rounds: Annotated[int, Field(ge=1, le=10)] = 2
     """How often an author answers one reviewer before people decide."""
 
-    database_url: str | None = None
-    """The store's address; by default a SQLite file in DATA_DIR."""
+    database_url: SecretStr | None = None
+    """The store's address: PostgreSQL, or a SQLite file, by default the one in DATA_DIR."""
+    role: BridgeRole = "all"
+    """What this process does, where several share a PostgreSQL."""
+    lease_seconds: Annotated[float, Field(ge=3, le=3600)] = 10
+    """After how long without a sign of it a member is taken to be gone."""
     data_dir: str | None = None
     """Where the bridge keeps everything; by default ~/.local/share/agent-bridge."""
     host: Host = "127.0.0.1"

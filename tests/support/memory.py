@@ -21,12 +21,15 @@ from app.core.types import BridgeSessionRequest, Speaker, TurnRef
 from app.core.updates import Ask, AskRequest
 from app.services import find_area
 from app.store.database import FILE_NAME, Database, sqlite_url
+from app.store.dialects import is_postgresql
 from app.store.stores import Stores
+from tests.support import postgres
 
 ANN = Speaker("ann", "Ann")
 
 _COMPILED: dict[Any, Any] = {}
 """Statements that one store has compiled serve all others of the process."""
+_COMPILED_FOR_SERVERS: dict[Any, Any] = {}
 
 
 class Alone:
@@ -42,11 +45,7 @@ class Alone:
 @contextmanager
 def open_stores(folder: Path, clock: Clock) -> Iterator[tuple[Database, Stores]]:
     """Open a store in a folder; a new one begins as a copy of an empty one."""
-    prepare_store(folder)
-    database = Database(sqlite_url(folder))
-    database.engine.dialect = empty_store().dialect
-    database.engine.update_execution_options(compiled_cache=_COMPILED)
-    sync_never(database)
+    database = _open_on_server(folder) if postgres.is_wanted() else _open_file(folder)
     database.open()
     try:
         yield database, Stores.on(database, clock.now, find_area)
@@ -54,16 +53,33 @@ def open_stores(folder: Path, clock: Clock) -> Iterator[tuple[Database, Stores]]
         database.close()
 
 
+def _open_on_server(folder: Path) -> Database:
+    database = Database(postgres.server().provide(folder))
+    database.engine.update_execution_options(compiled_cache=_COMPILED_FOR_SERVERS)
+    return database
+
+
+def _open_file(folder: Path) -> Database:
+    prepare_store(folder)
+    database = Database(sqlite_url(folder))
+    database.engine.dialect = empty_store().dialect
+    database.engine.update_execution_options(compiled_cache=_COMPILED)
+    sync_never(database)
+    return database
+
+
 def prepare_store(folder: Path) -> None:
     """Put an empty store into a folder that has none."""
     file = folder / FILE_NAME
-    if not file.exists():
+    if not file.exists() and not postgres.is_wanted():
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         file.write_bytes(empty_store().content)
 
 
 def sync_never(database: Database) -> None:
     """Let connections not wait for the disk: a test survives no loss of power anyway."""
+    if is_postgresql(database.engine.dialect):
+        return
     event.listen(database.engine, "connect", _sync_never)
     database.engine.dispose()  # those that there are
 

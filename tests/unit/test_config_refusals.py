@@ -487,9 +487,15 @@ TABLE = [
     Broken("an unknown format", {"LOG_FORMAT": CANARY}, "LOG_FORMAT", "'console'"),
     Broken(
         "another database",
-        {"DATABASE_URL": f"postgresql://bridge:{CANARY}@db/bridge"},
+        {"DATABASE_URL": f"mysql://bridge:{CANARY}@db/bridge"},
         "DATABASE_URL",
-        "sqlite:",
+        "postgresql:",
+    ),
+    Broken(
+        "a server without a database",
+        {"DATABASE_URL": f"postgresql://bridge:{CANARY}@db"},
+        "DATABASE_URL",
+        "host/name",
     ),
     Broken("a database in memory", {"DATABASE_URL": "sqlite://"}, "DATABASE_URL", "four slashes"),
     Broken("a relative folder", {"DATA_DIR": CANARY}, "DATA_DIR", "~/"),

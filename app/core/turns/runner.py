@@ -49,6 +49,9 @@ logger = logging.getLogger(__name__)
 
 RAN = frozenset({"completed", "failed"})
 """States of a tool call that has run."""
+PARK_SECONDS = 1.0
+"""How long a turn of a bridge that is being drained waits for people before it is parked: as long
+as it takes to show an ask and to see that no one answers at once."""
 
 
 class TurnRun:
@@ -67,6 +70,8 @@ class TurnRun:
         self._budget = Budget(
             self._terms.budget_usd, session, context.sessions, context.clock, name=self._name
         )
+        self._idle_seconds = self._terms.idle_seconds
+        """How long it waits for people before it is parked."""
         self._watches = Tasks(f"turn {turn.id}")
         self._reflection: Reflection | None = None
         self._where = ""
@@ -137,6 +142,12 @@ class TurnRun:
     def leave(self) -> None:
         """Note the shutdown: a cancellation from now on does not come from the turn itself."""
         self._course.take(Event.SHUTDOWN)
+
+    def park_soon(self) -> None:
+        """Park the turn as soon as it waits for people."""
+        self._idle_seconds = PARK_SECONDS
+        if self._course.phase is Phase.WORKING:
+            self._watches.start(self._asks.park_when_idle(PARK_SECONDS), name="parking soon")
 
     def stop_waiting_for_answers(self) -> None:
         """Stop waiting for answers: none can arrive before the next start."""
@@ -250,7 +261,7 @@ class TurnRun:
         self._context.feed.notify(self._session.id)
         self._course.take(Event.PROMPT)
         self._watches.start(self._watch(live.agent), name="time limit")
-        self._watches.start(self._asks.park_when_idle(), name="parking")
+        self._watches.start(self._asks.park_when_idle(self._idle_seconds), name="parking")
         try:
             return await live.agent.prompt(briefing.prompt, self, files=briefing.files)
         finally:
@@ -320,7 +331,12 @@ class TurnRun:
         except RepositoryError as error:
             self._shipped = Shipped(note=wording.NOT_PUSHED.format(problem=error))
 
+    async def _save(self) -> None:
+        """Save the state of its clone before people are told that the turn is over."""
+        await self._context.workspaces.save(self._session.id)
+
     async def _finish(self, end: PromptEnd | None) -> None:
+        await self._save()
         if self._course.phase is Phase.STOPPING or end is None:
             await self._end_stopped()
         elif self._course.phase is Phase.OVERDUE:
@@ -365,6 +381,7 @@ class TurnRun:
 
     async def _handle_error(self, error: Exception) -> None:
         """Fail the turn, or pause it if its provider's limit or a log-in is in the way."""
+        await self._save()
         if found := self._obstacle(error):
             await self._wait_for(found)
         elif isinstance(error, AgentError):
@@ -421,6 +438,7 @@ class TurnRun:
         if self._course.phase is Phase.PARKED:
             await self._context.live.end(self._session.id)
         else:
+            await self._save()
             await self._end_stopped()
 
     async def _end_stopped(self) -> None:

@@ -1,0 +1,251 @@
+"""Connects to PostgreSQL: one commit at a time over all bridges, and each known to be done or not.
+
+A commit begins with a lock that all bridges on one schema share, as they would share the lock of
+a file: what is read in it stays true until it ends, and ids become visible in their order.
+"""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.types.string import StrDumper
+from sqlalchemy import URL, Connection, create_engine, event, make_url
+from sqlalchemy.exc import DatabaseError, DisconnectionError, InterfaceError, OperationalError
+from sqlalchemy.pool import QueuePool
+from typing_extensions import override
+
+from app.errors import StoreUnavailable
+from app.store.dialects import measure
+
+T = TypeVar("T")
+
+DRIVER = "postgresql+psycopg"
+CONNECT_SECONDS = 5
+"""How long one attempt to connect may take: a server that is up answers within milliseconds."""
+AWAY_SECONDS = 15.0
+"""How long a read waits for a server that is away: a restart takes a few seconds."""
+BEGIN_SECONDS = 2.0
+"""How long a write waits for a server that is away, as for a locked file; callers try again."""
+LOOK_SECONDS = 0.1
+POOL_SIZE = 16
+"""Connections that stay open: more than threads that read at the same time."""
+LOCK_SECONDS = 10
+"""How long a write waits for the commit of another bridge."""
+IDLE_SECONDS = 5
+"""After which the server ends a commit whose bridge does nothing: a stopped process must not keep
+all others from writing."""
+COMPACTED_BYTES = 512 * 1024 * 1024
+"""The largest database that is rewritten, which takes a few seconds."""
+LOCK_CLASS = 0x6B72_6467
+"""The first half of the lock's key; the second is the schema's."""
+LOCK = f"select pg_advisory_xact_lock({LOCK_CLASS}, hashtext(current_schema()))"
+"""Waits for the lock that all commits of one schema share, and holds it until the end."""
+_LOCK_AND_IDENTIFY = f"{LOCK}, pg_current_xact_id()::text as id"
+_STATUS = "select pg_xact_status(%s::text::xid8)"
+OLDEST_VERSION = 13
+"""The first version that tells whether a transaction was committed by its 64-bit id."""
+_FACTS = """
+select current_setting('server_version_num')::int as version,
+  current_setting('server_encoding') as encoding,
+  current_schema() as schema, current_user as user, pg_is_in_recovery() as standby,
+  coalesce(has_schema_privilege(current_schema(), 'create'), false) as allowed
+"""
+_REMEDIES = {
+    "password": "Correct the user and the password in DATABASE_URL.",
+    "does not exist": "Create the database and its user, or correct DATABASE_URL.",
+    "permission denied": "Give the user of DATABASE_URL all rights on the tables of the bridge.",
+}
+_REMEDY = "Start the server, or correct the host and the port in DATABASE_URL."
+_LOST = (OperationalError, InterfaceError)
+
+_patience = threading.local()
+"""How long this thread waits for a server that is away, in `seconds`."""
+
+
+class Server:
+    """A schema on a PostgreSQL server."""
+
+    def __init__(
+        self, url: str, json_serializer: Callable[[object], str], *, readonly: bool = False
+    ) -> None:
+        address = name_driver(url)
+        self._away_seconds = 0.0 if readonly else AWAY_SECONDS
+        self.engine = create_engine(
+            address,
+            poolclass=QueuePool,
+            pool_size=POOL_SIZE,
+            max_overflow=-1,  # lists are read in threads, and a point read must never wait for them
+            pool_reset_on_return=None,
+            isolation_level="AUTOCOMMIT",
+            connect_args={
+                "options": _options(address, readonly=readonly),
+                "connect_timeout": CONNECT_SECONDS,
+                "application_name": "agent-bridge",
+            },
+            json_serializer=json_serializer,
+            hide_parameters=True,
+            execution_options={"preserve_rowcount": True},  # also of an insert that does nothing
+        )
+        event.listen(self.engine, "do_connect", self._connect)
+        event.listen(self.engine, "connect", _prepare)
+        event.listen(self.engine, "checkout", _check)
+        self._transaction = ""
+
+    def begin(self, connection: Connection) -> None:
+        """Begin a transaction, alone among all bridges; a lost connection is opened again."""
+        _patience.seconds = BEGIN_SECONDS
+        deadline = time.monotonic() + BEGIN_SECONDS
+        while True:
+            try:
+                if connection.invalidated:
+                    connection.rollback()
+                connection.exec_driver_sql("BEGIN")
+                self._transaction = connection.exec_driver_sql(_LOCK_AND_IDENTIFY).one().id
+            except _LOST:
+                if not connection.invalidated or time.monotonic() > deadline:
+                    raise
+            else:
+                return
+
+    def commit(self, connection: Connection, keep_asking: Callable[[], bool]) -> None:
+        """Commit; if the answer is lost, find out whether it was done."""
+        try:
+            connection.exec_driver_sql("COMMIT")
+        except _LOST:
+            if not self._was_committed(keep_asking):
+                raise
+
+    def _was_committed(self, keep_asking: Callable[[], bool]) -> bool:
+        """Ask the server once the transaction has ended: until then it holds the lock."""
+        while True:
+            try:
+                with self.engine.connect() as connection:
+                    connection.exec_driver_sql("BEGIN")
+                    connection.exec_driver_sql(LOCK)
+                    status = connection.exec_driver_sql(_STATUS, (self._transaction,)).scalar()
+                    connection.exec_driver_sql("ROLLBACK")
+                    return bool(status == "committed")
+            except _LOST:
+                if not keep_asking():
+                    raise
+
+    def read(self, function: Callable[[Connection], T]) -> T:
+        """Run a function that reads; what a restart of the server cut off is read again."""
+        deadline = time.monotonic() + self._away_seconds
+        while True:
+            try:
+                with self.engine.connect() as connection:
+                    return function(connection)
+            except _LOST:
+                if time.monotonic() > deadline:
+                    raise
+
+    def prepare_migration(self, connection: Connection) -> None:
+        """Wait for a bridge that migrates, and for all commits."""
+        connection.exec_driver_sql(LOCK)
+
+    def compact(self, connection: Connection) -> None:
+        """Rewrite the tables; the server's own log forgets by itself."""
+        small = measure(connection) <= COMPACTED_BYTES
+        connection.exec_driver_sql("vacuum full" if small else "vacuum")
+
+    def check(self) -> None:
+        """Check the server's version, and what we may do in the schema.
+
+        Raises:
+            StoreUnavailable: it cannot be used; the remedy is said.
+        """
+        with self.engine.connect() as connection:
+            found = connection.exec_driver_sql(_FACTS).one()
+        schema = str(found.schema or "")
+        user = str(found.user)
+        faults = (
+            (
+                found.version < OLDEST_VERSION * 10_000,
+                f"the server is PostgreSQL {found.version // 10_000}",
+                f"Use PostgreSQL {OLDEST_VERSION} or later.",
+            ),
+            (
+                found.encoding != "UTF8",
+                f"the database has the encoding {found.encoding}",
+                "Create one with `createdb --encoding=UTF8`.",
+            ),
+            (
+                not schema,
+                "no schema of its search_path is there",
+                "Create the schema, or remove `options` from DATABASE_URL.",
+            ),
+            (
+                found.standby,
+                "the server is a standby, which takes no writes",
+                "Name the primary server in DATABASE_URL.",
+            ),
+            (
+                not found.allowed,
+                f"the user {user!r} may not create tables in the schema {schema!r}",
+                f'Run `grant usage, create on schema "{schema}" to "{user}"` there.',
+            ),
+        )
+        for is_so, problem, remedy in faults:
+            if is_so:
+                raise StoreUnavailable(problem, remedy)
+
+    def explain(self, error: DatabaseError) -> StoreUnavailable:
+        """Say why the server cannot be used."""
+        cause = " ".join(str(error.orig).split())
+        remedy = next((remedy for words, remedy in _REMEDIES.items() if words in cause), _REMEDY)
+        return StoreUnavailable(cause, remedy)
+
+    def _connect(self, dialect: Any, _record: object, words: Any, settings: Any) -> Any:
+        """Connect; a server that is away is waited for, as long as the thread waits at all."""
+        patience = min(self._away_seconds, getattr(_patience, "seconds", AWAY_SECONDS))
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                return dialect.connect(*words, **settings)
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(LOOK_SECONDS)
+
+
+def name_driver(address: str) -> URL:
+    """Return an address with the driver in use."""
+    return make_url(address).set(drivername=DRIVER)
+
+
+def _options(address: URL, *, readonly: bool) -> str:
+    given = address.query.get("options", "")
+    bounds = {
+        "default_transaction_read_only": "on" if readonly else "off",
+        "lock_timeout": f"{LOCK_SECONDS}s",
+        "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
+        "synchronous_commit": "on",
+    }
+    ours = " ".join(f"-c {name}={value}" for name, value in bounds.items())
+    return f"{ours} {given if isinstance(given, str) else ' '.join(given)}".strip()
+
+
+def _check(connection: psycopg.Connection[Any], _record: object, _proxy: object) -> None:
+    """Refuse a connection that the server has closed: then there is something to read on it."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if poll.poll(0):
+        raise DisconnectionError
+
+
+class _Text(StrDumper):
+    """Texts as PostgreSQL takes them: the one character that it refuses is replaced."""
+
+    @override
+    def dump(self, obj: str) -> Any:
+        return super().dump(obj.replace("\0", "\ufffd") if "\0" in obj else obj)
+
+
+def _prepare(connection: psycopg.Connection[Any], _record: object) -> None:
+    connection.adapters.register_dumper(str, _Text)
