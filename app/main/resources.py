@@ -95,7 +95,7 @@ def open_resources(
         database.open()
         try:
             stores = Stores.on(database, clock.now, find_area)
-            files = AgentFiles(configuration.data_dir, vault)
+            files = AgentFiles(configuration.shared_dir, vault)
             registry = open_registry(configuration, stores.agents.records())
             registry.replace(label(registry.configuration, files), registry.records)
             vault.register(*registry.configuration.secret_values())
