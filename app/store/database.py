@@ -18,9 +18,9 @@ from urllib.parse import quote
 from sqlalchemy import Connection, Engine, Executable, Row, delete, insert
 from sqlalchemy.exc import DatabaseError
 
-from app.errors import DataDirInUse
+from app.errors import DataDirInUse, StoreUnavailable
 from app.store.backend import open_backend
-from app.store.dialects import has_table, transaction
+from app.store.dialects import has_table, is_postgresql, transaction
 from app.store.tables import sealed
 from app.store.writer import Writer
 
@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 HEAD_REVISION = "0007"
 """The newest migration; tested against the files, so that alembic need not be imported."""
+MOVING = "bridge_move"
+"""The table that is there while rows are moved to a database; see `moving.py`."""
 FILE_NAME = "bridge.db"
 LOCK_NAME = "bridge.lock"
 LOCK_SECONDS = 5.0
@@ -78,12 +80,24 @@ class Database:
         Raises:
             StoreUnavailable: the file cannot be used; it is left unchanged.
         """
+        self.upgrade()
+        if is_postgresql(self.engine.dialect) and self._backend.read(_is_moving):
+            raise StoreUnavailable(
+                "data is being moved there", "Finish it: run `agent-bridge migrate` again."
+            )
+        self.writer.start()
+
+    def upgrade(self) -> None:
+        """Bring the schema up to date.
+
+        Raises:
+            StoreUnavailable: the database cannot be used; it is left unchanged.
+        """
         try:
             self.check()
             migrate(self.engine, self._backend.prepare_migration)
         except DatabaseError as error:
             raise self._backend.explain(error) from error
-        self.writer.start()
 
     def check(self) -> None:
         """Check that a server is one that can be used.
@@ -131,6 +145,10 @@ class Database:
     async def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function that reads from a connection in a thread."""
         return await asyncio.to_thread(self._backend.read, function)
+
+
+def _is_moving(connection: Connection) -> bool:
+    return has_table(connection, MOVING)
 
 
 def _write_and_remove(connection: Connection) -> None:

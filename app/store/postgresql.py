@@ -239,12 +239,17 @@ def _check(connection: psycopg.Connection[Any], _record: object, _proxy: object)
         raise DisconnectionError
 
 
+def replace_refused(said: str) -> str:
+    """Replace the one character that PostgreSQL refuses in a text."""
+    return said.replace("\0", "\ufffd") if "\0" in said else said
+
+
 class _Text(StrDumper):
-    """Texts as PostgreSQL takes them: the one character that it refuses is replaced."""
+    """Texts as PostgreSQL takes them."""
 
     @override
     def dump(self, obj: str) -> Any:
-        return super().dump(obj.replace("\0", "\ufffd") if "\0" in obj else obj)
+        return super().dump(replace_refused(obj))
 
 
 def _prepare(connection: psycopg.Connection[Any], _record: object) -> None:
