@@ -42,6 +42,18 @@ def read_database_url(given: SecretStr | None, data_dir: Path) -> str:
     return address
 
 
+def check_role(role: str, address: str) -> None:
+    """Refuse to share the work where there is no one to share it with.
+
+    Raises:
+        ConfigurationError: the database is a file.
+    """
+    if role != "all" and not address.startswith(_POSTGRESQL):
+        raise ConfigurationError(
+            "ROLE", "needs a PostgreSQL", "Set DATABASE_URL=postgresql://..., or remove ROLE."
+        )
+
+
 def find_database_passwords(given: SecretStr | None) -> Iterator[SecretStr]:
     """Yield the password in an address, as it is written there and as it is sent."""
     if given is None or not (address := given.get_secret_value()).startswith(_POSTGRESQL):

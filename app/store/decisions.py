@@ -28,6 +28,7 @@ from app.store.commits.holding import hold
 from app.store.commits.offers import hand_on_offers
 from app.store.commits.ratings import rate
 from app.store.commits.schedules import count_failure
+from app.store.commits.suspending import tell_suspended
 from app.store.commits.words import keep_words
 from app.store.database import Database
 from app.store.dialects import insert
@@ -200,8 +201,10 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
         posts.extend(count_failure(connection, made.heard.schedule, now))
     settle(connection, made.delivery, made.outcome, made.reason)
     begun = (ref for taken in answers for ref in taken.turns)
+    refs = (*(ref for ref, _ in turns), *begun)
+    posts.extend(tell_suspended(connection, [ref.turn for ref in refs], now))
     answered = tuple(number for taken in answers for number in taken.asks)
-    return Accepted((*(ref for ref, _ in turns), *begun), tuple(posts), answered=answered)
+    return Accepted(refs, tuple(posts), answered=answered)
 
 
 def _answer(

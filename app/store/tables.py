@@ -105,6 +105,8 @@ session = Table(
     Column("standing", JSON),
     # Whether a tool brought words of others into the conversation.
     Column("read_others", Boolean, nullable=False, server_default=FALSE),
+    # The member that served it last: it has the clone, and maybe a live process.
+    Column("served_by", String),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
     sqlite_autoincrement=True,
@@ -290,6 +292,13 @@ post = Table(
 Index("post_state", post.c.state, post.c.id)
 Index("post_turn", post.c.turn)
 Index("post_created", post.c.created_at)
+
+progress = Table(
+    "progress",
+    metadata,
+    Column("post", NUMBER, ForeignKey("post.id", ondelete="CASCADE"), primary_key=True),
+    Column("content", ShownJson, nullable=False),
+)
 
 process = Table(
     "process",
@@ -526,3 +535,38 @@ review = Table(
     sqlite_autoincrement=True,
 )
 Index("review_author", review.c.author_session, review.c.id)
+
+# The bridges on one PostgreSQL. Their jobs are in Procrastinate's tables.
+member = Table(
+    "member",
+    metadata,
+    Column("name", String, primary_key=True),
+    # Counts the starts under this name.
+    Column("epoch", NUMBER, nullable=False),
+    Column("role", String, nullable=False),
+    Column("slots", NUMBER, nullable=False),
+    # How many turns it runs, by agent.
+    Column("load", JSON, nullable=False),
+    Column("beats", NUMBER, nullable=False),
+    # The number under which it fetches jobs.
+    Column("engine", NUMBER),
+    Column("seen_at", Float, nullable=False),
+)
+
+# Work that one member does for all.
+duty = Table(
+    "duty",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("member", String, nullable=False),
+)
+
+# What the operator paused: no turn in its scope begins. `all`, `agent:<id>` or `place:<place>`.
+suspension = Table(
+    "suspension",
+    metadata,
+    Column("scope", String, primary_key=True),
+    # `operator`, or `restored`: the database comes from a backup, and nothing is sent either.
+    Column("reason", String, nullable=False),
+    Column("since", Float, nullable=False),
+)

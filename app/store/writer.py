@@ -98,6 +98,8 @@ class Writer:
         self._prepared: dict[Insert, _Prepared] = {}
         self.on_commit: Callable[[float], None] = lambda _seconds: None
         """Is told how long each commit took, in the writer's thread."""
+        self.fence: Callable[[Connection], None] = lambda _connection: None
+        """Is asked at the beginning of each commit whether this process may still write."""
         self._thread = threading.Thread(target=self._loop, name="store-writer", daemon=True)
 
     def start(self) -> None:
@@ -218,6 +220,7 @@ class Writer:
             return
         self._backend.begin(connection)
         try:
+            self.fence(connection)
             self._execute(connection, batch)
             self._backend.commit(connection, self._refuse_waiting)
             for unit in batch:

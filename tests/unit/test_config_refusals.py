@@ -473,6 +473,7 @@ TABLE = [
     Broken("a port in words", {"PORT": CANARY}, "PORT", "whole number"),
     Broken("a port beyond", {"PORT": "70000"}, "PORT", "at most 65535"),
     Broken("no port", {"PORT": "0"}, "PORT", "at least 1"),
+    Broken("one port for all", {"HOOKS_PORT": "8000"}, "HOOKS_PORT", "Choose another one"),
     Broken("no turns", {"MAX_TURNS": "0"}, "MAX_TURNS", "at least 1"),
     Broken("half a process", {"MAX_PROCESSES": "1.5"}, "MAX_PROCESSES", "whole number"),
     Broken("a time in words", {"IDLE_MINUTES": CANARY}, "IDLE_MINUTES", "Write a number"),
