@@ -51,6 +51,8 @@ _AS_GIVEN = (
     "host",
     "port",
     "hooks_port",
+    "traces_url",
+    "traces_headers",
     "log_level",
     "log_format",
     "git_url",
@@ -191,6 +193,7 @@ def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuratio
             (
                 *filter(None, (settings.bridge_admin_token, settings.bridge_secret_key)),
                 *find_database_passwords(settings.database_url),
+                *filter(None, (settings.traces_headers,)),
                 *proxy_passwords(settings),
                 *(secret for owned in credentials.values() for secret in owned.secrets()),
                 *(secret for each in service_settings.values() for secret in each.secrets()),

@@ -148,6 +148,7 @@ class Joined(Workshop):
             name_asker=self._name_asker,
             find_voice=lambda session: self.showing.voice_of(session),
             signals=self._base.signals,
+            counters=self._base.metrics,
         )
 
     def _name_asker(self, session: Session) -> str:
