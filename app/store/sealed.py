@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlalchemy import delete, select
-from sqlalchemy.dialects.sqlite import insert
 
 from app.store.database import Database
+from app.store.dialects import insert
 from app.store.tables import sealed
 
 
 class SealedRows:
-    """The sealed-secrets port on SQLite."""
+    """The sealed-secrets port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
