@@ -48,7 +48,7 @@ class Traffic:
 
     def messages(self) -> Iterator[Message]:
         """List the messages in the order of their time; the same each time."""
-        random = Random(self.seed)  # noqa: S311 - the same traffic for every system
+        random = Random(self.seed)
         times: list[float] = []
         at = 0.0
         while True:

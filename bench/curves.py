@@ -26,7 +26,8 @@ def markdown(systems: Sequence[System], costs: Costs, machine: str) -> str:
         f"Measured on: {machine}. All processes of a system, its agents and its database shared "
         "these cores.",
         "",
-        "| system | messages/s | acknowledged p50 / p99 | agent has it p50 / p95 | CPU per message |",
+        "| system | messages/s | acknowledged p50 / p99 | agent has it p50 / p95 "
+        "| CPU per message |",
         "|---|---|---|---|---|",
     ]
     for system in systems:
@@ -90,9 +91,7 @@ def plot(systems: Sequence[System], path: Path) -> None:
             for step in system.steps
         ]
         line = " ".join(f"{x},{y}" for x, y in points)
-        parts.append(
-            f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"/>'
-        )
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"/>')
         parts += [f'<circle cx="{x}" cy="{y}" r="3" fill="{color}"/>' for x, y in points]
         top = _TOP + _HEIGHT + 50 + 18 * number
         parts.append(

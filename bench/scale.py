@@ -32,6 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     console = Console(highlight=False)
     systems: list[System] = []
+    stored_bytes = 0.0
     seconds, rates = (5.0, RATES[:2]) if options.quick else (STEP_SECONDS, RATES)
     with tempfile.TemporaryDirectory(prefix="scale-") as folder:
         for number, opened in enumerate(
@@ -40,10 +41,12 @@ def main(arguments: Sequence[str]) -> int:
             with opened(Path(folder) / str(number)) as system:
                 systems.append(system)
                 _climb(system, rates, seconds, console)
+                # The file is gone once the system is.
+                stored_bytes = stored_bytes or system.stored_bytes
     machine = description([])
     if busy():
         console.print("[yellow]Others use this machine too: trust the CPU figures only.[/]")
-    tables = curves.markdown(systems, _costs(systems), machine)
+    tables = curves.markdown(systems, _costs(systems, stored_bytes), machine)
     console.print(tables)
     if options.write:
         curves.plot(systems, PLOT)
@@ -63,7 +66,7 @@ def _climb(system: System, rates: Sequence[float], seconds: float, console: Cons
             return
 
 
-def _costs(systems: Sequence[System]) -> Costs:
+def _costs(systems: Sequence[System], stored_bytes: float) -> Costs:
     """Take the costs at the highest rate that each system bears: what is done once counts least."""
     alone, many = systems[0], systems[-1]
     return Costs(
@@ -71,7 +74,7 @@ def _costs(systems: Sequence[System]) -> Costs:
         front=many.borne.cpu["front"],
         worker=many.borne.cpu["worker"],
         database=many.borne.cpu["database"],
-        stored_bytes=alone.stored_bytes(),
+        stored_bytes=stored_bytes,
     )
 
 

@@ -9,16 +9,18 @@ import asyncio
 import json
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from statistics import median, quantiles
 
+from app.store.database import FILE_NAME
 from bench.arrivals import Message, Traffic
 from bench.bridge import DEMO, BridgeServer, said
 from bench.machine import ROOT
+from bench.postgres import postgres_server
 from bench.proof import Unproven, prove_equal
 
 STAMPING = ROOT / "bench" / "agents" / "stamping.py"
@@ -30,6 +32,9 @@ DRAIN_SECONDS = 120.0
 """How long the agents may take to read the last messages of a step."""
 LATE_SECONDS = 2.0
 """A step in which one message in twenty waits longer than this for its agent is saturated."""
+
+
+_RUNS = count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +71,33 @@ class System:
     """The ports that take messages."""
     database_cpu: Callable[[], float] = lambda: 0.0
     steps: list[Step] = field(default_factory=list)
+    stored: Callable[[], int] = lambda: 0
+    """The bytes of its database."""
+    sent: int = 0
+    """Messages so far."""
+
+    @property
+    def stored_bytes(self) -> float:
+        """What a message leaves in the database."""
+        return self.stored() / self.sent
 
     def cpu(self) -> dict[str, float]:
         """Processor time so far, by kind of process."""
-        spent: Counter[str] = Counter()
+        spent = {"database": self.database_cpu()}
         for name, bridge in self.bridges.items():
-            spent[name.partition(" ")[0]] += bridge.server.cpu_seconds()
-        spent["database"] = self.database_cpu()
-        return dict(spent)
+            role = name.partition(" ")[0]
+            spent[role] = spent.get(role, 0.0) + bridge.server.cpu_seconds()
+        return spent
+
+    def warm_up(self, traffic: Traffic) -> None:
+        """Have every part of it work once."""
+        self.run(traffic)
+        self.steps.clear()
+
+    @property
+    def borne(self) -> Step:
+        """The highest rate that did not saturate it, else the lowest one."""
+        return next((each for each in reversed(self.steps) if not each.saturated), self.steps[0])
 
     def run(self, traffic: Traffic) -> Step:
         """Send the messages of a traffic at their times, and wait until all were read.
@@ -81,10 +105,11 @@ class System:
         Raises:
             Unproven: a message was refused, not read, or read twice.
         """
-        run_name = f"r{len(self.steps)}x"
+        run_name = f"r{next(_RUNS)}x"
         before = self.cpu()
         messages = list(traffic.messages())
         sent, acks = asyncio.run(self._send(run_name, messages))
+        self.sent += len(messages)
         ended = time.monotonic()
         read = self._wait(run_name, len(messages))
         drained = time.monotonic() - ended
@@ -186,4 +211,34 @@ def sqlite(folder: Path) -> Iterator[System]:
     bridge = BridgeServer(folder / "bridge", core=-1, settings=_settings(stamps))
     with bridge.server:
         bridge.wait_ready()
-        yield System("SQLite, one bridge", stamps, {"bridge": bridge}, [bridge.port])
+        yield System(
+            "SQLite, one bridge",
+            stamps,
+            {"bridge": bridge},
+            [bridge.port],
+            stored=lambda: (bridge.data_dir / FILE_NAME).stat().st_size,
+        )
+
+
+@contextmanager
+def fleet(folder: Path, workers: int) -> Iterator[System]:
+    """Run two fronts and some workers on one PostgreSQL."""
+    stamps = folder / "stamps"
+    roles = ["front 1", "front 2", *(f"worker {number + 1}" for number in range(workers))]
+    with postgres_server() as server, ExitStack() as stack:
+        shared = {
+            **_settings(stamps),
+            "DATABASE_URL": server.create("bridge"),
+            "SHARED_DIR": str(folder / "shared"),
+        }
+        bridges: dict[str, BridgeServer] = {}
+        for name in roles:
+            settings = {**shared, "ROLE": name.partition(" ")[0]}
+            bridges[name] = BridgeServer(
+                folder / name.replace(" ", "-"), core=-1, settings=settings
+            )
+            stack.enter_context(bridges[name].server)
+            bridges[name].wait_ready()
+        fronts = [bridge.port for name, bridge in bridges.items() if name.startswith("front")]
+        title = f"PostgreSQL, two fronts, {workers} worker{'s' if workers > 1 else ''}"
+        yield System(title, stamps, bridges, fronts, server.cpu_seconds)

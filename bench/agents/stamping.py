@@ -1,7 +1,7 @@
 """The demo agent that notes which messages it has read, and when.
 
-Run as `python stamping.py PATH_OF_THE_DEMO_AGENT FILE`. A message is named `load-NUMBER-`; each name
-in a prompt becomes a line in the file, with the machine's monotonic time.
+Run as `python stamping.py PATH_OF_THE_DEMO_AGENT FILE`. A message is named `load-NUMBER-`; each
+name in a prompt becomes a line in the file, with the machine's monotonic time.
 """
 
 from __future__ import annotations
