@@ -27,6 +27,7 @@ from app.config import (
 from app.core.clock import SystemClock
 from app.core.ports import Clock
 from app.core.signals import ALONE, Signals
+from app.main.signalling import open_signals
 from app.server.metrics import Metrics
 from app.services import find_area
 from app.store.database import Database, locked
@@ -113,6 +114,7 @@ def open_resources(
                 clock=clock,
                 metrics=metrics,
                 files=files,
+                signals=open_signals(configuration, database, clock),
                 outside=outside,
             )
         finally:
