@@ -57,13 +57,6 @@ def markdown(systems: Sequence[System], costs: Costs, machine: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def insert(page: str, tables: str) -> str:
-    """Replace the tables of a page."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{tables}\n{END}{after}"
-
-
 def plot(systems: Sequence[System], path: Path) -> None:
     """Draw how long messages wait (p95) at each rate, one line per system."""
     most = max(step.per_second for system in systems for step in system.steps)

@@ -66,7 +66,7 @@ def postgres_server() -> Iterator[PostgresServer]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        ready = [programs / "pg_isready", "-q", "-h", folder]
+        ready = [str(programs / "pg_isready"), "-q", "-h", str(folder)]
         while subprocess.run(ready, check=False).returncode:
             if process.poll() is not None:
                 raise ProgramFailed("PostgreSQL did not start")

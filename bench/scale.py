@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import curves
+from bench import curves, report
 from bench.arrivals import Traffic
 from bench.machine import ROOT, busy, description
 from bench.sizing import Costs
@@ -50,7 +50,8 @@ def main(arguments: Sequence[str]) -> int:
     console.print(tables)
     if options.write:
         curves.plot(systems, PLOT)
-        PAGE.write_text(curves.insert(PAGE.read_text(), tables))
+        page = PAGE.read_text()
+        PAGE.write_text(report.insert(page, tables, begin=curves.BEGIN, end=curves.END))
         console.print(f"Written: {PAGE}")
     return 0
 
