@@ -145,7 +145,7 @@ class Cluster:
         """Make the data of a new server."""
         self._programs = find_programs()
         assert self._programs is not None
-        self._user = _server_user()
+        self._user = server_user()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(mode=0o755)
         if self._user is not None:
@@ -246,7 +246,7 @@ def _prepare(cluster: Cluster) -> None:
     prepared.close()
 
 
-def _server_user() -> str | None:
+def server_user() -> str | None:
     """Name the user that runs it: the server refuses root."""
     if os.geteuid() != 0:
         return None
