@@ -20,6 +20,7 @@ from sqlalchemy.pool import QueuePool
 from typing_extensions import override
 
 from app.store.dialects import measure
+from app.store.tables import metadata
 
 T = TypeVar("T")
 
@@ -54,6 +55,8 @@ _patience = threading.local()
 
 class Server:
     """A schema on a PostgreSQL server."""
+
+    is_file = False
 
     def __init__(self, url: str, json_serializer: Callable[[object], str]) -> None:
         address = name_driver(url)
@@ -132,8 +135,9 @@ class Server:
 
     def compact(self, connection: Connection) -> None:
         """Rewrite the tables; the server's own log forgets by itself."""
+        tables = ", ".join(f'"{name}"' for name in metadata.tables)
         small = measure(connection) <= COMPACTED_BYTES
-        connection.exec_driver_sql("vacuum full" if small else "vacuum")
+        connection.exec_driver_sql(f"vacuum full {tables}" if small else f"vacuum {tables}")
 
     def explain(self, error: DatabaseError) -> str:
         """Say why the server cannot be used."""
