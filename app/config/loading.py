@@ -208,9 +208,14 @@ def from_process(
     around = Surrounding(home, Path.cwd(), checkout(), os.geteuid())
     dotenv = find_settings_file(environ, around)
     read = make_reader(environ, known, services, dotenv, home).read_settings_alone()
-    # The libraries that call platforms know only the environment.
-    os.environ.update({name: read.surroundings[name] for name in OUTBOUND & {*read.surroundings}})
+    share_outbound(read)
     return read
+
+
+def share_outbound(configuration: Configuration) -> None:
+    """Tell the libraries that call platforms how to reach them: they read the environment."""
+    given = configuration.surroundings
+    os.environ.update({name: given[name] for name in OUTBOUND if name in given})
 
 
 def forget_process_secrets(configuration: Configuration) -> None:

@@ -572,6 +572,7 @@ class Joined(Workshop):
             data / "gates",
             homes_root(self._configuration),
             self.uploads,
+            saved=self.saved,
             base_homes=data / "homes",
             user_of=self._user_of,
         )

@@ -119,6 +119,18 @@ class Mirrors:
             await self._repack(repository, mirror)
         return mirror
 
+    async def find(self, repository: Repository, agent: str, commit: str) -> None:
+        """Have a commit in a mirror: as it is, else fetched.
+
+        Raises:
+            RepositoryError: it is not there, and cannot be fetched.
+        """
+        if await self.commit(repository, commit) is None:
+            await self.refresh(repository, agent)
+        if await self.commit(repository, commit) is None:
+            # No branch has it any more.
+            await self.refresh(repository, agent, commit)
+
     async def reach(self, repository: Repository, agent: str) -> None:
         """Ask a remote whether it has a repository that an agent may read.
 

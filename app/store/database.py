@@ -67,8 +67,8 @@ def _lock(handle: int) -> bool:
 class Database:
     """One SQLite file, or a PostgreSQL schema, with its writer and its readers."""
 
-    def __init__(self, url: str) -> None:
-        self._backend = open_backend(url)
+    def __init__(self, url: str, *, readonly: bool = False) -> None:
+        self._backend = open_backend(url, readonly=readonly)
         self.engine = self._backend.engine
         self.writer = Writer(self._backend)
 
@@ -79,10 +79,22 @@ class Database:
             StoreUnavailable: the file cannot be used; it is left unchanged.
         """
         try:
+            self.check()
             migrate(self.engine, self._backend.prepare_migration)
         except DatabaseError as error:
-            raise StoreUnavailable(self._backend.explain(error)) from error
+            raise self._backend.explain(error) from error
         self.writer.start()
+
+    def check(self) -> None:
+        """Check that a server is one that can be used.
+
+        Raises:
+            StoreUnavailable: it is not; the remedy is said.
+        """
+        try:
+            self._backend.check()
+        except DatabaseError as error:
+            raise self._backend.explain(error) from error
 
     def close(self) -> None:
         """Commit waiting writes and close every connection."""

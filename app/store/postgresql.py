@@ -19,6 +19,7 @@ from sqlalchemy.exc import DatabaseError, DisconnectionError, InterfaceError, Op
 from sqlalchemy.pool import QueuePool
 from typing_extensions import override
 
+from app.errors import StoreUnavailable
 from app.store.dialects import measure
 from app.store.tables import metadata
 
@@ -47,6 +48,20 @@ LOCK = f"select pg_advisory_xact_lock({LOCK_CLASS}, hashtext(current_schema()))"
 """Waits for the lock that all commits of one schema share, and holds it until the end."""
 _LOCK_AND_IDENTIFY = f"{LOCK}, pg_current_xact_id()::text as id"
 _STATUS = "select pg_xact_status(%s::text::xid8)"
+OLDEST_VERSION = 13
+"""The first version that tells whether a transaction was committed by its 64-bit id."""
+_FACTS = """
+select current_setting('server_version_num')::int as version,
+  current_setting('server_encoding') as encoding,
+  current_schema() as schema, current_user as user, pg_is_in_recovery() as standby,
+  coalesce(has_schema_privilege(current_schema(), 'create'), false) as allowed
+"""
+_REMEDIES = {
+    "password": "Correct the user and the password in DATABASE_URL.",
+    "does not exist": "Create the database and its user, or correct DATABASE_URL.",
+    "permission denied": "Give the user of DATABASE_URL all rights on the tables of the bridge.",
+}
+_REMEDY = "Start the server, or correct the host and the port in DATABASE_URL."
 _LOST = (OperationalError, InterfaceError)
 
 _patience = threading.local()
@@ -58,8 +73,11 @@ class Server:
 
     is_file = False
 
-    def __init__(self, url: str, json_serializer: Callable[[object], str]) -> None:
+    def __init__(
+        self, url: str, json_serializer: Callable[[object], str], *, readonly: bool = False
+    ) -> None:
         address = name_driver(url)
+        self._away_seconds = 0.0 if readonly else AWAY_SECONDS
         self.engine = create_engine(
             address,
             poolclass=QueuePool,
@@ -68,14 +86,15 @@ class Server:
             pool_reset_on_return=None,
             isolation_level="AUTOCOMMIT",
             connect_args={
-                "options": _options(address),
+                "options": _options(address, readonly=readonly),
                 "connect_timeout": CONNECT_SECONDS,
                 "application_name": "agent-bridge",
             },
             json_serializer=json_serializer,
             hide_parameters=True,
+            execution_options={"preserve_rowcount": True},  # also of an insert that does nothing
         )
-        event.listen(self.engine, "do_connect", _connect_patiently)
+        event.listen(self.engine, "do_connect", self._connect)
         event.listen(self.engine, "connect", _prepare)
         event.listen(self.engine, "checkout", _check)
         self._transaction = ""
@@ -120,7 +139,7 @@ class Server:
 
     def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function that reads; what a restart of the server cut off is read again."""
-        deadline = time.monotonic() + AWAY_SECONDS
+        deadline = time.monotonic() + self._away_seconds
         while True:
             try:
                 with self.engine.connect() as connection:
@@ -139,9 +158,64 @@ class Server:
         small = measure(connection) <= COMPACTED_BYTES
         connection.exec_driver_sql(f"vacuum full {tables}" if small else f"vacuum {tables}")
 
-    def explain(self, error: DatabaseError) -> str:
+    def check(self) -> None:
+        """Check the server's version, and what we may do in the schema.
+
+        Raises:
+            StoreUnavailable: it cannot be used; the remedy is said.
+        """
+        with self.engine.connect() as connection:
+            found = connection.exec_driver_sql(_FACTS).one()
+        schema = str(found.schema or "")
+        user = str(found.user)
+        faults = (
+            (
+                found.version < OLDEST_VERSION * 10_000,
+                f"the server is PostgreSQL {found.version // 10_000}",
+                f"Use PostgreSQL {OLDEST_VERSION} or later.",
+            ),
+            (
+                found.encoding != "UTF8",
+                f"the database has the encoding {found.encoding}",
+                "Create one with `createdb --encoding=UTF8`.",
+            ),
+            (
+                not schema,
+                "no schema of its search_path is there",
+                "Create the schema, or remove `options` from DATABASE_URL.",
+            ),
+            (
+                found.standby,
+                "the server is a standby, which takes no writes",
+                "Name the primary server in DATABASE_URL.",
+            ),
+            (
+                not found.allowed,
+                f"the user {user!r} may not create tables in the schema {schema!r}",
+                f'Run `grant usage, create on schema "{schema}" to "{user}"` there.',
+            ),
+        )
+        for is_so, problem, remedy in faults:
+            if is_so:
+                raise StoreUnavailable(problem, remedy)
+
+    def explain(self, error: DatabaseError) -> StoreUnavailable:
         """Say why the server cannot be used."""
-        return f"{str(error.orig).strip()}. Look at DATABASE_URL, and run `agent-bridge doctor`"
+        cause = " ".join(str(error.orig).split())
+        remedy = next((remedy for words, remedy in _REMEDIES.items() if words in cause), _REMEDY)
+        return StoreUnavailable(cause, remedy)
+
+    def _connect(self, dialect: Any, _record: object, words: Any, settings: Any) -> Any:
+        """Connect; a server that is away is waited for, as long as the thread waits at all."""
+        patience = min(self._away_seconds, getattr(_patience, "seconds", AWAY_SECONDS))
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                return dialect.connect(*words, **settings)
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(LOOK_SECONDS)
 
 
 def name_driver(address: str) -> URL:
@@ -149,27 +223,16 @@ def name_driver(address: str) -> URL:
     return make_url(address).set(drivername=DRIVER)
 
 
-def _options(address: URL) -> str:
+def _options(address: URL, *, readonly: bool) -> str:
     given = address.query.get("options", "")
     bounds = {
+        "default_transaction_read_only": "on" if readonly else "off",
         "lock_timeout": f"{LOCK_SECONDS}s",
         "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
         "synchronous_commit": "on",
     }
     ours = " ".join(f"-c {name}={value}" for name, value in bounds.items())
     return f"{ours} {given if isinstance(given, str) else ' '.join(given)}".strip()
-
-
-def _connect_patiently(dialect: Any, _record: object, words: Any, settings: Any) -> Any:
-    """Connect; a server that is away is waited for, as long as the thread waits at all."""
-    deadline = time.monotonic() + getattr(_patience, "seconds", AWAY_SECONDS)
-    while True:
-        try:
-            return dialect.connect(*words, **settings)
-        except psycopg.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(LOOK_SECONDS)
 
 
 def _check(connection: psycopg.Connection[Any], _record: object, _proxy: object) -> None:

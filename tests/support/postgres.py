@@ -26,6 +26,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
+from psycopg.types.string import TextLoader
 
 from app.store.database import Database
 from app.store.postgresql import LOCK
@@ -103,6 +104,7 @@ class Server:
     def run(self, owner: Path, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         """Run a statement in the words of SQLite's driver; return its rows."""
         with self.connect(self._name(owner)) as connection:
+            connection.adapters.register_loader("json", TextLoader)
             cursor = connection.execute(query.replace("%", "%%").replace("?", "%s"), parameters)
             return cursor.fetchall() if cursor.description else []
 
