@@ -40,7 +40,6 @@ class Fleet:
         assert isinstance(base.signals, Notifications), "it is PostgreSQL"
         self._base = base
         self._signals = base.signals
-        self._open_desk = open_desk
         self.name = read_name(configuration.data_dir)
         fence = Fence(lambda: self._die("another member has taken over"))
         self._jobs = Jobs(base.database, fence)
@@ -53,7 +52,7 @@ class Fleet:
             slots=configuration.limits.max_turns,
             lease_seconds=configuration.limits.lease_seconds,
             load=lambda: {} if self._engine is None else self._engine.load(),
-            open_desk=self._sit_down,
+            open_desk=open_desk,
             handed_out=handed_out,
             die=self._die,
         )
@@ -68,10 +67,9 @@ class Fleet:
         await self.membership.leave()
         await self._signals.close()
 
-    async def _sit_down(self) -> None:
-        """Do what one member does for all; the others are told by signals from now on."""
+    def sit_down(self) -> None:
+        """Do what one member does for all from now on; the others tell this one what there is."""
         self._signals.at_desk = True
-        await self._open_desk()
 
     def build_engine(
         self, context: TurnContext, of_agent: Mapping[str, int | None]

@@ -22,7 +22,7 @@ from sqlalchemy import event
 from typing_extensions import override
 
 from app.agents.catalog import known_agents
-from app.config import load
+from app.config import load, share_outbound
 from app.errors import BridgeError
 from app.main import Bridge, Resources, bind_ports, open_resources, presence, serve
 from app.repos.git import Git
@@ -171,6 +171,7 @@ def main(plan_file: str) -> None:
             services=registered_services(),
             home=Path(plan["home"]),
         )
+        share_outbound(configuration)
         if plan["prepared"]:
             prepare_store(configuration.data_dir)
         speed, driven = plan["speed"], plan.get("clock")
