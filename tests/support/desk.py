@@ -627,6 +627,7 @@ def join_desk(
         folder / "gates",
         folder / "homes",
         folder / "uploads",
+        saved=folder / "kept",
         base_homes=folder / "base",
         user_of=lambda _agent: None,
     )
