@@ -627,7 +627,6 @@ def join_desk(
         folder / "gates",
         folder / "homes",
         folder / "uploads",
-        saved=folder / "saved",
         base_homes=folder / "base",
         saved=folder / "saved",
         user_of=lambda _agent: None,
