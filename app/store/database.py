@@ -147,8 +147,19 @@ def sqlite_url(data_dir: Path) -> str:
 def migrate(engine: Engine, prepare: Callable[[Connection], None] = lambda _: None) -> None:
     """Apply missing migrations; alembic is imported only if there are any."""
     with engine.connect() as connection:
-        if _revision(connection) == HEAD_REVISION:
+        if revision_of(connection) == HEAD_REVISION:
             return
+    migrate_to("head", engine, prepare)
+
+
+def migrate_to(
+    revision: str,
+    engine: Engine,
+    prepare: Callable[[Connection], None] = lambda _: None,
+    *,
+    back: bool = False,
+) -> None:
+    """Bring the schema to a migration: forward, or `back` to an earlier one."""
     # The import takes 0.6 s and is needed only at the first start of a new version.
     from alembic.config import Config  # noqa: PLC0415
 
@@ -159,7 +170,7 @@ def migrate(engine: Engine, prepare: Callable[[Connection], None] = lambda _: No
     with engine.connect() as connection, transaction(connection):
         prepare(connection)
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        (command.downgrade if back else command.upgrade)(config, revision)
 
 
 def migrations_folder() -> Path:
@@ -168,7 +179,8 @@ def migrations_folder() -> Path:
     return installed if installed.is_dir() else Path(__file__).parents[2] / "alembic"
 
 
-def _revision(connection: Connection) -> str | None:
+def revision_of(connection: Connection) -> str | None:
+    """Return the migration of a database; None if it has no tables yet."""
     if not has_table(connection, "alembic_version"):
         return None
     row = connection.exec_driver_sql("select version_num from alembic_version").first()
