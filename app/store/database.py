@@ -18,7 +18,7 @@ from urllib.parse import quote
 from sqlalchemy import Connection, Engine, Executable, Row, delete, insert
 from sqlalchemy.exc import DatabaseError
 
-from app.errors import DataDirInUse
+from app.errors import DataDirInUse, StoreUnavailable
 from app.store.backend import open_backend
 from app.store.dialects import has_table, transaction
 from app.store.tables import sealed
@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 HEAD_REVISION = "0007"
 """The newest migration; tested against the files, so that alembic need not be imported."""
+REVISION_BEFORE = "0006"
+"""The migration of the release before this one, which knows SQLite alone."""
 FILE_NAME = "bridge.db"
 LOCK_NAME = "bridge.lock"
 LOCK_SECONDS = 5.0
@@ -145,11 +147,20 @@ def sqlite_url(data_dir: Path) -> str:
 
 
 def migrate(engine: Engine, prepare: Callable[[Connection], None] = lambda _: None) -> None:
-    """Apply missing migrations; alembic is imported only if there are any."""
+    """Apply missing migrations; alembic is imported only if there are any.
+
+    Raises:
+        StoreUnavailable: a newer release migrated it.
+    """
     with engine.connect() as connection:
-        if revision_of(connection) == HEAD_REVISION:
-            return
-    migrate_to("head", engine, prepare)
+        found = revision_of(connection)
+    if found is not None and found > HEAD_REVISION:
+        raise StoreUnavailable(
+            f"it is at migration {found}, and this release knows {HEAD_REVISION}. Start the newer "
+            "release, or run its `agent-bridge migrate --back`"
+        )
+    if found != HEAD_REVISION:
+        migrate_to("head", engine, prepare)
 
 
 def migrate_to(

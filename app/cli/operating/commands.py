@@ -138,6 +138,28 @@ def restore(
         run(read_configuration(), source, ask)
 
 
+@operating.command(epilog=examples("migrate", "migrate --back"))
+def migrate(
+    *,
+    back: Annotated[
+        bool,
+        typer.Option("--back", help="Undo the newest migration, for the release before this one."),
+    ] = False,
+    yes: Yes = False,
+) -> None:
+    """Bring the database to this release.
+
+    A start does the same. No bridge may run meanwhile.
+    """
+    with in_one_line():
+        from app.cli.operating.schema import migrate_back, migrate_forward  # noqa: PLC0415 - 0.6 s
+
+        if back:
+            migrate_back(read_configuration(), None if yes else _confirm)
+        else:
+            migrate_forward(read_configuration())
+
+
 def _passphrase_of(
     wanted: bool,
     file: Path | None,
