@@ -307,13 +307,22 @@ class Conversations:
     async def _stop(self, held: Holdings) -> None:
         """Stop all turns, and end the agents' processes."""
         for session in held.sessions:
-            await self._manager.stop(session, drop=True)
-            try:
-                async with asyncio.timeout(STOP_SECONDS):
-                    await self._ended(session)
-            except TimeoutError:
-                raise Conflict("its work does not stop; try again later") from None
-            await self._live.end(session)
+            await self.end_work(session, drop=True)
+
+    async def end_work(self, session: int, *, drop: bool = False) -> None:
+        """Stop the turn of a session, and end its agent's process.
+
+        Raises:
+            NotFound: there is no such session.
+            Conflict: the turn does not stop.
+        """
+        await self._manager.stop(session, drop=drop)
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._ended(session)
+        except TimeoutError:
+            raise Conflict("its work does not stop; try again later") from None
+        await self._live.end(session)
 
     async def _remove_files(
         self, held: Holdings, remove: Callable[[Sequence[int], Sequence[str]], None]

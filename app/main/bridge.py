@@ -22,6 +22,7 @@ from app.main.applying import AppliedChanges
 from app.main.cards import cards_of, missing_agents
 from app.main.changing import AgentChanges
 from app.main.checkups import Checkups
+from app.main.erasing import purging_of
 from app.main.maintenance import Maintenance
 from app.main.presence import Build, presence
 from app.main.resources import Resources
@@ -69,6 +70,7 @@ class Bridge:
         )
         self.feed = joined.feed
         self.intake = joined.intake
+        self._purging = purging_of(base, joined)
         self._maintenance = Maintenance(base, joined.workspaces, joined.uploads)
         self._tasks = Tasks("bridge")
         self._started = asyncio.Event()
@@ -167,6 +169,7 @@ class Bridge:
             changes=self.changes,
             removed=base.registry.removed,
             schedules=self._joined.schedules,
+            purging=self._purging,
         )
 
     async def _relabel(self, agent: str) -> None:
@@ -200,6 +203,7 @@ class Bridge:
             self.checkups.start()
             self._tasks.start(self._maintenance.forget(), name="retention")
             self._joined.listeners.start()
+            self._purging.start()
         self.intake.start()
         if resume:
             self._joined.scheduler.start()
@@ -217,6 +221,7 @@ class Bridge:
         self.feed.close()
         await self.changes.close()
         await self.checkups.close()
+        await self._purging.close()
         await self._joined.listeners.close()
         await self._joined.delegations.close()
         await self._joined.scheduler.close()

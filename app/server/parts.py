@@ -15,6 +15,7 @@ from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
 from app.core.delegation.tree import DelegationTree
+from app.core.erasure.purging import Purging
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
@@ -197,6 +198,7 @@ class Parts:
     tools: Callable[[str], Sequence[Tool]] = lambda _agent: ()
     """Returns the bridge's tools that an agent may use."""
     changes: AgentChanger | None = None
+    purging: Purging | None = None
     conversations: Conversations | None = None
     removed: Callable[[], Mapping[str, str]] = dict
     """Returns the names of removed agents, by id."""
@@ -211,6 +213,17 @@ class Parts:
         if self.changes is None:
             raise Conflict("agents cannot be changed here")
         return self.changes
+
+    @property
+    def purger(self) -> Purging:
+        """What purges texts.
+
+        Raises:
+            Conflict: nothing can be purged here.
+        """
+        if self.purging is None:
+            raise Conflict("nothing can be purged here")
+        return self.purging
 
     @property
     def talks(self) -> Conversations:

@@ -121,6 +121,16 @@ class MemoryRows:
         await self._database.writer.run(write)
 
 
+def forget_index(connection: Connection) -> None:
+    """Forget what the search knows, inside the caller's commit; it is read again from the files."""
+    connection.execute(delete(memory_day))
+    connection.execute(delete(_entries))
+    if connection.dialect.name == "sqlite":
+        # Else the words of deleted entries stay in the index.
+        rebuild = {MEMORY_TEXT: "rebuild"}
+        connection.execute(insert(table(MEMORY_TEXT, column(MEMORY_TEXT))), rebuild)
+
+
 def decide_note(connection: Connection, ask: int, *, keep: bool) -> None:
     """Keep the note that an ask is about, or forget it, inside the caller's commit."""
     mine = memory_note.c.ask == ask

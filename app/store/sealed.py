@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import delete, select
+from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert
 
 from app.store.database import Database
 from app.store.tables import sealed
+
+
+def put_sealed(connection: Connection, name: str, value: str, now: float) -> None:
+    """Store something under a name inside the caller's commit, replacing what was there."""
+    new = {"value": value, "kept_at": now}
+    connection.execute(
+        insert(sealed)
+        .values(name=name, **new)
+        .on_conflict_do_update(index_elements=[sealed.c.name], set_=new)
+    )
 
 
 class SealedRows:
@@ -25,13 +35,8 @@ class SealedRows:
 
     async def keep(self, name: str, value: str) -> None:
         """Store something under a name, replacing what was there."""
-        new = {"value": value, "kept_at": self._now()}
-        change = (
-            insert(sealed)
-            .values(name=name, **new)
-            .on_conflict_do_update(index_elements=[sealed.c.name], set_=new)
-        )
-        await self._database.writer.run(lambda connection: connection.execute(change))
+        now = self._now()
+        await self._database.writer.run(lambda connection: put_sealed(connection, name, value, now))
 
     async def take(self, name: str) -> str | None:
         """Remove and return what is stored under a name: of several callers, one gets it."""

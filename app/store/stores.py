@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.core.delegation.store import DelegationStore
 from app.core.delegation.tree import DelegationTree
+from app.core.erasure.ports import PurgeStore
 from app.core.keys import AreaOf, no_area
 from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
@@ -32,6 +33,7 @@ from app.store.memory import MemoryRows
 from app.store.names import Names
 from app.store.posts import Posts
 from app.store.proposals import ProposalRows
+from app.store.purging import PurgeRows
 from app.store.reviews import ReviewRows
 from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
@@ -68,6 +70,7 @@ class Stores:
     delegations: DelegationStore
     tree: DelegationTree
     vitals: VitalStore
+    purges: PurgeStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -95,4 +98,5 @@ class Stores:
             delegations=DelegationRows(database, now),
             tree=Tree(database, now),
             vitals=VitalRows(database, now),
+            purges=PurgeRows(database, now),
         )
