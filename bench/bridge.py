@@ -220,7 +220,7 @@ def main(arguments: Mapping[str, Any]) -> None:
         bridge = Bridge(base, [BenchAdapter(name) for name in configuration.agents])
         port = bound(configuration.host, configuration.port)
         if plan.works:
-            await serve(bridge, port, listening=_say_so)
+            await serve(bridge, [port], listening=_say_so)
         else:
             await _accept_only(bridge, port)
 

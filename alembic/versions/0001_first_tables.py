@@ -3,6 +3,7 @@
 import sqlalchemy as sa
 
 from alembic import op
+from app.store.dialects import NUMBER, where
 
 revision = "0001"
 down_revision = None
@@ -13,7 +14,7 @@ depends_on = None
 def upgrade() -> None:
     op.create_table(
         "delivery",
-        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("seq", NUMBER, nullable=False),
         sa.Column("adapter", sa.String(), nullable=False),
         sa.Column("delivery_id", sa.String(), nullable=False),
         sa.Column("signature", sa.String(), nullable=True),
@@ -32,7 +33,7 @@ def upgrade() -> None:
         "delivery",
         ["adapter", "seq"],
         unique=False,
-        sqlite_where=sa.text("state = 'new'"),
+        **where(sa.text("state = 'new'")),
     )
     op.create_index("delivery_received", "delivery", ["received_at"], unique=False)
     op.create_table(
@@ -50,7 +51,7 @@ def upgrade() -> None:
         "repository",
         sa.Column("host", sa.String(), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
-        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("number", NUMBER, nullable=False),
         sa.Column("current", sa.Boolean(), nullable=False),
         sa.PrimaryKeyConstraint("host", "name"),
     )
@@ -64,7 +65,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "place",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", NUMBER, nullable=False),
         sa.Column("service", sa.String(), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("title", sa.Text(), server_default="", nullable=False),
@@ -78,7 +79,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "decision",
-        sa.Column("place", sa.Integer(), nullable=False),
+        sa.Column("place", NUMBER, nullable=False),
         sa.Column("message_id", sa.String(), nullable=False),
         sa.Column("outcome", sa.String(), nullable=False),
         sa.Column("reason", sa.Text(), nullable=False),
@@ -93,13 +94,13 @@ def upgrade() -> None:
     op.create_index("decision_at", "decision", ["at"], unique=False)
     op.create_table(
         "session",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", NUMBER, nullable=False),
         sa.Column("agent", sa.String(), nullable=False),
-        sa.Column("place", sa.Integer(), nullable=False),
+        sa.Column("place", NUMBER, nullable=False),
         sa.Column("title", sa.Text(), server_default="", nullable=False),
         sa.Column("acp_session_id", sa.String(), nullable=True),
-        sa.Column("generation", sa.Integer(), server_default="1", nullable=False),
-        sa.Column("began_after", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("generation", NUMBER, server_default="1", nullable=False),
+        sa.Column("began_after", NUMBER, server_default="0", nullable=False),
         sa.Column("mode", sa.String(), nullable=True),
         sa.Column("model", sa.String(), nullable=True),
         sa.Column("closed", sa.String(), nullable=True),
@@ -121,8 +122,8 @@ def upgrade() -> None:
         "process",
         sa.Column("marker", sa.String(), nullable=False),
         sa.Column("agent", sa.String(), nullable=False),
-        sa.Column("session", sa.Integer(), nullable=False),
-        sa.Column("group", sa.Integer(), nullable=False),
+        sa.Column("session", NUMBER, nullable=False),
+        sa.Column("group", NUMBER, nullable=False),
         sa.Column("started", sa.String(), nullable=False),
         sa.ForeignKeyConstraint(
             ["session"],
@@ -133,13 +134,13 @@ def upgrade() -> None:
     op.create_index("process_session", "process", ["session"], unique=False)
     op.create_table(
         "surface",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", NUMBER, nullable=False),
         sa.Column("service", sa.String(), nullable=False),
         sa.Column("external", sa.String(), nullable=False),
         sa.Column("agent", sa.String(), nullable=False),
-        sa.Column("session", sa.Integer(), nullable=False),
-        sa.Column("place", sa.Integer(), nullable=False),
-        sa.Column("reachable", sa.Boolean(), server_default=sa.text("1"), nullable=False),
+        sa.Column("session", NUMBER, nullable=False),
+        sa.Column("place", NUMBER, nullable=False),
+        sa.Column("reachable", sa.Boolean(), server_default=sa.true(), nullable=False),
         sa.Column("detail", sa.JSON(), nullable=True),
         sa.ForeignKeyConstraint(
             ["place"],
@@ -156,18 +157,18 @@ def upgrade() -> None:
     op.create_index("surface_session", "surface", ["session"], unique=False)
     op.create_table(
         "turn",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("session", sa.Integer(), nullable=False),
-        sa.Column("surface", sa.Integer(), nullable=False),
+        sa.Column("id", NUMBER, nullable=False),
+        sa.Column("session", NUMBER, nullable=False),
+        sa.Column("surface", NUMBER, nullable=False),
         sa.Column("state", sa.String(), server_default="queued", nullable=False),
-        sa.Column("cuts", sa.Integer(), server_default="0", nullable=False),
-        sa.Column("continued", sa.Boolean(), server_default=sa.text("0"), nullable=False),
-        sa.Column("held", sa.Boolean(), server_default=sa.text("0"), nullable=False),
-        sa.Column("stopped", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("cuts", NUMBER, server_default="0", nullable=False),
+        sa.Column("continued", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("held", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("stopped", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("paused", sa.String(), nullable=True),
-        sa.Column("successor", sa.Integer(), nullable=True),
+        sa.Column("successor", NUMBER, nullable=True),
         sa.Column("prompt", sa.Text(), server_default="", nullable=False),
-        sa.Column("told", sa.Integer(), nullable=True),
+        sa.Column("told", NUMBER, nullable=True),
         sa.Column("error", sa.Text(), server_default="", nullable=False),
         sa.Column("created_at", sa.Float(), nullable=False),
         sa.Column("ended_at", sa.Float(), nullable=True),
@@ -186,21 +187,21 @@ def upgrade() -> None:
     op.create_index("turn_state", "turn", ["state", "session", "id"], unique=False)
     op.create_table(
         "ask",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("session", sa.Integer(), nullable=False),
-        sa.Column("turn", sa.Integer(), nullable=False),
-        sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("id", NUMBER, nullable=False),
+        sa.Column("session", NUMBER, nullable=False),
+        sa.Column("turn", NUMBER, nullable=False),
+        sa.Column("generation", NUMBER, nullable=False),
         sa.Column("kind", sa.String(), nullable=False),
         sa.Column("call", sa.String(), nullable=False),
         sa.Column("title", sa.Text(), nullable=False),
         sa.Column("subject", sa.Text(), server_default="", nullable=False),
         sa.Column("options", sa.JSON(), nullable=False),
-        sa.Column("free_text", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("free_text", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("tool_kind", sa.String(), server_default="", nullable=False),
         sa.Column("arguments_hash", sa.String(), server_default="", nullable=False),
         sa.Column("deadline", sa.Float(), nullable=False),
         sa.Column("resume_at", sa.Float(), nullable=True),
-        sa.Column("adrift", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("adrift", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("state", sa.String(), server_default="open", nullable=False),
         sa.Column("answer", sa.String(), nullable=True),
         sa.Column("answered_by", sa.String(), nullable=True),
@@ -218,24 +219,24 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index(
-        "ask_open", "ask", ["session", "id"], unique=False, sqlite_where=sa.text("state = 'open'")
+        "ask_open", "ask", ["session", "id"], unique=False, **where(sa.text("state = 'open'"))
     )
     op.create_index("ask_turn", "ask", ["turn"], unique=False)
     op.create_index("ask_session", "ask", ["session", "answer"], unique=False)
     op.create_table(
         "post",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", NUMBER, nullable=False),
         sa.Column("key", sa.String(), nullable=False),
         sa.Column("service", sa.String(), nullable=False),
         sa.Column("external", sa.String(), nullable=False),
         sa.Column("agent", sa.String(), nullable=False),
-        sa.Column("session", sa.Integer(), nullable=True),
-        sa.Column("turn", sa.Integer(), nullable=True),
+        sa.Column("session", NUMBER, nullable=True),
+        sa.Column("turn", NUMBER, nullable=True),
         sa.Column("marker", sa.String(), nullable=False),
         sa.Column("content", sa.JSON(), nullable=False),
         sa.Column("state", sa.String(), server_default="new", nullable=False),
         sa.Column("remote_id", sa.String(), nullable=True),
-        sa.Column("consumed", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("consumed", NUMBER, server_default="0", nullable=False),
         sa.Column("error", sa.Text(), server_default="", nullable=False),
         sa.Column("created_at", sa.Float(), nullable=False),
         sa.ForeignKeyConstraint(
@@ -255,10 +256,10 @@ def upgrade() -> None:
     op.create_index("post_turn", "post", ["turn"], unique=False)
     op.create_table(
         "transcript",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("place", sa.Integer(), nullable=False),
-        sa.Column("session", sa.Integer(), nullable=True),
-        sa.Column("turn", sa.Integer(), nullable=True),
+        sa.Column("id", NUMBER, nullable=False),
+        sa.Column("place", NUMBER, nullable=False),
+        sa.Column("session", NUMBER, nullable=True),
+        sa.Column("turn", NUMBER, nullable=True),
         sa.Column("kind", sa.String(), nullable=False),
         sa.Column("speaker", sa.String(), server_default="", nullable=False),
         sa.Column("text", sa.Text(), server_default="", nullable=False),
@@ -283,8 +284,8 @@ def upgrade() -> None:
     op.create_index("transcript_session", "transcript", ["session", "id"], unique=False)
     op.create_table(
         "checkout",
-        sa.Column("session", sa.Integer(), nullable=False),
-        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("session", NUMBER, nullable=False),
+        sa.Column("number", NUMBER, nullable=False),
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("url", sa.String(), nullable=False),
         sa.Column("way", sa.String(), nullable=False),
@@ -296,7 +297,7 @@ def upgrade() -> None:
         sa.Column("told", sa.String(), server_default="", nullable=False),
         sa.Column("link", sa.Text(), server_default="", nullable=False),
         sa.Column("state", sa.String(), server_default="opening", nullable=False),
-        sa.Column("tries", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("tries", NUMBER, server_default="0", nullable=False),
         sa.Column("outcome", sa.String(), server_default="", nullable=False),
         sa.ForeignKeyConstraint(
             ["session"],
@@ -307,7 +308,7 @@ def upgrade() -> None:
     op.create_index("checkout_branch", "checkout", ["url", "branch"], unique=False)
     op.create_table(
         "told",
-        sa.Column("session", sa.Integer(), nullable=False),
+        sa.Column("session", NUMBER, nullable=False),
         sa.Column("mark", sa.String(), nullable=False),
         sa.ForeignKeyConstraint(
             ["session"],
@@ -317,8 +318,8 @@ def upgrade() -> None:
     )
     op.create_table(
         "message",
-        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("place", sa.Integer(), nullable=False),
+        sa.Column("id", NUMBER, autoincrement=False, nullable=False),
+        sa.Column("place", NUMBER, nullable=False),
         sa.Column("message_id", sa.String(), nullable=False),
         sa.Column("speaker_id", sa.String(), nullable=False),
         sa.Column("speaker_kind", sa.String(), nullable=False),
@@ -340,9 +341,9 @@ def upgrade() -> None:
     )
     op.create_table(
         "heard",
-        sa.Column("message", sa.Integer(), nullable=False),
-        sa.Column("session", sa.Integer(), nullable=False),
-        sa.Column("turn", sa.Integer(), nullable=True),
+        sa.Column("message", NUMBER, nullable=False),
+        sa.Column("session", NUMBER, nullable=False),
+        sa.Column("turn", NUMBER, nullable=True),
         sa.ForeignKeyConstraint(
             ["message"],
             ["message.id"],

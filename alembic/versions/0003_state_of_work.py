@@ -3,6 +3,7 @@
 import sqlalchemy as sa
 
 from alembic import op
+from app.store.dialects import NUMBER
 
 revision = "0003"
 down_revision = "0002"
@@ -13,6 +14,6 @@ depends_on = None
 def upgrade() -> None:
     op.add_column("checkout", sa.Column("checks", sa.String, nullable=False, server_default=""))
     op.add_column("checkout", sa.Column("review", sa.String, nullable=False, server_default=""))
-    op.add_column("checkout", sa.Column("files", sa.Integer))
-    op.add_column("checkout", sa.Column("added", sa.Integer, nullable=False, server_default="0"))
-    op.add_column("checkout", sa.Column("removed", sa.Integer, nullable=False, server_default="0"))
+    op.add_column("checkout", sa.Column("files", NUMBER))
+    op.add_column("checkout", sa.Column("added", NUMBER, nullable=False, server_default="0"))
+    op.add_column("checkout", sa.Column("removed", NUMBER, nullable=False, server_default="0"))

@@ -3,6 +3,7 @@
 import sqlalchemy as sa
 
 from alembic import op
+from app.store.dialects import where
 
 revision = "0004"
 down_revision = "0003"
@@ -19,12 +20,12 @@ def upgrade() -> None:
         sa.Column("credentials", sa.LargeBinary),
         sa.Column("former", sa.JSON, nullable=False),
         sa.Column("known_as", sa.JSON, nullable=False),
-        sa.Column("is_default", sa.Boolean, nullable=False, server_default=sa.text("0")),
+        sa.Column("is_default", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("created_at", sa.Float, nullable=False),
         sa.Column("removed_at", sa.Float),
     )
     op.create_index(
-        "agent_name", "agent", ["name"], unique=True, sqlite_where=sa.text("removed_at IS NULL")
+        "agent_name", "agent", ["name"], unique=True, **where(sa.text("removed_at IS NULL"))
     )
     # Until now the name was what rows referred to, so it is the id of every agent that there is.
     op.execute(

@@ -3,6 +3,7 @@
 import sqlalchemy as sa
 
 from alembic import op
+from app.store.dialects import NUMBER, build_search
 
 revision = "0005"
 down_revision = "0004"
@@ -28,7 +29,7 @@ def upgrade() -> None:
     op.add_column("turn", sa.Column("system", sa.Text, nullable=False, server_default=""))
     op.create_table(
         "schedule",
-        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("id", NUMBER, primary_key=True),
         sa.Column("agent", sa.String, nullable=False),
         sa.Column("service", sa.String, nullable=False),
         sa.Column("external", sa.String, nullable=False),
@@ -42,7 +43,7 @@ def upgrade() -> None:
         sa.Column("state", sa.String, nullable=False, server_default="active"),
         sa.Column("reason", sa.Text, nullable=False, server_default=""),
         sa.Column("due_at", sa.Float, nullable=False),
-        sa.Column("failures", sa.Integer, nullable=False, server_default="0"),
+        sa.Column("failures", NUMBER, nullable=False, server_default="0"),
         sa.Column("origin", sa.String, nullable=False, unique=True),
         sa.Column("created_at", sa.Float, nullable=False),
         sqlite_autoincrement=True,
@@ -50,12 +51,12 @@ def upgrade() -> None:
     op.create_index("schedule_due", "schedule", ["state", "due_at"])
     op.create_table(
         "memory_note",
-        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("id", NUMBER, primary_key=True),
         sa.Column("agent", sa.String, nullable=False),
-        sa.Column("session", sa.Integer, nullable=False),
+        sa.Column("session", NUMBER, nullable=False),
         sa.Column("text", sa.Text, nullable=False),
         sa.Column("state", sa.String, nullable=False),
-        sa.Column("ask", sa.Integer),
+        sa.Column("ask", NUMBER),
         sa.Column("at", sa.Float, nullable=False),
         sqlite_autoincrement=True,
     )
@@ -67,8 +68,5 @@ def upgrade() -> None:
         sa.Column("day", sa.String, primary_key=True),
         sa.Column("version", sa.String, nullable=False),
     )
-    op.execute(
-        "create virtual table memory_text using fts5"
-        "(agent unindexed, day unindexed, number unindexed, text,"
-        " tokenize = 'unicode61 remove_diacritics 2')"
-    )
+    for statement in build_search(op.get_bind().dialect):
+        op.execute(statement)

@@ -1,5 +1,10 @@
 """Several bridges on one database, and what operating them needs."""
 
+import sqlalchemy as sa
+
+from alembic import op
+from app.store.dialects import NUMBER
+
 revision = "0007"
 down_revision = "0006"
 branch_labels = None
@@ -7,8 +12,67 @@ depends_on = None
 
 
 def upgrade() -> None:
-    pass
+    op.create_table(
+        "member",
+        sa.Column("name", sa.String, primary_key=True),
+        sa.Column("epoch", NUMBER, nullable=False),
+        sa.Column("role", sa.String, nullable=False),
+        sa.Column("slots", NUMBER, nullable=False),
+        sa.Column("load", sa.JSON, nullable=False),
+        sa.Column("beats", NUMBER, nullable=False),
+        sa.Column("engine", NUMBER),
+        sa.Column("seen_at", sa.Float, nullable=False),
+    )
+    op.create_table(
+        "duty",
+        sa.Column("name", sa.String, primary_key=True),
+        sa.Column("member", sa.String, nullable=False),
+    )
+    op.add_column("session", sa.Column("served_by", sa.String))
+    op.create_table(
+        "progress",
+        sa.Column("post", NUMBER, sa.ForeignKey("post.id", ondelete="CASCADE"), primary_key=True),
+        sa.Column("content", sa.JSON, nullable=False),
+    )
+    op.create_table(
+        "suspension",
+        sa.Column("scope", sa.String, primary_key=True),
+        sa.Column("reason", sa.String, nullable=False),
+        sa.Column("since", sa.Float, nullable=False),
+    )
+    if op.get_bind().dialect.name == "postgresql":
+        _run(_schema_of_jobs())
 
 
 def downgrade() -> None:
-    pass
+    if op.get_bind().dialect.name == "postgresql":
+        _run(_DROP_JOBS)
+    op.drop_table("suspension")
+    op.drop_table("progress")
+    op.drop_column("session", "served_by")
+    op.drop_table("duty")
+    op.drop_table("member")
+
+
+_DROP_JOBS = """
+drop table procrastinate_events, procrastinate_periodic_defers, procrastinate_jobs,
+    procrastinate_workers cascade;
+do $$ declare each record; begin
+    for each in select p.oid::regprocedure as name from pg_proc p
+        where proname like 'procrastinate\\_%' and pronamespace = current_schema()::regnamespace
+    loop execute 'drop function ' || each.name || ' cascade'; end loop;
+end $$;
+drop type procrastinate_job_to_defer_v1, procrastinate_job_event_type, procrastinate_job_status;
+"""
+
+
+def _schema_of_jobs() -> str:
+    from procrastinate.schema import SchemaManager  # noqa: PLC0415 - only PostgreSQL needs it
+
+    return SchemaManager.get_schema()
+
+
+def _run(script: str) -> None:
+    """Run several statements as they are: `%` in them is no placeholder."""
+    with op.get_bind().connection.cursor() as cursor:
+        cursor.execute(script)

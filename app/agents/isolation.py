@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
 
 from app.agents.catalog import known_agents
 from app.agents.exposure import describe_exposure, explain_choice
@@ -299,8 +298,8 @@ def _sandbox(
 def _secret_files(configuration: Configuration) -> set[Path]:
     """List every file outside DATA_DIR that no agent may see."""
     files = {*configuration.secret_files}
-    database = Path(unquote(configuration.database_url.removeprefix("sqlite:///")))
-    if not database.is_relative_to(configuration.data_dir):
+    database = configuration.database_file
+    if database is not None and not database.is_relative_to(configuration.data_dir):
         files.add(database)
     if configuration.dotenv is not None:
         files.add(configuration.dotenv)

@@ -54,17 +54,17 @@ def network_plan(
         )
     )
     forwards = {each.port for each in hosts if each.is_loopback and each.port is not None}
-    if configuration.port in forwards:
+    if reached := forwards & configuration.own_ports:
         raise ConfigurationError(
             "AGENTS_JSON",
-            f"agent {entry.name!r} would reach the bridge itself on port {configuration.port}",
-            "Remove that address from its network_hosts and variables, or change PORT.",
+            f"agent {entry.name!r} would reach the bridge itself on port {min(reached)}",
+            "Remove that address from its network_hosts and variables, or change the port.",
         )
     proxies = {name: value for name, value in configuration.surroundings.items() if name in PROXIES}
     proxies |= {name: value for name, value in own.items() if name in PROXIES}
     return NetworkPlan(
         Rules(entry.network, hosts),
-        Dialer(outside, configuration.port, proxies),
+        Dialer(outside, configuration.own_ports, proxies),
         tuple(sorted(port for port in forwards if port >= _UNPRIVILEGED)),
     )
 

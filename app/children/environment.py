@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from app.config.outbound import AUTHORITIES
+
 MARKER: Final = "AGENT_BRIDGE_PROCESS"
 """Inherited by every descendant: it identifies a process that left its group."""
 
 _PLAIN: Final = frozenset({"PATH", "LANG", "TZ", "TERM", "USER", "LOGNAME", "SHELL"})
-CERTIFICATES: Final = frozenset({"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"})
+CERTIFICATES: Final = frozenset({*AUTHORITIES, "SSL_CERT_DIR"})
 _PROXY_NAMES: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"})
 PROXIES: Final = _PROXY_NAMES | {name.lower() for name in _PROXY_NAMES}
 _ALLOWED: Final = _PLAIN | CERTIFICATES | PROXIES

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -30,6 +30,7 @@ from app.server.agent_shapes import (
 from app.server.conversation_shapes import ContentsOut, ConversationOut
 from app.server.erasure_api import ErasedOut
 from app.server.local_socket import SOCKET_HOST, socket_path
+from app.server.operating_shapes import DrainOut, PauseOut, PauseScope
 from app.server.schedule_shapes import NewSchedule, ScheduleOut
 from app.server.shapes import (
     AskOut,
@@ -310,6 +311,22 @@ class Client:
         """End a schedule."""
         await self._request("DELETE", f"/schedules/{schedule}")
 
+    async def pauses(self) -> list[PauseOut]:
+        """List what is paused."""
+        return (await self._get(Page[PauseOut], "/pauses")).items
+
+    async def pause(self, scope: PauseScope) -> list[PauseOut]:
+        """Pause something; returns all that is paused then."""
+        return (await self._send(Page[PauseOut], "/pauses", _scope(scope))).items
+
+    async def resume(self, scope: PauseScope) -> list[PauseOut]:
+        """Let something go on; returns what is paused still."""
+        return (await self._send(Page[PauseOut], "/pauses/resume", _scope(scope))).items
+
+    async def drain(self, method: Literal["GET", "POST", "DELETE"] = "GET") -> DrainOut:
+        """Look how far a drain is, begin one, or end it."""
+        return self._read(DrainOut, await self._request(method, "/drain"))
+
     async def cancel(self, session: int) -> None:
         """Stop what runs in a session."""
         await self._send(SessionOut, f"/sessions/{session}/cancel", {})
@@ -379,6 +396,10 @@ def _not_running(configuration: Configuration) -> BridgeUnreachable:
         f"no bridge is running on DATA_DIR {str(configuration.data_dir)!r}. "
         "Start one with `agent-bridge serve`."
     )
+
+
+def _scope(scope: PauseScope) -> dict[str, Any]:
+    return scope.model_dump(by_alias=True, exclude_defaults=True)
 
 
 def _agent_path(name: str) -> str:

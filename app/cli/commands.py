@@ -19,6 +19,7 @@ from app.cli.asking import Allow
 from app.cli.conversations.commands import conversations
 from app.cli.erasing_commands import add_erasing
 from app.cli.framing import HELP, Json, examples, in_one_line, read_all_agents, read_configuration
+from app.cli.operating.commands import operating
 from app.cli.schedule_commands import schedules
 from app.core.types import SessionState
 from app.errors import Conflict, DataDirInUse
@@ -46,6 +47,7 @@ app.add_typer(agents, name="agents")
 app.add_typer(sessions, name="sessions")
 app.add_typer(conversations, name="conversations")
 app.add_typer(schedules, name="schedules")
+app.add_typer(operating)
 
 
 def main() -> None:
@@ -79,6 +81,10 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="The port, in place of PORT.")
     ] = None,
+    role: Annotated[
+        str | None,
+        typer.Option(metavar="all|front|worker", help="What this process does, in place of ROLE."),
+    ] = None,
     browser: Annotated[
         bool | None,
         typer.Option(
@@ -94,7 +100,7 @@ def serve(
     .env.example lists them. The last line of the output is a link that opens the page.
     """
     with in_one_line():
-        chosen = {"HOST": host, "PORT": port}
+        chosen = {"HOST": host, "PORT": port, "ROLE": role}
         configuration = read_configuration(
             {name: str(value) for name, value in chosen.items() if value is not None}
         )

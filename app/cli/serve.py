@@ -19,10 +19,9 @@ from app.cli.tables import show_table
 from app.config import Configuration, cautions
 from app.core.availability import Availability
 from app.errors import StoreUnavailable
-from app.main import Bridge, Resources, open_resources, presence
+from app.main import Bridge, Resources, bind_ports, open_resources, presence
 from app.main import serve as serve_until_told
 from app.server.application import VERSION
-from app.server.listener import bound
 from app.server.login_links import LINK_SECONDS
 from app.server.parts import AgentCard
 
@@ -44,7 +43,7 @@ async def _serve(base: Resources, *, browser: bool | None) -> None:
     configuration = base.configuration
     there = presence(base)
     bridge = Bridge(base, there.adapters, forge=there.forge, starts_agents=True)
-    port = bound(configuration.host, configuration.port)
+    ports = bind_ports(configuration)
     link, words = await _log_in(bridge)
     wanted = is_desktop(configuration.surroundings) if browser is None else browser
 
@@ -57,7 +56,7 @@ async def _serve(base: Resources, *, browser: bool | None) -> None:
         if link is not None and wanted:
             open_browser(link, configuration.surroundings)
 
-    await serve_until_told(bridge, port, listening=listening)
+    await serve_until_told(bridge, ports, listening=listening)
 
 
 def welcome(

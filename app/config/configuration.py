@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
+from urllib.parse import unquote
 
 from pydantic import SecretStr
 
@@ -26,7 +27,9 @@ class Limits:
     """How much the bridge does at once, how long, and at what cost."""
 
     max_turns: int = 4
-    """How many turns run at once."""
+    """How many turns this process runs at once."""
+    max_turns_total: int | None = None
+    """How many turns run at once on all members together; no limit when absent."""
     max_processes: int = 16
     """How many agent processes live at once."""
     idle_minutes: float = 30
@@ -55,6 +58,8 @@ class Limits:
     """What all that one message led to may cost; no limit when absent."""
     review_rounds: int = 2
     """How often an author answers one reviewer before people decide."""
+    lease_seconds: float = 10
+    """After how long without a sign of it a member is taken to be gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,14 +122,18 @@ class Configuration:
     """The time zone of schedules that name none; None: this machine's."""
     limits: Limits
     """How much, how long, at what cost."""
-    database_url: str
-    """Where the store lives."""
+    database_url: str = field(repr=False)
+    """Where the store lives; it may hold a password."""
+    role: Literal["all", "front", "worker"]
+    """What this process does, where several share a database."""
     data_dir: Path
     """Where the bridge keeps everything."""
     host: str
     """The address to listen on."""
     port: int
     """The port to listen on."""
+    hooks_port: int | None
+    """The port that receives webhooks and nothing else, if they have one."""
     base_url: str
     """The address people reach the bridge at, without a trailing slash."""
     has_base_url: bool
@@ -168,6 +177,11 @@ class Configuration:
     def loopback(self) -> bool:
         """Whether only this machine reaches the bridge."""
         return is_loopback(self.host)
+
+    @property
+    def own_ports(self) -> frozenset[int]:
+        """The ports that the bridge listens on."""
+        return frozenset(filter(None, (self.port, self.hooks_port)))
 
     @property
     def isolation_required(self) -> bool:
@@ -217,6 +231,12 @@ class Configuration:
     def model_keys(self, agent: str) -> dict[str, SecretStr]:
         """Return the variables that an agent gets, and no other agent's."""
         return dict(self.keys[agent])
+
+    @property
+    def database_file(self) -> Path | None:
+        """The file of the store; None if it is on a server."""
+        address = self.database_url.removeprefix("sqlite:///")
+        return None if address == self.database_url else Path(unquote(address))
 
     def secret_values(self) -> Iterator[str]:
         """Yield every secret that was given, for the vault."""

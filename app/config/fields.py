@@ -104,6 +104,17 @@ def _address(text: str) -> str:
     return text
 
 
+def _proxy_address(text: str) -> str:
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fine = False
+    if not fine:
+        raise refusal("is not the address of an HTTP proxy", "Write it as http://host:port.")
+    return parts.geturl()
+
+
 def _refuse_plain_http(text: str) -> str:
     """Refuse plain HTTP to another machine: anyone on the way could read tokens and messages."""
     if is_plain_and_remote(text):
@@ -283,6 +294,7 @@ Bots = Annotated[tuple[Account, ...], BeforeValidator(_bots)]
 Address = Annotated[str, AfterValidator(_address)]
 PlatformAddress = Annotated[Address, AfterValidator(_refuse_plain_http)]
 FolderAddress = Annotated[PlatformAddress, AfterValidator(_no_trailing_slash)]
+ProxyAddress = Annotated[str, AfterValidator(_proxy_address)]
 Host = Annotated[str, AfterValidator(_host)]
 Zone = Annotated[str, AfterValidator(_zone)]
 Repository = Annotated[str, AfterValidator(_repository)]
@@ -292,3 +304,4 @@ LogLevel = Annotated[
     Literal["debug", "info", "warning", "error", "critical"], BeforeValidator(_lower)
 ]
 LogFormat = Annotated[Literal["console", "json"], BeforeValidator(_lower)]
+BridgeRole = Annotated[Literal["all", "front", "worker"], BeforeValidator(_lower)]

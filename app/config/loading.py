@@ -11,16 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from urllib.parse import quote
 
 from pydantic import SecretStr
 
 from app.config.agents import AgentEntry
 from app.config.configuration import Configuration, Limits, RepositoryTerms
 from app.config.credentials import Credentials, read_credentials
+from app.config.database import check_role, find_database_passwords, read_database_url
 from app.config.fields import PAGE
 from app.config.location import Surrounding, checkout, find_settings_file
 from app.config.names import Names, is_secret
+from app.config.outbound import OUTBOUND, outbound_variables, proxy_passwords
 from app.config.records import AgentRecord
 from app.config.repositories import RepositoryEntry, read_repositories
 from app.config.roster import KnownAgent, Roster, Surroundings, gather
@@ -30,7 +31,6 @@ from app.config.settings import Settings, read_service_settings, read_settings
 from app.config.sources import FILE, Sources
 from app.errors import ConfigurationError
 
-_DATABASE_FILE = "bridge.db"
 AGENTS = "AGENTS_JSON"
 
 _AS_GIVEN = (
@@ -41,8 +41,10 @@ _AS_GIVEN = (
     "verbosity",
     "place_context",
     "time_zone",
+    "role",
     "host",
     "port",
+    "hooks_port",
     "log_level",
     "log_format",
     "git_url",
@@ -136,6 +138,8 @@ def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuratio
     check_access(settings, roster, running)
     data_dir = data_folder(settings, home)
     check_homes(roster, data_dir)
+    database_url = read_database_url(settings.database_url, data_dir)
+    check_role(settings.role, database_url)
     base_url = _base_url(settings)
     check_transport(settings, base_url)
     secret_names = names.secrets() if is_whole else names.secrets_of_any_agent(sources)
@@ -154,7 +158,7 @@ def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuratio
             {owner: value for owner, value in usable.items() if owner[0] in running}
         ),
         limits=Limits(**{part.name: getattr(settings, part.name) for part in fields(Limits)}),
-        database_url=_database_url(settings, data_dir),
+        database_url=database_url,
         data_dir=data_dir,
         base_url=base_url,
         has_base_url=settings.bridge_base_url is not None,
@@ -163,6 +167,7 @@ def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuratio
         path=path,
         surroundings=MappingProxyType(
             {name: value for name, value in environ.items() if name not in secret_names}
+            | outbound_variables(settings, environ)
         ),
         home=home,
         dotenv=dotenv,
@@ -177,6 +182,8 @@ def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuratio
         secrets=frozenset(
             (
                 *filter(None, (settings.bridge_admin_token, settings.bridge_secret_key)),
+                *find_database_passwords(settings.database_url),
+                *proxy_passwords(settings),
                 *(secret for owned in credentials.values() for secret in owned.secrets()),
                 *(secret for each in service_settings.values() for secret in each.secrets()),
                 *_read_given(sources, filter(is_secret, names.variables)).values(),
@@ -200,7 +207,10 @@ def from_process(
     environ, home = {**os.environ, **given}, Path.home()
     around = Surrounding(home, Path.cwd(), checkout(), os.geteuid())
     dotenv = find_settings_file(environ, around)
-    return make_reader(environ, known, services, dotenv, home).read_settings_alone()
+    read = make_reader(environ, known, services, dotenv, home).read_settings_alone()
+    # The libraries that call platforms know only the environment.
+    os.environ.update({name: read.surroundings[name] for name in OUTBOUND & {*read.surroundings}})
+    return read
 
 
 def forget_process_secrets(configuration: Configuration) -> None:
@@ -235,22 +245,6 @@ def _running(
             f"Add its {unable.upper()}_ settings, or remove {unable}.",
         )
     return settings.enabled_services
-
-
-def _database_url(settings: Settings, data_dir: Path) -> str:
-    if settings.database_url is None:
-        return f"sqlite:///{quote(str(data_dir / _DATABASE_FILE))}"
-    if not settings.database_url.startswith("sqlite:"):
-        raise ConfigurationError(
-            "DATABASE_URL", "is not a SQLite address", "Only sqlite:////path is supported."
-        )
-    if not settings.database_url.startswith("sqlite:////"):
-        raise ConfigurationError(
-            "DATABASE_URL",
-            "does not name a file by its absolute path",
-            "Write sqlite:////path with four slashes, or remove it.",
-        )
-    return settings.database_url
 
 
 def _base_url(settings: Settings) -> str:

@@ -32,6 +32,10 @@ def check_access(settings: Settings, roster: Roster, services: tuple[str, ...]) 
             "is the same as BRIDGE_ADMIN_TOKEN",
             "Set it to a different random string: the token must not be able to sign.",
         )
+    if settings.hooks_port == settings.port:
+        raise ConfigurationError(
+            "HOOKS_PORT", "is the same as PORT", "Choose another one, or remove it."
+        )
     if settings.allowed_users_only and not settings.allowed_users:
         raise ConfigurationError(
             "ALLOWED_USERS_ONLY",

@@ -15,11 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from app.config.fields import (
     Address,
     Bots,
+    BridgeRole,
     FolderAddress,
     Host,
     LogFormat,
     LogLevel,
     People,
+    ProxyAddress,
     Repository,
     Services,
     Zone,
@@ -82,7 +84,9 @@ class Settings(BaseModel):
     """The time zone of schedules that name none; by default this machine's."""
 
     max_turns: Annotated[int, Field(ge=1, le=1000)] = 4
-    """How many turns run at once."""
+    """How many turns this process runs at once."""
+    max_turns_total: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """How many turns run at once on all members together; by default as many as each allows."""
     max_processes: Annotated[int, Field(ge=1, le=1000)] = 16
     """How many agent processes live at once."""
     idle_minutes: Annotated[float, Field(gt=0, le=_YEAR_IN_MINUTES)] = 30
@@ -112,18 +116,32 @@ class Settings(BaseModel):
     review_rounds: Annotated[int, Field(ge=1, le=10)] = 2
     """How often an author answers one reviewer before people decide."""
 
-    database_url: str | None = None
-    """The store's address; by default a SQLite file in DATA_DIR."""
+    database_url: SecretStr | None = None
+    """The store's address: PostgreSQL, or a SQLite file, by default the one in DATA_DIR."""
+    role: BridgeRole = "all"
+    """What this process does, where several share a PostgreSQL."""
+    lease_seconds: Annotated[float, Field(ge=3, le=3600)] = 10
+    """After how long without a sign of it a member is taken to be gone."""
     data_dir: str | None = None
     """Where the bridge keeps everything; by default ~/.local/share/agent-bridge."""
     host: Host = "127.0.0.1"
     """The address to listen on."""
     port: Annotated[int, Field(ge=1, le=65535)] = 8000
     """The port to listen on."""
+    hooks_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """The port that receives webhooks and nothing else; by default PORT receives them."""
     bridge_base_url: Address | None = None
     """The address at which people and platforms reach the bridge."""
     allow_plain_http: bool = False
     """Whether that address may be plain http even if other machines use it."""
+    http_proxy: ProxyAddress | None = None
+    """The proxy for http addresses."""
+    https_proxy: ProxyAddress | None = None
+    """The proxy for https addresses."""
+    no_proxy: str | None = None
+    """The hosts that are reached without a proxy."""
+    ssl_cert_file: str | None = None
+    """A file with all certificate authorities to trust; by default each program's own."""
     bridge_admin_token: Annotated[SecretStr, at_least(SHORTEST_ADMIN_TOKEN)] | None = None
     """The token for the API and the page; generated once into DATA_DIR when absent."""
     bridge_secret_key: Annotated[SecretStr, at_least(SHORTEST_SECRET_KEY)] | None = None

@@ -6,12 +6,13 @@ A turn that worked refutes every finding against its agent.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final, Literal
 
 from app.core import wording
 from app.core.ports import Clock
+from app.core.signals import ALONE, Facts, Signals, Topic
 
 State = Literal["ready", "unavailable", "login_needed", "limited"]
 
@@ -107,6 +108,7 @@ class Availabilities:
         *,
         name_of: Callable[[str], str] = str,
         doubt: Callable[[str], None] = lambda _agent: None,
+        signals: Signals = ALONE,
     ) -> None:
         """Keep nothing yet.
 
@@ -118,6 +120,8 @@ class Availabilities:
         self._name_of = name_of
         self._doubt = doubt
         self._found: dict[str, _Found] = {}
+        self._signals = signals
+        signals.on(Topic.AVAILABILITY, self._hear)
 
     def of(self, agent: str) -> Availability:
         """Return what is known now; an agent of which nothing is known counts as ready."""
@@ -128,16 +132,34 @@ class Availabilities:
 
     def note(self, agent: str, *checks: AgentCheck, version: str = "") -> None:
         """Keep what checks found, each in place of the last of its name."""
+        clean = [
+            replace(check, words=self._redact(check.words), remedy=self._redact(check.remedy))
+            for check in checks
+        ]
+        self._keep(agent, clean, version)
+        told = [asdict(check) for check in clean]
+        self._signals.send(Topic.AVAILABILITY, agent=agent, checks=told, version=version)
+
+    def _keep(self, agent: str, checks: Iterable[AgentCheck], version: str) -> None:
         found = self._found.setdefault(agent, _Found())
         found.version = version or found.version
-        for check in checks:
-            words, remedy = self._redact(check.words), self._redact(check.remedy)
-            found.checks[check.name] = replace(check, words=words, remedy=remedy)
+        found.checks.update((check.name, check) for check in checks)
+
+    def _hear(self, facts: Facts) -> None:
+        """Take what another member found out."""
+        self._forget(facts["agent"], *facts.get("over", ()))
+        checks = [AgentCheck(**each) for each in facts.get("checks", ())]
+        self._keep(facts["agent"], checks, facts.get("version", ""))
 
     def forget(self, agent: str, *names: str) -> None:
         """Forget what checks found, all of them or those of these names."""
+        over = names or tuple(self._found.get(agent, _Found()).checks)
+        self._forget(agent, *over)
+        self._signals.send(Topic.AVAILABILITY, agent=agent, over=over)
+
+    def _forget(self, agent: str, *names: str) -> None:
         if found := self._found.get(agent):
-            for name in names or tuple(found.checks):
+            for name in names:
                 found.checks.pop(name, None)
 
     def drop(self, agent: str) -> None:

@@ -15,7 +15,7 @@ from app.core.keys import PlaceKey
 from app.core.repositories.directory import Directory
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.sessions import SessionStore, TurnStore
-from app.core.turns.agents import LiveAgents
+from app.core.turns.agents import Processes
 from app.core.types import Session, SessionState
 from app.errors import AgentError, Conflict
 
@@ -31,7 +31,7 @@ class CommandEffects:
         decisions: IntakeStore,
         sessions: SessionStore,
         turns: TurnStore,
-        live: LiveAgents,
+        live: Processes,
         directory: Directory,
         names: Mapping[str, str],
     ) -> None:

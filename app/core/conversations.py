@@ -5,11 +5,9 @@ A deletion is marked before anything is removed, so that a start finishes what a
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Protocol
 from uuid import uuid4
 
 from app.core import wording
@@ -21,49 +19,22 @@ from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.retry import persist
 from app.core.session_manager import SessionManager
+from app.core.signals import ALONE, Facts, Signals, Topic
 from app.core.stores.conversations import Contents, ConversationStore, Copied, Holdings
 from app.core.stores.sessions import SessionStore
-from app.core.turns.agents import LiveAgents
+from app.core.turns.reach import Reach
 from app.core.types import Thread
 from app.core.workspaces import Unshipped
 from app.errors import Conflict, NotFound, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
-STOP_SECONDS = 30.0
-"""How long the turns of a conversation may take to stop."""
+DESK_SECONDS = 240.0
+"""How long the desk may take to clear or delete a conversation for another member."""
 ATTEMPTS = 3
 """How often turns are stopped: a late answer to a question may begin another one."""
 THREAD_CHARACTERS = 12
 """Characters of a fork's name, as many as those of a new thread."""
-
-
-class Traces(Protocol):
-    """What sessions leave on disk; each method may take a while."""
-
-    def measure(self, sessions: Collection[int]) -> int:
-        """Return how many bytes sessions take."""
-        ...
-
-    def remove(self, sessions: Collection[int], conversations: Collection[str]) -> None:
-        """Remove every folder of sessions."""
-        ...
-
-    def remove_said(self, sessions: Collection[int], conversations: Collection[str]) -> None:
-        """Remove the homes of sessions and the files of their messages; their work stays."""
-        ...
-
-    def find_uploads(self, sessions: Collection[int]) -> set[str]:
-        """Name the uploads that were copied for sessions, by their folder."""
-        ...
-
-    def remove_uploads(self, folders: Collection[str]) -> None:
-        """Remove uploads."""
-        ...
-
-    def copy_home(self, agent: str, origin: int, new: int) -> bool:
-        """Copy a session's home for another one; False if there is none to copy."""
-        ...
 
 
 Pause = Callable[[PlaceKey], AbstractAsyncContextManager[None]]
@@ -77,30 +48,29 @@ class Conversations:
         store: ConversationStore,
         sessions: SessionStore,
         manager: SessionManager,
-        live: LiveAgents,
+        reach: Reach,
         workspaces: RepoProvider,
-        traces: Traces,
         *,
-        ended: Callable[[int], Awaitable[None]],
         pause: Pause,
         outbox: Outbox,
         feed: Feed,
         clock: Clock,
         names: Mapping[str, str],
+        signals: Signals = ALONE,
     ) -> None:
-        """Manage; `ended` waits until no turn of a session runs, `pause` holds back messages."""
+        """Manage; `pause` holds back messages, at the desk."""
         self._store = store
         self._sessions = sessions
         self._manager = manager
-        self._live = live
+        self._reach = reach
         self._workspaces = workspaces
-        self._traces = traces
-        self._ended = ended
         self._pause = pause
         self._outbox = outbox
         self._feed = feed
         self._clock = clock
         self._names = names
+        self._signals = signals
+        signals.answer(Topic.CONVERSATION, self._answer)
 
     async def find(self, number: int) -> Thread:
         """Read a conversation by its number.
@@ -167,11 +137,11 @@ class Conversations:
         held = await self._holdings(place)
         found = [self._sessions.session(each) for each in held.sessions]
         sessions = [each for each in found if each is not None]
-        unshipped = await self._find_unshipped(held.sessions)
+        size, unshipped = await self._measure(held.sessions)
         return Contents(
             thread,
             held,
-            await asyncio.to_thread(self._traces.measure, held.sessions),
+            size,
             tuple(unshipped),
             tuple(self._workspaces.describe(each) for each in sessions),
         )
@@ -185,9 +155,12 @@ class Conversations:
                 hold work that is nowhere else.
         """
         await self.read(place)
+        if not self._signals.at_desk:
+            await self._ask_desk(place, by=by)
+            return
         note = Note(NoteCode.CLEARED, by)
         held = await self._own(place)
-        if work := await self._find_unshipped(held.children):
+        if work := (await self._measure(held.children))[1]:
             raise Conflict(
                 f"agents that were asked here hold work that is nowhere else ({_listed(work)}). "
                 "Ship that first"
@@ -195,8 +168,8 @@ class Conversations:
         async with self._at_rest(held):
             for _ in range(ATTEMPTS):
                 await self._stop(held)
-                await self._remove_files(held, self._traces.remove_said)
-                await asyncio.to_thread(self._traces.remove, held.children, ())
+                await self._remove_files(held, said=True)
+                await self._remove(held.children)
                 posts = await persist(self._clock, self._store.clear, place, note)
                 if posts is not None:
                     break
@@ -237,6 +210,9 @@ class Conversations:
             Conflict: it holds work that is nowhere else and may not be discarded, its work does not
                 stop, or it belongs to another conversation.
         """
+        if not self._signals.at_desk:
+            await self._ask_desk(place, discard=discard)
+            return
         found = await self.contents(place)
         await self._own(place)
         if found.unshipped and not discard:
@@ -260,7 +236,7 @@ class Conversations:
         async with self._at_rest(held):
             for _ in range(ATTEMPTS):
                 await self._stop(held)
-                await self._remove_files(held, self._traces.remove)
+                await self._remove_files(held)
                 if await persist(self._clock, self._store.erase, place):
                     break
             else:
@@ -268,15 +244,45 @@ class Conversations:
         await self._compact()
         self._notify(place)
 
-    async def _find_unshipped(self, sessions: Sequence[int]) -> list[Unshipped]:
-        """List the work of sessions that is nowhere else."""
-        known = [self._sessions.session(each) for each in sessions]
-        return [
-            work
-            for each in known
-            if each is not None
-            for work in await self._workspaces.unshipped(each)
-        ]
+    async def _ask_desk(self, place: PlaceKey, **wanted: str | bool) -> None:
+        """Have the desk clear or delete a conversation: only it can hold back messages."""
+        where = [place.service, place.name]
+        try:
+            answers = await self._signals.ask(
+                Topic.CONVERSATION, seconds=DESK_SECONDS, place=where, **wanted
+            )
+        except TimeoutError:
+            raise Conflict("it takes too long; look again later") from None
+        said = next(filter(None, answers), None)
+        if said is None:
+            raise Conflict("no member is at the desk just now; try again in a moment")
+        if "missing" in said:
+            raise NotFound("conversation", place.name)
+        if "conflict" in said:
+            raise Conflict(said["conflict"])
+
+    async def _answer(self, facts: Facts) -> Facts:
+        """Clear or delete a conversation for another member, at the desk."""
+        if not self._signals.at_desk:
+            return {}
+        place = PlaceKey(*facts["place"])
+        try:
+            if "by" in facts:
+                await self.clear(place, facts["by"])
+            else:
+                await self.delete(place, discard=facts["discard"])
+        except NotFound:
+            return {"missing": True}
+        except (Conflict, OSError) as error:
+            return {"conflict": str(error)}
+        return {"done": True}
+
+    async def _measure(self, sessions: Sequence[int]) -> tuple[int, list[Unshipped]]:
+        """Tell how many bytes sessions take, and list their work that is nowhere else."""
+        try:
+            return await self._reach.measure(sessions)
+        except TimeoutError:
+            raise Conflict("a machine does not say what it holds; try again later") from None
 
     async def _own(self, place: PlaceKey) -> Holdings:
         """Tell what is stored of a conversation, unless a session in it began in another one."""
@@ -318,29 +324,30 @@ class Conversations:
         """
         await self._manager.stop(session, drop=drop)
         try:
-            async with asyncio.timeout(STOP_SECONDS):
-                await self._ended(session)
+            await self._reach.rest(session)
         except TimeoutError:
             raise Conflict("its work does not stop; try again later") from None
-        await self._live.end(session)
 
-    async def _remove_files(
-        self, held: Holdings, remove: Callable[[Sequence[int], Sequence[str]], None]
-    ) -> None:
+    async def _remove_files(self, held: Holdings, *, said: bool = False) -> None:
         """Remove files of sessions, and the uploads that no other conversation names."""
-        copied = await asyncio.to_thread(self._traces.find_uploads, held.sessions)
         own = {url.partition("/")[0] for url in held.uploads}
-        await asyncio.to_thread(remove, held.sessions, held.conversations)
-        await asyncio.to_thread(self._traces.remove_uploads, (copied | own) - held.shared)
+        copied = await self._remove(held.sessions, held.conversations, said=said)
+        await self._reach.remove_uploads((copied | own) - held.shared)
+
+    async def _remove(
+        self, sessions: Sequence[int], conversations: Sequence[str] = (), *, said: bool = False
+    ) -> set[str]:
+        try:
+            return await self._reach.remove(sessions, conversations, said=said)
+        except TimeoutError:
+            raise Conflict("a machine does not remove its files; try again later") from None
 
     async def _adopt(self, copied: Copied) -> bool:
         """Give a forked session a copy of its agent's own conversation, if there is one."""
         if copied.acp_session_id is None:
             return False
         try:
-            found = await asyncio.to_thread(
-                self._traces.copy_home, copied.agent, copied.origin, copied.session
-            )
+            found = await self._reach.copy_home(copied.agent, copied.origin, copied.session)
         except OSError as error:
             logger.warning("could not copy the home of session %d: %s", copied.origin, error)
             found = False

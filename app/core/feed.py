@@ -1,6 +1,7 @@
 """Wakes the followers of a session or a place; the rows are read from the transcript.
 
-A follower that comes late or reconnects therefore sees exactly what one that stayed sees.
+A follower that comes late or reconnects therefore sees exactly what one that stayed sees, and so
+does one that another member of the installation serves.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from app.core.keys import PlaceKey
+from app.core.signals import ALONE, Facts, Signals, Topic
 from app.core.stores.sessions import SessionStore, TranscriptStore
 from app.core.types import Entry
 
@@ -40,6 +42,8 @@ class News:
 @dataclass(eq=False, slots=True)
 class _Follower:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    reads: bool = True
+    """Whether it shows what an agent is still writing."""
     unfinished: dict[int, Unfinished] = field(default_factory=dict)
 
     def replaced_by(self, rows: Sequence[Entry]) -> None:
@@ -71,6 +75,8 @@ class Feed:
         transcript: TranscriptStore,
         sessions: SessionStore,
         above: Callable[[int], Sequence[PlaceKey]] = lambda _session: (),
+        *,
+        signals: Signals = ALONE,
     ) -> None:
         """Read rows from the transcript.
 
@@ -79,13 +85,21 @@ class Feed:
         self._transcript = transcript
         self._sessions = sessions
         self._above = above
+        self._signals = signals
         self._followers: dict[int | PlaceKey, set[_Follower]] = {}
         self._places: dict[int, tuple[PlaceKey, ...]] = {}
+        self._afar: dict[int | PlaceKey, bool] = {}
+        """What is followed at other members, and whether that was said since the last sweep."""
         self._closed = False
         self.listeners: list[Callable[[int], None]] = []
         """Are told of every session that has news; they must not wait."""
         self.stirs = 0
         """Counts what happened anywhere, so that a read of everything can be skipped."""
+        signals.on(Topic.NEWS, lambda facts: self._tell(facts["session"]))
+        signals.on(Topic.PLACE, lambda facts: self._tell_place(PlaceKey(*facts["place"])))
+        signals.on(Topic.TEXT, lambda facts: self._show(Unfinished(**facts)))
+        signals.on(Topic.FOLLOWED, self._note_follower)
+        signals.on_sweep(self._look_again)
 
     def close(self) -> None:
         """Release every follower."""
@@ -95,28 +109,66 @@ class Feed:
                 follower.wake.set()
 
     def followed(self, session: int) -> bool:
-        """Tell whether a session or its place has followers."""
-        return bool(self._followers) and any(True for _ in self._of(session))
+        """Tell whether a session or its place has followers, here or at another member."""
+        return any(True for _ in self._of(session)) or self._is_followed_afar(session)
 
     def notify(self, session: int) -> None:
         """Say that a session has new rows, or another state."""
+        self._tell(session)
+        self._signals.send(Topic.NEWS, session=session)
+
+    def notify_place(self, place: PlaceKey) -> None:
+        """Say that something was said in a place."""
+        self._tell_place(place)
+        self._signals.send(Topic.PLACE, place=[place.service, place.name])
+
+    def show(self, unfinished: Unfinished) -> None:
+        """Show text that has no row yet."""
+        self._show(unfinished)
+        if self._is_followed_afar(unfinished.session):
+            self._signals.send(Topic.TEXT, **asdict(unfinished))
+
+    def _tell(self, session: int) -> None:
         self.stirs += 1
         for follower in self._of(session):
             follower.wake.set()
         for listener in self.listeners:
             listener(session)
 
-    def notify_place(self, place: PlaceKey) -> None:
-        """Say that something was said in a place."""
+    def _tell_place(self, place: PlaceKey) -> None:
         self.stirs += 1
         for follower in self._followers.get(place, ()):
             follower.wake.set()
 
-    def show(self, unfinished: Unfinished) -> None:
-        """Show text that has no row yet."""
+    def _show(self, unfinished: Unfinished) -> None:
         for follower in self._of(unfinished.session):
             follower.unfinished[unfinished.turn] = unfinished
             follower.wake.set()
+
+    def _is_followed_afar(self, session: int) -> bool:
+        return bool(self._afar) and not self._afar.keys().isdisjoint(
+            (session, *self._places_of(session))
+        )
+
+    def _note_follower(self, facts: Facts) -> None:
+        key = facts["key"]
+        self._afar[key if isinstance(key, int) else PlaceKey(*key)] = True
+
+    def _look_again(self) -> None:
+        """Wake every follower, and tell the other members what is followed here."""
+        self._afar = {key: False for key, is_new in self._afar.items() if is_new}
+        self.stirs += 1
+        if not self._followers and not self._afar:
+            self._places.clear()
+        for key, followers in self._followers.items():
+            if any(follower.reads for follower in followers):
+                self._announce(key)
+            for follower in followers:
+                follower.wake.set()
+
+    def _announce(self, key: int | PlaceKey) -> None:
+        said = key if isinstance(key, int) else [key.service, key.name]
+        self._signals.send(Topic.FOLLOWED, key=said)
 
     async def follow(
         self, session: int, *, after: int, idle: float
@@ -155,7 +207,7 @@ class Feed:
     @contextmanager
     def watching(self, *sessions: int) -> Iterator[asyncio.Event]:
         """Set an event whenever one of these sessions has new rows, or another state."""
-        follower = _Follower()
+        follower = _Follower(reads=False)
         with ExitStack() as stack:
             for session in sessions:
                 stack.enter_context(self._follower(session, follower))
@@ -165,19 +217,25 @@ class Feed:
         if not self._followers:
             return
         yield from self._followers.get(session, ())
+        for place in self._places_of(session):
+            yield from self._followers.get(place, ())
+
+    def _places_of(self, session: int) -> tuple[PlaceKey, ...]:
+        """List the places in which a session is shown."""
         if session not in self._places:
             known = self._sessions.session(session)
             if known is None:
-                return
+                return ()
             self._places[session] = (known.place, *self._above(session))
-        for place in self._places[session]:
-            yield from self._followers.get(place, ())
+        return self._places[session]
 
     @contextmanager
     def _follower(
         self, key: int | PlaceKey, follower: _Follower | None = None
     ) -> Iterator[_Follower]:
         follower = follower or _Follower()
+        if follower.reads:
+            self._announce(key)
         self._followers.setdefault(key, set()).add(follower)
         try:
             yield follower
@@ -186,5 +244,5 @@ class Feed:
             followers.discard(follower)
             if not followers:
                 del self._followers[key]
-            if not self._followers:
+            if not self._followers and not self._afar:
                 self._places.clear()

@@ -37,6 +37,7 @@ class NoteCode(StrEnum):
     FORKED = "forked"
     FORKED_WHOLE = "forked_whole"
     DELEGATION_LIMIT = "delegation_limit"
+    SUSPENDED = "suspended"
 
 
 @dataclass(frozen=True, slots=True)

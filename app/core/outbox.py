@@ -1,6 +1,7 @@
 """Sends posts: in order per conversation, paced, retried, each one once.
 
 Committed posts are always sent in the end. Progress is only in memory, and the last one wins.
+Only the member at the desk sends; the others tell it what there is to send.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from app.core.adapters import Adapter
 from app.core.keys import SessionKey
 from app.core.ports import Clock, Counters
 from app.core.posts import Outcome, Post, PostContent, PostSend, PostSent
+from app.core.progress_relay import Progress, ProgressRelay
 from app.core.retry import backoff, persist
+from app.core.signals import ALONE, Facts, Signals, Topic
 from app.core.stores.sessions import PostStore
 from app.core.tasks import Tasks
 from app.errors import PostDelayed, PostRejected
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
-
-Progress = Callable[[], PostContent]
 
 FIRST_RETRY_SECONDS = 1.0
 DRAIN_SECONDS = 0.05
@@ -67,6 +68,8 @@ class Outbox:
         clock: Clock,
         vault: Vault,
         counters: Counters,
+        *,
+        signals: Signals = ALONE,
     ) -> None:
         self._posts = posts
         self._adapters = adapters
@@ -77,9 +80,21 @@ class Outbox:
         self._awaited: dict[int, asyncio.Event] = {}
         self._tasks = Tasks("outbox")
         self._timers = Tasks("outbox pace")
+        self._held = False
+        self._signals = signals
+        self._relay = ProgressRelay(posts, adapters, clock, self.clean, signals)
+        signals.on(Topic.POSTS, self._take_posts)
+        signals.on(Topic.PROGRESS, self._take_progress)
+        signals.on(Topic.SENT, lambda facts: self._note_arrival(facts["post"]))
+        signals.on_sweep(self._look_again)
+
+    def hold(self) -> None:
+        """Send nothing until `start`."""
+        self._held = True
 
     async def start(self) -> None:
         """Queue what the last run did not send."""
+        self._held = False
         for post in await self._posts.unsent():
             lane = self._lanes.setdefault(post.target, _Lane())
             lane.doubtful.add(post.id)
@@ -87,11 +102,16 @@ class Outbox:
 
     async def close(self, *, grace: float) -> None:
         """Send what can be sent within the grace time; the rest stays for the next start."""
+        await self._relay.close()
         await self._timers.close()
         await self._tasks.close(grace=grace)
 
     def send(self, *posts: int) -> None:
         """Send posts that were committed: created, or given their last content."""
+        if not self._signals.at_desk:
+            if posts:
+                self._signals.send(Topic.POSTS, posts=posts)
+            return
         for post_id in posts:
             post = self._posts.post(post_id)
             if post is not None:
@@ -136,9 +156,40 @@ class Outbox:
 
     def progress(self, post_id: int, target: SessionKey, content: Progress) -> None:
         """Show the progress of a turn; its content is read only when it is sent."""
+        if not self._signals.at_desk:
+            self._relay.show(post_id, target, content)
+            return
         lane = self._lanes.setdefault(target, _Lane())
         lane.progress[post_id] = content
         self._wake(target, lane)
+
+    def _take_posts(self, facts: Facts) -> None:
+        """Send what another member committed, at the desk."""
+        if self._signals.at_desk:
+            self.send(*facts["posts"])
+
+    def _take_progress(self, facts: Facts) -> None:
+        """Show the progress of a turn that another member runs, at the desk."""
+        post = self._posts.post(facts["post"]) if self._signals.at_desk else None
+        if post is not None:
+            self.progress(post.id, post.target, lambda: self._posts.shown(post.id) or post.content)
+
+    def _note_arrival(self, post_id: int) -> None:
+        if (arrived := self._awaited.get(post_id)) is not None:
+            arrived.set()
+
+    def _look_again(self) -> None:
+        """Find what members told while signals were lost."""
+        for post_id in list(self._awaited):
+            post = self._posts.post(post_id)
+            if post is None or post.state != "new":
+                self._note_arrival(post_id)
+        if self._signals.at_desk:
+            self._tasks.start(self._send_unsent(), name="unsent posts")
+
+    async def _send_unsent(self) -> None:
+        for post in await self._posts.unsent():
+            self._send(post)
 
     def _send(self, post: Post) -> None:
         lane = self._lanes.setdefault(post.target, _Lane())
@@ -147,7 +198,7 @@ class Outbox:
         self._wake(post.target, lane)
 
     def _wake(self, target: SessionKey, lane: _Lane) -> None:
-        if lane.busy:
+        if lane.busy or self._held:
             return
         lane.busy = True
         self._tasks.start(self._run(target, lane), name=str(target))
@@ -162,8 +213,9 @@ class Outbox:
                     # Removed first: what is committed meanwhile adds it again.
                     post_id = lane.committed.popleft()
                     await self._send_committed(target, lane, post_id)
-                    if (arrived := self._awaited.get(post_id)) is not None:
-                        arrived.set()
+                    self._note_arrival(post_id)
+                    if adapter.first_word_seconds is not None:
+                        self._signals.send(Topic.SENT, post=post_id)
                 elif (wait := self._pause(adapter, lane)) > 0:
                     self._rest(target, lane, wait)
                     break

@@ -29,7 +29,7 @@ from app.core.schedules.runs import announce
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.together.command import Wish
-from app.core.turns.agents import LiveAgents
+from app.core.turns.agents import Processes
 from app.core.types import OPEN_TURN_STATES, Session
 from app.core.updates import Choices
 from app.errors import NotFound
@@ -59,7 +59,7 @@ class SessionManager:
         turns: TurnStore,
         *,
         engine: TurnEngine,
-        live: LiveAgents,
+        live: Processes,
         outbox: Outbox,
         feed: Feed,
         clock: Clock,

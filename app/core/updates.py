@@ -163,6 +163,25 @@ class Choices:
     model: str = ""
     options: tuple[Option, ...] = ()
 
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Choices:
+        """Read choices from their fields."""
+
+        def read(each: Mapping[str, Any]) -> Choice:
+            return Choice(**each)
+
+        options = (
+            Option(each["id"], each["name"], tuple(map(read, each["values"])))
+            for each in fields["options"]
+        )
+        return cls(
+            tuple(map(read, fields["modes"])),
+            tuple(map(read, fields["models"])),
+            fields["mode"],
+            fields["model"],
+            tuple(options),
+        )
+
 
 AskKind = Literal[
     "permission", "question", "pause", "repository", "offer", "memory", "schedule", "race"

@@ -275,7 +275,20 @@ NOTES = {
         "They work in folders of their own."
     ),
     NoteCode.DELEGATION_LIMIT: "The agents reached a limit of asking each other: {about}",
+    NoteCode.SUSPENDED: (
+        "The operator has paused the work here. Messages are kept, and answered when it goes on."
+    ),
 }
+PAUSED = {
+    "all": "Everything is paused since {since}. `agent-bridge resume --all` ends it.",
+    "agent": "{name} is paused since {since}. `agent-bridge resume {name}` ends it.",
+    "place": "{name} is paused since {since}. `agent-bridge resume {name}` ends it.",
+}
+"""Says what the operator paused."""
+RESTORED = (
+    "Restored from a backup at {since}: nothing is read, begun or sent before "
+    "`agent-bridge resume --all`."
+)
 DELEGATION_LIMITS = {
     "cycle": "an agent must not ask one that waits for it. It can only answer.",
     "depth": "an agent that was asked must not ask another one.",

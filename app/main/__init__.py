@@ -4,11 +4,12 @@ from app.main.bridge import Bridge
 from app.main.launching import launches
 from app.main.presence import presence
 from app.main.resources import Resources, bridge_id, open_resources
-from app.main.serving import serve
+from app.main.serving import bind_ports, serve
 
 __all__ = [
     "Bridge",
     "Resources",
+    "bind_ports",
     "bridge_id",
     "launches",
     "open_resources",

@@ -105,7 +105,7 @@ class AppliedChanges:
             with suppress(TimeoutError):
                 async with asyncio.timeout(STOP_SECONDS):
                     for session in sessions:
-                        await joined.engine.ended(session)
+                        await joined.reach.rest(session)
         for name in going:
             with suppress(TimeoutError):
                 async with asyncio.timeout(DRAIN_SECONDS):

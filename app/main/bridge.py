@@ -15,6 +15,7 @@ from dataclasses import replace
 from app.config import describe_unserved
 from app.core.adapters import Adapter
 from app.core.ports import Forge
+from app.core.stores.members import HandedOut
 from app.core.tasks import Tasks
 from app.core.vitals import Vital
 from app.errors import StoreUnavailable
@@ -23,7 +24,9 @@ from app.main.cards import cards_of, missing_agents
 from app.main.changing import AgentChanges
 from app.main.checkups import Checkups
 from app.main.erasing import purging_of
+from app.main.joining import open_fleet
 from app.main.maintenance import Maintenance
+from app.main.operating import Operating
 from app.main.presence import Build, presence
 from app.main.resources import Resources
 from app.main.terms import hosts_of, page_url_of, tools_url_of
@@ -65,12 +68,14 @@ class Bridge:
         self._base = base
         self.data_dir = configuration.data_dir
         timeouts = timeouts or {}
+        self._fleet = open_fleet(base, open_desk=self._open_desk, handed_out=self._take_up)
         self._joined = joined = Joined(
-            base, adapters, timeouts=timeouts, forge=forge, doubt=self._doubt
+            base, adapters, timeouts=timeouts, forge=forge, doubt=self._doubt, fleet=self._fleet
         )
         self.feed = joined.feed
         self.intake = joined.intake
         self._purging = purging_of(base, joined)
+        self._operating = Operating(base, joined, self._go_on)
         self._maintenance = Maintenance(base, joined.workspaces, joined.uploads)
         self._tasks = Tasks("bridge")
         self._started = asyncio.Event()
@@ -114,6 +119,7 @@ class Bridge:
             hosts=hosts_of(base.configuration, self.door.base_url),
             base_url=base.configuration.base_url,
             started=self._started,
+            hooks_port=base.configuration.hooks_port,
         )
         front.open(hooks)
         self._front = front
@@ -170,6 +176,7 @@ class Bridge:
             removed=base.registry.removed,
             schedules=self._joined.schedules,
             purging=self._purging,
+            operator=self._operating,
         )
 
     async def _relabel(self, agent: str) -> None:
@@ -183,23 +190,20 @@ class Bridge:
         return told | self._joined.listeners.troubles()
 
     async def start(self, *, resume: bool = True) -> None:
-        """Clean up after the last run, resume its turns and posts if told to, start reading."""
-        await self._maintenance.end_leftovers()
+        """Clean up after the last run, resume its turns and posts if told to, start reading.
+
+        Where several bridges share a database, that is up to the one that has the desk.
+        """
+        await self._maintenance.end_leftovers(is_shared=self._fleet is not None)
         self._joined.warden.start()
         await self._joined.tooling.doors.start()
         self._tasks.start(self._joined.launcher.prepare(), name="import of ACP")
+        if self._fleet is not None:
+            await self._fleet.membership.join()
         await self._joined.engine.start()
-        if resume:
-            # Before any turn resumes: its post may have arrived without being recorded.
-            await self._joined.outbox.start()
-            # And before agents that are gone would begin to work.
-            await self.changes.settle()
-            await self._joined.conversations.finish()
-            self._joined.engine.resume()
-            self._joined.ledger.start()
-            self._joined.memory.start()
-            self._joined.showing.start()
-            self._joined.schedules.start()
+        if not resume:
+            self.intake.start()
+        else:
             self.checkups.start()
             self._tasks.start(self._maintenance.forget(), name="retention")
             self._joined.listeners.start()
@@ -210,7 +214,46 @@ class Bridge:
             self._joined.reviews.start()
             self._joined.together.start()
             self._joined.delegations.start()
+            if self._fleet is None:
+                await self._open_desk()
         self._started.set()
+
+    async def _open_desk(self) -> None:
+        """Begin what one bridge does for all that share a database.
+
+        A bridge that was restored from a backup does not before it is resumed.
+        """
+        if self._operating.suspensions.is_restored:
+            self._joined.outbox.hold()
+        else:
+            await self._go_on()
+
+    async def _go_on(self) -> None:
+        """Go on with what the last run left, and start reading."""
+        joined = self._joined
+        # Before any turn resumes: its post may have arrived without being recorded.
+        await joined.outbox.start()
+        # And before agents that are gone would begin to work.
+        await self.changes.settle()
+        await joined.conversations.finish()
+        joined.engine.resume()
+        joined.ledger.start()
+        joined.memory.start()
+        joined.showing.start()
+        joined.schedules.start()
+        self._tasks.start(self._maintenance.forget(), name="retention")
+        joined.listeners.start()
+        self.intake.start()
+        joined.scheduler.start()
+        joined.reviews.start()
+        joined.together.start()
+        joined.delegations.start()
+
+    def _take_up(self, handed_out: HandedOut) -> None:
+        """Show what became of turns that another bridge was running."""
+        self._joined.outbox.send(*handed_out.posts)
+        for session in handed_out.sessions:
+            self.feed.notify(session)
 
     async def stop(self) -> None:
         """Give running turns their grace time, then stop everything; safe at any moment."""
@@ -247,6 +290,8 @@ class Bridge:
         await self._tasks.close()
         for adapter in self._joined.adapters.values():
             await adapter.close()
+        if self._fleet is not None:
+            await self._fleet.membership.leave()
 
     def hurry(self) -> None:
         """Give running turns no more time; they resume at the next start."""
@@ -266,6 +311,7 @@ class Bridge:
         return [
             Check("started", self._started.is_set()),
             await self._store_check(),
+            *self._operating.checks(),
             *(Check(name, ok=not words, words=words) for name, words in troubles.items()),
             *(
                 Check(f"agent {name}", ok=False, words=f"closed, {words}")

@@ -28,10 +28,13 @@ class Maintenance:
         self._workspaces = workspaces
         self._files = files
 
-    async def end_leftovers(self) -> None:
-        """Kill the processes that an earlier run left."""
+    async def end_leftovers(self, *, is_shared: bool = False) -> None:
+        """Kill the processes that an earlier run left; others may share the store."""
         stores = self._base.stores
         known = await stores.processes.leftovers()
+        if is_shared:
+            own = f"{bridge_id(self._base.configuration)}."
+            known = [each for each in known if each.marker.startswith(own)]
         identities = [ProcessIdentity(each.group, each.started, each.marker) for each in known]
         sweep = await asyncio.to_thread(
             kill_leftovers, identities, bridge=bridge_id(self._base.configuration)

@@ -26,6 +26,7 @@ from app.config import (
 )
 from app.core.clock import SystemClock
 from app.core.ports import Clock
+from app.core.signals import ALONE, Signals
 from app.server.metrics import Metrics
 from app.services import find_area
 from app.store.database import Database, locked
@@ -54,6 +55,8 @@ class Resources:
     clock: Clock
     metrics: Metrics
     files: AgentFiles
+    signals: Signals = ALONE
+    """The other members of the installation."""
     outside: Outside | None = None
     """What agents with their own network connect to, if not the internet."""
 

@@ -7,19 +7,33 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from app.config import Configuration
 from app.core.tasks import Tasks
 from app.errors import BridgeError
 from app.main.bridge import Bridge
-from app.server.listener import Listener
+from app.server.listener import Listener, bound
 from app.server.local_socket import bind_local
 
 logger = logging.getLogger(__name__)
 
 
-async def serve(bridge: Bridge, port: socket.socket, *, listening: Callable[[], None]) -> None:
-    """Serve on a port and on the socket in DATA_DIR until told to stop.
+def bind_ports(configuration: Configuration) -> list[socket.socket]:
+    """Bind the port, and the one of webhooks if they have their own.
+
+    Raises:
+        ConfigurationError: one of them cannot be bound.
+    """
+    host, hooks = configuration.host, configuration.hooks_port
+    own = [] if hooks is None else [bound(host, hooks, setting="HOOKS_PORT")]
+    return [bound(host, configuration.port), *own]
+
+
+async def serve(
+    bridge: Bridge, ports: Sequence[socket.socket], *, listening: Callable[[], None]
+) -> None:
+    """Serve on ports and on the socket in DATA_DIR until told to stop.
 
     TERM, Ctrl-C and the end of its terminal stop it gracefully, a second one at once. A HUP that
     is sent to it makes it read the file with its agents again.
@@ -54,7 +68,7 @@ async def serve(bridge: Bridge, port: socket.socket, *, listening: Callable[[], 
         loop.add_signal_handler(number, leave)
     loop.add_signal_handler(signal.SIGHUP, hang_up)
     try:
-        await listener.serve(sockets=[port, local])
+        await listener.serve(sockets=[*ports, local])
     finally:
         await tasks.close()
         await bridge.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import SecretStr
 
@@ -43,8 +43,7 @@ def directory_of(configuration: Configuration) -> Directory:
     Raises:
         ConfigurationError: a folder is set that agents must not work in.
     """
-    database = Path(unquote(configuration.database_url.removeprefix("sqlite:///")))
-    dotenv = () if configuration.dotenv is None else (configuration.dotenv,)
+    files = filter(None, (configuration.database_file, configuration.dotenv))
     area_settings = {
         service: settings.names()[settings.repositories_by_area]
         for service, settings in configuration.service_settings.items()
@@ -63,7 +62,7 @@ def directory_of(configuration: Configuration) -> Directory:
         area_settings=area_settings,
         area_of=find_area,
         own_repository=find_repository,
-        own=(*configuration.secret_files, *dotenv, database, Path(app.__file__).parent),
+        own=(*configuration.secret_files, *files, Path(app.__file__).parent),
     )
     named = [("GITHUB_REPO", configuration.default_repository)]
     named += [(area_settings[area.service], text) for area, text in directory.areas.items()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from app import logs
 from app.agents.daily_logs import DailyLogs
@@ -57,6 +57,7 @@ from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.place_context import Surroundings
+from app.core.turns.reach import Reach
 from app.core.turns.turn_context import TurnContext
 from app.core.types import Session
 from app.main.current_forge import CurrentForge
@@ -80,6 +81,9 @@ from app.main.workshop import Workshop
 from app.services.agents.adapter import AgentsAdapter
 from app.timetable import CronTimetable
 
+if TYPE_CHECKING:
+    from app.main.fleet import Fleet
+
 T = TypeVar("T")
 
 
@@ -94,22 +98,38 @@ class Joined(Workshop):
         timeouts: Mapping[str, float],
         forge: Forge | None,
         doubt: Callable[[str], None],
+        fleet: Fleet | None = None,
     ) -> None:
-        """Prepare; `doubt` is told the agent that could not be started for a turn."""
+        """Prepare; `doubt` is told the agent that could not be started for a turn.
+
+        `fleet` is there if several bridges share the database.
+        """
         super().__init__(base, CurrentForge(forge))
+        self._fleet = fleet
         self._timeouts = timeouts
         apart = map(AgentsAdapter, base.configuration.agents)
         self.adapters = {adapter.service_name: adapter for adapter in (*adapters, *apart)}
         self._timetable = CronTimetable()
         self.availability = Availabilities(
-            base.clock, base.vault.redact, name_of=base.registry.name, doubt=doubt
+            base.clock,
+            base.vault.redact,
+            name_of=base.registry.name,
+            doubt=doubt,
+            signals=base.signals,
         )
 
     @cached_property
     def outbox(self) -> Outbox:
         """Sends posts."""
         base = self._base
-        return Outbox(self._stores.posts, self.adapters, base.clock, base.vault, base.metrics)
+        return Outbox(
+            self._stores.posts,
+            self.adapters,
+            base.clock,
+            base.vault,
+            base.metrics,
+            signals=base.signals,
+        )
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -127,6 +147,7 @@ class Joined(Workshop):
             plan=lambda: self.schedules.start(),
             name_asker=self._name_asker,
             find_voice=lambda session: self.showing.voice_of(session),
+            signals=self._base.signals,
         )
 
     def _name_asker(self, session: Session) -> str:
@@ -135,7 +156,10 @@ class Joined(Workshop):
     @cached_property
     def memory(self) -> MemoryKeeper:
         """Keeps what agents remember."""
-        return MemoryKeeper(self._stores.memory, DailyLogs(self.files), self._base.clock)
+        base = self._base
+        return MemoryKeeper(
+            self._stores.memory, DailyLogs(self.files), base.clock, signals=base.signals
+        )
 
     @cached_property
     def launcher(self) -> LateLauncher:
@@ -182,6 +206,7 @@ class Joined(Workshop):
             max_processes=self._configuration.limits.max_processes,
             idle_seconds=self._per_agent(idle_seconds),
             of_agent=self._per_agent(max_processes),
+            signals=self._base.signals,
         )
 
     @property
@@ -192,10 +217,14 @@ class Joined(Workshop):
     @cached_property
     def engine(self) -> EmbeddedTurnEngine:
         """Runs turns."""
+        context, of_agent = self._turn_context, self._per_agent(max_turns)
+        if self._fleet is not None:
+            return self._fleet.build_engine(context, of_agent)
         return EmbeddedTurnEngine(
-            self._turn_context,
+            context,
             max_turns=self._configuration.limits.max_turns,
-            of_agent=self._per_agent(max_turns),
+            of_agent=of_agent,
+            signals=self._base.signals,
         )
 
     @cached_property
@@ -265,6 +294,7 @@ class Joined(Workshop):
             outbox=self.outbox,
             feed=self.feed,
             clock=self._base.clock,
+            signals=self._base.signals,
         )
 
     @cached_property
@@ -296,7 +326,7 @@ class Joined(Workshop):
             self._stores.sessions,
             self._stores.turns,
             engine=self.engine,
-            live=self.live,
+            live=self.reach,
             outbox=self.outbox,
             feed=self.feed,
             clock=self._base.clock,
@@ -329,6 +359,7 @@ class Joined(Workshop):
             self._base.clock,
             adapters=self.adapters,
             deliver=self.intake.wake,
+            signals=self._base.signals,
         )
 
     @cached_property
@@ -365,6 +396,7 @@ class Joined(Workshop):
             outbox=self.outbox,
             feed=self.feed,
             clock=self._base.clock,
+            signals=self._base.signals,
         )
 
     @cached_property
@@ -440,7 +472,14 @@ class Joined(Workshop):
             page=page_of(self._configuration),
             seconds=self._configuration.limits.ask_hours * 3600,
         )
-        return Together(grouping, self.feed, review=review, panel=Panel(grouping), race=race)
+        return Together(
+            grouping,
+            self.feed,
+            review=review,
+            panel=Panel(grouping),
+            race=race,
+            signals=self._base.signals,
+        )
 
     @cached_property
     def picker(self) -> RepositoryPicker:
@@ -480,6 +519,7 @@ class Joined(Workshop):
             counters=self._base.metrics,
             proposals=self._proposals,
             renames=self._renames,
+            signals=self._base.signals,
         )
 
     @cached_property
@@ -509,7 +549,24 @@ class Joined(Workshop):
     @cached_property
     def conversations(self) -> Conversations:
         """Manages whole conversations."""
-        stores, data = self._stores, self._configuration.data_dir
+        return Conversations(
+            self._stores.conversations,
+            self._stores.sessions,
+            self.manager,
+            self.reach,
+            self.workspaces,
+            pause=self.intake.pause,
+            outbox=self.outbox,
+            feed=self.feed,
+            clock=self._base.clock,
+            names=self._names,
+            signals=self._base.signals,
+        )
+
+    @cached_property
+    def reach(self) -> Reach:
+        """Reaches what members hold of sessions."""
+        data = self._configuration.data_dir
         traces = Traces(
             self._folders.root,
             data / "gates",
@@ -518,19 +575,13 @@ class Joined(Workshop):
             base_homes=data / "homes",
             user_of=self._user_of,
         )
-        return Conversations(
-            stores.conversations,
-            stores.sessions,
-            self.manager,
+        return Reach(
             self.live,
+            self._stores.sessions,
             self.workspaces,
             traces,
+            self._base.signals,
             ended=self.engine.ended,
-            pause=self.intake.pause,
-            outbox=self.outbox,
-            feed=self.feed,
-            clock=self._base.clock,
-            names=self._names,
         )
 
     @cached_property

@@ -64,7 +64,12 @@ class Workshop:
     @cached_property
     def feed(self) -> Feed:
         """Tells followers what happens."""
-        return Feed(self._stores.transcript, self._stores.sessions, self._stores.tree.above)
+        return Feed(
+            self._stores.transcript,
+            self._stores.sessions,
+            self._stores.tree.above,
+            signals=self._base.signals,
+        )
 
     @cached_property
     def _names(self) -> PerAgent[str]:

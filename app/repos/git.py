@@ -35,7 +35,10 @@ _STEPS: Final = StopSteps(close=0.5, terminate=1.0, kill=2.0)
 COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 _PASSED_ON: Final = frozenset(
-    {"PATH", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_DIR"}
+    {
+        *("PATH", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+        *("GIT_SSL_CAINFO", "SSL_CERT_DIR"),
+    }
 )
 _ALONE: Final = {
     "LC_ALL": "C",
@@ -171,8 +174,6 @@ class Git:
         given = self.surroundings
         passed = {name: value for name, value in given.items() if name.upper() in _PASSED_ON}
         own = dict(HARDENED) | dict(settings) | dict(access.settings)
-        if authorities := given.get("SSL_CERT_FILE"):
-            own["http.sslCAInfo"] = authorities
         return {
             **passed,
             **_ALONE,

@@ -17,6 +17,7 @@ from app.server import (
     install,
     login,
     memory_api,
+    operating_api,
     page,
     problems,
     schedules_api,
@@ -72,6 +73,7 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     application.include_router(conversations_api.router)
     application.include_router(schedules_api.router)
     application.include_router(erasure_api.router)
+    application.include_router(operating_api.router)
     application.include_router(install.router)
     page.install(application)
     application.add_api_route("/healthz", healthy, methods=["GET"])

@@ -54,7 +54,9 @@ class Front:
         hosts: Collection[str],
         base_url: str = "",
         started: asyncio.Event | None = None,
+        hooks_port: int | None = None,
     ) -> None:
+        """Take webhooks on every port, or with `hooks_port` on that one, which serves no more."""
         self._application = application
         self._take = take
         self._clock = clock
@@ -62,6 +64,7 @@ class Front:
         self._hosts = {host.lower() for host in hosts}
         self._base_url = base_url
         self._started = started
+        self._hooks_port = hooks_port
         self._table: dict[str, Adapter] = {}
 
     def open(self, adapters: Iterable[Adapter]) -> None:
@@ -70,12 +73,17 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
+        only_hooks = self._is_hooks_port(scope)
         if scope["type"] != "http":
-            await self._application(scope, receive, send)
+            await (_hang_up if only_hooks else self._application)(scope, receive, send)
             return
         adapter = self._table.get(scope["path"])
         if malformed := _check_headers(scope["headers"]):
             await _answer(send, *malformed)
+        elif adapter is None and only_hooks:
+            await _answer(send, 404, "this port receives webhooks and nothing else")
+        elif adapter is not None and only_hooks is False:
+            await _answer(send, 404, "webhooks are received on another port, HOOKS_PORT")
         elif adapter is not None:
             await self._webhook(adapter, scope, receive, send)
         elif refusal := self._check_origin(scope):
@@ -112,6 +120,13 @@ class Front:
         else:
             await _acknowledge(send)
             self._counters.observe("ack_seconds", self._clock.monotonic() - began)
+
+    def _is_hooks_port(self, scope: Scope) -> bool | None:
+        """Tell whether a request came to the port of webhooks; None if they have no port."""
+        if self._hooks_port is None:
+            return None
+        _, port = scope.get("server") or (None, None)
+        return bool(port == self._hooks_port)
 
     def _count(self, adapter: Adapter, outcome: str) -> None:
         self._counters.count("deliveries", adapter=adapter.service_name, outcome=outcome)
@@ -177,6 +192,10 @@ def _piece(message: Message) -> bytes:
         raise DeliveryRefused("the body is incomplete", status=400)
     piece: bytes = message.get("body", b"")
     return piece
+
+
+async def _hang_up(_scope: Scope, _receive: Receive, send: Send) -> None:
+    await send({"type": "websocket.close"})
 
 
 async def _acknowledge(send: Send) -> None:

@@ -52,8 +52,8 @@ class Listener(uvicorn.Server):
         self.should_exit = True
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """Bind the port.
+def bound(host: str, port: int, *, setting: str = "PORT") -> socket.socket:
+    """Bind a port; `setting` is what names it.
 
     Raises:
         ConfigurationError: it cannot be bound.
@@ -63,7 +63,7 @@ def bound(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise ConfigurationError(
-            "PORT",
+            setting,
             f"cannot listen on {host}:{port}: {error.strerror or error}",
-            "Stop the program that uses it, or choose another PORT.",
+            f"Stop the program that uses it, or choose another {setting}.",
         ) from error

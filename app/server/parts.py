@@ -29,6 +29,7 @@ from app.core.session_manager import SessionManager
 from app.core.stores.conversations import ConversationStore
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.suspension import Suspension
 from app.core.tools.tool import Tool
 from app.core.updates import Choices
 from app.core.vitals import Vital
@@ -87,6 +88,37 @@ class Check:
     name: str
     ok: bool
     words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Draining:
+    """How far a bridge that takes no new work is."""
+
+    draining: bool
+    turns: int
+    """Turns that still run."""
+    posts: int
+    """Posts that have not arrived yet."""
+
+
+class Operator(Protocol):
+    """What the operator does to the running bridge."""
+
+    def paused(self) -> Sequence[Suspension]:
+        """List what is paused."""
+        ...
+
+    async def pause(self, scope: str) -> None:
+        """Begin no further turn in a scope."""
+        ...
+
+    async def resume(self, scope: str) -> bool:
+        """Let a scope go on; False if it was not paused."""
+        ...
+
+    async def drain(self, *, begin: bool | None = None) -> Draining:
+        """Begin to drain, or end that, and tell what still has to end."""
+        ...
 
 
 class AgentChanger(Protocol):
@@ -199,6 +231,7 @@ class Parts:
     """Returns the bridge's tools that an agent may use."""
     changes: AgentChanger | None = None
     purging: Purging | None = None
+    operator: Operator | None = None
     conversations: Conversations | None = None
     removed: Callable[[], Mapping[str, str]] = dict
     """Returns the names of removed agents, by id."""
@@ -224,6 +257,17 @@ class Parts:
         if self.purging is None:
             raise Conflict("nothing can be purged here")
         return self.purging
+
+    @property
+    def operating(self) -> Operator:
+        """What the operator uses.
+
+        Raises:
+            Conflict: there is nothing to operate here.
+        """
+        if self.operator is None:
+            raise Conflict("this bridge cannot be paused or drained")
+        return self.operator
 
     @property
     def talks(self) -> Conversations:

@@ -7,18 +7,18 @@ from typing import Any
 
 import orjson
 from sqlalchemy import Connection, Row, Select, delete, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from app.config import AgentRecord
 from app.errors import ConfigurationError
 from app.store.database import Database
+from app.store.dialects import insert
 from app.store.tables import DELIVERY_IS_NEW, agent, delivery, post, schedule, session
 
 _UNSENT = ("new", "closing", "open")
 
 
 class AgentRows:
-    """The records of agents on SQLite."""
+    """The records of agents."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database

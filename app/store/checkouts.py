@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Row, bindparam, func, select, union, update
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey
 from app.core.workspaces import Changes, Checkout, Judged, Opened, Repository
 from app.store.database import Database
+from app.store.dialects import insert
 from app.store.tables import checkout, delegation, place, session, surface
 
 _LATEST = (
@@ -59,7 +59,7 @@ _IN_PLACE = (
 
 
 class CheckoutRows:
-    """The checkout port on SQLite."""
+    """The checkout port."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -15,6 +15,7 @@ from app.core.stores.conversations import Copied, Holdings, Wanted
 from app.core.types import Entry, Session, Thread
 from app.store import erasing
 from app.store.database import Database
+from app.store.dialects import hold_words
 from app.store.forking import fork
 from app.store.sessions import select_sessions
 from app.store.tables import (
@@ -35,7 +36,7 @@ _FIND = select(place.c.service, place.c.name).where(place.c.id == bindparam("of"
 
 
 class ConversationRows:
-    """The conversation port on SQLite."""
+    """The conversation port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
@@ -284,7 +285,10 @@ def _search(
         .join(_BEGUN, _BEGUN.c.place == transcript.c.place, isouter=True)
         .join(place, place.c.id == func.coalesce(_BEGUN.c.root, transcript.c.place))
         .where(transcript.c.id > newest - SEARCHED_ROWS, *_filters(wanted))
-        .where(transcript.c.kind.in_(("message", "text")), *_holds(transcript.c.text, words))
+        .where(
+            transcript.c.kind.in_(("message", "text")),
+            *hold_words(connection.dialect, transcript.c.text, words),
+        )
         .group_by(place.c.id)
         .order_by(last.desc())
         .limit(limit)
@@ -299,7 +303,7 @@ def _search(
     titled = (
         select(place.c.id)
         .outerjoin(session, session.c.place == place.c.id)
-        .where(*_holds(titles, words), *_filters(wanted))
+        .where(*hold_words(connection.dialect, titles, words), *_filters(wanted))
         .order_by(session.c.updated_at.desc())
         .limit(limit)
     )
@@ -309,20 +313,3 @@ def _search(
     found = {row.id: row.text for row in connection.execute(texts)}
     threads = _threads(connection, limit, place.c.id.in_(which))
     return [replace(each, found=found.get(rows.get(each.number, 0), "")) for each in threads]
-
-
-def _holds(column: ColumnElement[str], words: Sequence[str]) -> list[ColumnElement[bool]]:
-    """Require every word, in any case; SQLite's LIKE ignores the case of ASCII letters alone."""
-    return [
-        column.contains(word, autoescape=True)
-        if word.isascii()
-        else column.op("GLOB", is_comparison=True)(f"*{''.join(map(_in_any_case, word))}*")
-        for word in words
-    ]
-
-
-def _in_any_case(letter: str) -> str:
-    """Write a letter as a set of its forms; a sign that GLOB reads as more is one of a set too."""
-    forms = {letter, letter.lower(), letter.upper(), letter.upper().lower()}
-    shown = "".join(sorted(form for form in forms if len(form) == 1))
-    return f"[{shown}]" if len(shown) > 1 or letter in "*?[" else letter

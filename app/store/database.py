@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,24 +15,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-import orjson
-from sqlalchemy import Connection, Engine, Executable, Row, create_engine, delete, event, insert
+from sqlalchemy import Connection, Engine, Executable, Row, delete, insert
 from sqlalchemy.exc import DatabaseError
-from sqlalchemy.pool import QueuePool
 
 from app.errors import DataDirInUse, StoreUnavailable
+from app.store.backend import open_backend
+from app.store.dialects import has_table, transaction
 from app.store.tables import sealed
 from app.store.writer import Writer
 
 T = TypeVar("T")
 
-BUSY_TIMEOUT_MS = 2_000
-"""How long a write waits for another process's lock before all waiting writes fail."""
-COMPACTED_BYTES = 512 * 1024 * 1024
-"""The largest file that is rewritten, which takes a few seconds; in a larger one deleted rows are
-overwritten where they are."""
-CHECKPOINTS = 5
-"""How often emptying the log is tried: readers take a fraction of the busy timeout."""
 HEAD_REVISION = "0007"
 """The newest migration; tested against the files, so that alembic need not be imported."""
 FILE_NAME = "bridge.db"
@@ -73,11 +65,12 @@ def _lock(handle: int) -> bool:
 
 
 class Database:
-    """One SQLite file with its writer and its readers."""
+    """One SQLite file, or a PostgreSQL schema, with its writer and its readers."""
 
     def __init__(self, url: str) -> None:
-        self.engine = _engine(url)
-        self.writer = Writer(self.engine)
+        self._backend = open_backend(url)
+        self.engine = self._backend.engine
+        self.writer = Writer(self._backend)
 
     def open(self) -> None:
         """Bring the schema up to date and start the writer.
@@ -86,12 +79,9 @@ class Database:
             StoreUnavailable: the file cannot be used; it is left unchanged.
         """
         try:
-            migrate(self.engine)
+            migrate(self.engine, self._backend.prepare_migration)
         except DatabaseError as error:
-            raise StoreUnavailable(
-                f"{error.orig}. The file is unchanged: free some disk space, stop the process that "
-                "locks it, or move it away and restore a copy"
-            ) from error
+            raise StoreUnavailable(self._backend.explain(error)) from error
         self.writer.start()
 
     def close(self) -> None:
@@ -113,15 +103,14 @@ class Database:
         Raises:
             StoreUnavailable: the file is in use, or the disk is full.
         """
-        await self.writer.alone(_compact)
+        await self.writer.alone(self._backend.compact)
 
     def one(self, statement: Executable, **values: object) -> Row[Any] | None:
         """Read one row in this thread: a point read is cheaper than a thread switch.
 
         A statement that is built once and gets its values here costs half as much.
         """
-        with self.engine.connect() as connection:
-            return connection.execute(statement, values).first()
+        return self._backend.read(lambda connection: connection.execute(statement, values).first())
 
     async def all(self, statement: Executable, **values: object) -> Sequence[Row[Any]]:
         """Read many rows in a thread."""
@@ -129,27 +118,7 @@ class Database:
 
     async def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function that reads from a connection in a thread."""
-
-        def work() -> T:
-            with self.engine.connect() as connection:
-                return function(connection)
-
-        return await asyncio.to_thread(work)
-
-
-def _compact(connection: Connection) -> None:
-    pages, size = (
-        connection.exec_driver_sql(f"pragma {name}").scalar_one()
-        for name in ("page_count", "page_size")
-    )
-    if pages * size <= COMPACTED_BYTES:
-        connection.exec_driver_sql("vacuum")
-    for _ in range(CHECKPOINTS):
-        # Each waits for readers as long as a write waits for a lock.
-        busy, *_ = connection.exec_driver_sql("pragma wal_checkpoint(truncate)").one()
-        if not busy:
-            return
-    raise StoreUnavailable("its log is being read and could not be emptied")
+        return await asyncio.to_thread(self._backend.read, function)
 
 
 def _write_and_remove(connection: Connection) -> None:
@@ -163,7 +132,7 @@ def sqlite_url(data_dir: Path) -> str:
     return f"sqlite:///{quote(str(data_dir / FILE_NAME))}"
 
 
-def migrate(engine: Engine) -> None:
+def migrate(engine: Engine, prepare: Callable[[Connection], None] = lambda _: None) -> None:
     """Apply missing migrations; alembic is imported only if there are any."""
     with engine.connect() as connection:
         if _revision(connection) == HEAD_REVISION:
@@ -175,7 +144,8 @@ def migrate(engine: Engine) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(migrations_folder()))
-    with engine.begin() as connection:
+    with engine.connect() as connection, transaction(connection):
+        prepare(connection)
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
@@ -187,41 +157,7 @@ def migrations_folder() -> Path:
 
 
 def _revision(connection: Connection) -> str | None:
-    found = connection.exec_driver_sql(
-        "select name from sqlite_master where type = 'table' and name = 'alembic_version'"
-    ).first()
-    if found is None:
+    if not has_table(connection, "alembic_version"):
         return None
     row = connection.exec_driver_sql("select version_num from alembic_version").first()
     return row[0] if row else None
-
-
-def _engine(url: str) -> Engine:
-    engine = create_engine(
-        url,
-        poolclass=QueuePool,
-        max_overflow=-1,  # lists are read in threads, and a point read must never wait for them
-        connect_args={"check_same_thread": False, "timeout": BUSY_TIMEOUT_MS / 1000},
-        json_serializer=_json,
-    )
-    event.listen(engine, "connect", _prepare)
-    return engine
-
-
-def _json(value: object) -> str:
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:  # what only the slower one can: larger numbers, halves of surrogate pairs
-        return json.dumps(value)
-
-
-def _prepare(connection: Any, _record: object) -> None:
-    """Set up one SQLite connection: durable at every commit, readers parallel to the writer."""
-    for pragma in (
-        "journal_mode = WAL",
-        "synchronous = FULL",
-        "foreign_keys = ON",
-        "secure_delete = ON",
-        f"busy_timeout = {BUSY_TIMEOUT_MS}",
-    ):
-        connection.execute(f"pragma {pragma}")

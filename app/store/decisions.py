@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.inbound import Accepted, Changed, Corrected, Decision, Effect, Heard, Rated
 from app.core.keys import AreaOf, PlaceKey, no_area
@@ -29,8 +28,10 @@ from app.store.commits.holding import hold
 from app.store.commits.offers import hand_on_offers
 from app.store.commits.ratings import rate
 from app.store.commits.schedules import count_failure
+from app.store.commits.suspending import tell_suspended
 from app.store.commits.words import keep_words
 from app.store.database import Database
+from app.store.dialects import insert
 from app.store.erasing import is_forgotten
 from app.store.inbox import settle
 from app.store.ledger import answer_ask, settle_choices
@@ -69,7 +70,7 @@ _LATEST = update(place).where(place.c.id == bindparam("of")).values(latest=bindp
 
 
 class Decisions:
-    """The intake port on SQLite."""
+    """The intake port."""
 
     def __init__(
         self, database: Database, now: Callable[[], float], area_of: AreaOf = no_area
@@ -200,8 +201,10 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
         posts.extend(count_failure(connection, made.heard.schedule, now))
     settle(connection, made.delivery, made.outcome, made.reason)
     begun = (ref for taken in answers for ref in taken.turns)
+    refs = (*(ref for ref, _ in turns), *begun)
+    posts.extend(tell_suspended(connection, [ref.turn for ref in refs], now))
     answered = tuple(number for taken in answers for number in taken.asks)
-    return Accepted((*(ref for ref, _ in turns), *begun), tuple(posts), answered=answered)
+    return Accepted(refs, tuple(posts), answered=answered)
 
 
 def _answer(

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, or_, select, text, update
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, or_, select, update
 
 from app.core.delegation.limits import Standing, find_reached
 from app.core.delegation.store import Begun
@@ -31,6 +30,7 @@ from app.store.commits.asks import target_of
 from app.store.commits.endings import stop_errands
 from app.store.commits.words import keep_words
 from app.store.database import Database
+from app.store.dialects import find_next_number, insert
 from app.store.posts import insert_post
 from app.store.tables import (
     OFFER,
@@ -119,7 +119,7 @@ _SAID = (
 
 
 class DelegationRows:
-    """The delegation port on SQLite."""
+    """The delegation port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
@@ -449,7 +449,7 @@ def _tell_limit(
 
 def _address(connection: Connection, new: NewDelegation) -> tuple[int, BridgeSessionRequest]:
     """Tell to whom the task goes and where: a session that exists, or a new place."""
-    number = _next_number(connection)
+    number = find_next_number(connection, delegation)
     if new.session is None:
         key = PlaceKey(SERVICE, str(number))
         title = _title(new)
@@ -475,12 +475,6 @@ def _address(connection: Connection, new: NewDelegation) -> tuple[int, BridgeSes
         surface=key,
         descriptive_name=title,
     )
-
-
-def _next_number(connection: Connection) -> int:
-    """Return the number of the next delegation: none is used twice, not even after a deletion."""
-    used = text("select seq from sqlite_sequence where name = 'delegation'")
-    return int(connection.execute(used).scalar() or 0) + 1
 
 
 def _title(new: NewDelegation) -> str:

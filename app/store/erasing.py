@@ -23,7 +23,6 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.delegation.types import SERVICE
 from app.core.keys import PlaceKey, SessionKey
@@ -33,6 +32,7 @@ from app.core.stores.conversations import Holdings
 from app.core.types import Entry
 from app.store.commits.admission import begin_afresh
 from app.store.commits.words import forget_words
+from app.store.dialects import insert
 from app.store.posts import insert_post
 from app.store.tables import (
     OPEN_TURN,

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, Table, or_, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey
 from app.core.stores.conversations import Copied
 from app.core.types import OPEN_TURN_STATES, TurnState
+from app.store.dialects import insert
 from app.store.tables import OPEN_TURN, heard, message, place, session, surface, transcript, turn
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection, bindparam, func, select
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.inbound import Heard
 from app.core.keys import PlaceKey
@@ -17,6 +16,7 @@ from app.store.commits.asks import open_ask
 from app.store.database import Database
 from app.store.decisions import place_of
 from app.store.delegations import read_last_words
+from app.store.dialects import insert
 from app.store.proposals import say_at_home
 from app.store.tables import OPEN_TURN, ask, delegation, place, told, turn
 
@@ -69,7 +69,7 @@ _LAST_DONE = select(func.max(turn.c.id)).where(
 
 
 class GroupRows:
-    """The port for groups on SQLite."""
+    """The port for groups."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.inbound import Delivery, DeliveryLine, DeliveryState
 from app.store.database import Database
+from app.store.dialects import insert
 from app.store.tables import DELIVERY_IS_NEW, delivery
 
 PENDING_AT_ONCE = 200
@@ -54,7 +54,7 @@ _SETTLE = (
 
 
 class Deliveries:
-    """The delivery port on SQLite."""
+    """The delivery port."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, or_, select, update
+from sqlalchemy import Connection, Row, bindparam, case, func, or_, select, update
 
 from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, SESSION, TAKE, receiver
 from app.core.consent.record import by_person
@@ -73,12 +73,12 @@ _ANSWERED = (
     )
 )
 _DUE = select(
-    func.min(func.min(ask.c.deadline, func.coalesce(ask.c.resume_at, ask.c.deadline)))
+    func.min(case((ask.c.resume_at < ask.c.deadline, ask.c.resume_at), else_=ask.c.deadline))
 ).where(ASK_IS_OPEN)
 
 
 class Asks:
-    """The ask port on SQLite."""
+    """The ask port."""
 
     def __init__(
         self, database: Database, now: Callable[[], float], area_of: AreaOf = no_area

@@ -18,7 +18,7 @@ NAME_BYTES = 16
 
 
 class Logins:
-    """The login port on SQLite."""
+    """The login port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database

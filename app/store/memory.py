@@ -1,22 +1,18 @@
-"""The memory port on SQLite: notes, and full-text search over the entries of daily logs."""
+"""The memory port: notes, and full-text search over the entries of daily logs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from sqlalchemy import Connection, column, delete, insert, select, table, text, update
-from sqlalchemy.dialects.sqlite import insert as upsert
+from sqlalchemy import Connection, delete, select, update
 
 from app.core.stores.memory import KeptNote
 from app.core.types import TurnRef
 from app.core.updates import AskRequest
 from app.store.commits.asks import open_ask
 from app.store.database import Database
-from app.store.tables import MEMORY_TEXT, memory_day, memory_note
-
-_entries = table(
-    MEMORY_TEXT, column("agent"), column("day"), column("number"), column("text"), column("rank")
-)
+from app.store.dialects import add_entries, clear_search, find_entries, insert, remove_entries
+from app.store.tables import memory_day, memory_note
 
 
 class MemoryRows:
@@ -76,17 +72,14 @@ class MemoryRows:
         """Let the search know a daily log; without any entries, it is gone."""
 
         def write(connection: Connection) -> None:
-            connection.execute(
-                delete(_entries).where(_entries.c.agent == agent, _entries.c.day == day)
-            )
+            connection.execute(remove_entries(agent, day))
             known = {"agent": agent, "day": day}
             if not entries:
                 which = (memory_day.c.agent == agent, memory_day.c.day == day)
                 connection.execute(delete(memory_day).where(*which))
                 return
-            rows = [{**known, "number": number, "text": words} for number, words in entries]
-            connection.execute(insert(_entries), rows)
-            statement = upsert(memory_day).values(**known, version=version)
+            add_entries(connection, agent, day, entries)
+            statement = insert(memory_day).values(**known, version=version)
             changed = {"version": version}
             connection.execute(
                 statement.on_conflict_do_update(index_elements=["agent", "day"], set_=changed)
@@ -100,13 +93,9 @@ class MemoryRows:
         """Find entries with any or with every word, best first, as pairs of day and id."""
         if not words:
             return []
-        quoted = ('"' + word.replace('"', '""') + '"' for word in words)
+        dialect = self._database.engine.dialect
         rows = await self._database.all(
-            select(_entries.c.day, _entries.c.number)
-            .where(text(f"{MEMORY_TEXT} match :wanted"), _entries.c.agent == agent)
-            .order_by(_entries.c.rank)
-            .limit(limit),
-            wanted="text : (" + (" AND " if every else " OR ").join(quoted) + ")",
+            find_entries(dialect, agent, words, every=every, limit=limit)
         )
         return [(row.day, row.number) for row in rows]
 
@@ -116,7 +105,7 @@ class MemoryRows:
         def write(connection: Connection) -> None:
             connection.execute(delete(memory_note).where(memory_note.c.agent == agent))
             connection.execute(delete(memory_day).where(memory_day.c.agent == agent))
-            connection.execute(delete(_entries).where(_entries.c.agent == agent))
+            connection.execute(remove_entries(agent))
 
         await self._database.writer.run(write)
 
@@ -124,11 +113,7 @@ class MemoryRows:
 def forget_index(connection: Connection) -> None:
     """Forget what the search knows, inside the caller's commit; it is read again from the files."""
     connection.execute(delete(memory_day))
-    connection.execute(delete(_entries))
-    if connection.dialect.name == "sqlite":
-        # Else the words of deleted entries stay in the index.
-        rebuild = {MEMORY_TEXT: "rebuild"}
-        connection.execute(insert(table(MEMORY_TEXT, column(MEMORY_TEXT))), rebuild)
+    clear_search(connection)
 
 
 def decide_note(connection: Connection, ask: int, *, keep: bool) -> None:

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, func, literal, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.inbound import Naming, Renamed
 from app.store.database import Database
+from app.store.dialects import insert
 from app.store.tables import checkout, place, post, repository, schedule, surface
 
 
 class Names:
-    """The names port on SQLite."""
+    """The names port."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -7,24 +7,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, case, func, select, update
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import Connection, bindparam, case, delete, func, select, update
 
 from app.core.notes import Note
 from app.core.posts import NewPost, Post, PostContent, PostSent
 from app.core.schedules.types import PauseReason
 from app.core.types import Entry
 from app.store.database import Database
-from app.store.tables import post, schedule, surface
+from app.store.dialects import insert
+from app.store.tables import post, progress, schedule, surface
 from app.store.transcript import insert_entries
 from app.store.values import content_of, content_row, post_of
 
 UNSENT = ("new", "closing")
+OPEN = ("new", "open")
 
 _ONE = select(post).where(post.c.id == bindparam("of"))
 _NAMED = select(post).where(post.c.key == bindparam("name"))
 _NUMBER = select(post.c.id).where(post.c.key == bindparam("name"))
 _ADD = insert(post).on_conflict_do_nothing()
+_SHOWN = select(progress.c.content).where(progress.c.post == bindparam("of"))
+_FORGET = delete(progress).where(progress.c.post == bindparam("of"))
 
 
 def turn_post_key(turn_id: int) -> str:
@@ -55,15 +58,14 @@ def insert_post(connection: Connection, new: NewPost, now: float) -> int:
 
 def finish_post(connection: Connection, key: str, content: PostContent) -> int | None:
     """Give a post its last content inside the caller's commit."""
-    row = connection.execute(
-        select(post).where(post.c.key == key, post.c.state.in_(("new", "open")))
-    ).first()
+    row = connection.execute(select(post).where(post.c.key == key, post.c.state.in_(OPEN))).first()
     if row is None:
         return None
     # Code that finishes a post from outside its turn does not know whom it answers.
     content = address_like(connection, key, content)
     change = update(post).where(post.c.id == row.id)
     connection.execute(change.values(content=content_row(content), state="closing"))
+    connection.execute(_FORGET, {"of": row.id})
     return int(row.id)
 
 
@@ -84,13 +86,13 @@ def address_like(connection: Connection, key: str, content: PostContent) -> Post
 
 def keep_content(connection: Connection, key: str, content: PostContent) -> None:
     """Store what an open post shows now, for code that ends it without knowing its turn."""
-    still = post.c.state.in_(("new", "open"))
+    still = post.c.state.in_(OPEN)
     change = update(post).where(post.c.key == key, still)
     connection.execute(change.values(content=content_row(content)))
 
 
 class Posts:
-    """The post port on SQLite."""
+    """The post port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
@@ -135,6 +137,25 @@ class Posts:
         if before is not None:
             query = query.where(post.c.id < before)
         return [post_of(row) for row in await self._database.all(query)]
+
+    async def show(self, post_id: int, content: PostContent) -> bool:
+        """Keep what a post shows while its turn runs; False if it is not open any more."""
+        row = content_row(content)
+
+        def write(connection: Connection) -> bool:
+            found = connection.execute(_ONE, {"of": post_id}).first()
+            if found is None or found.state not in OPEN:
+                return False
+            connection.execute(_FORGET, {"of": post_id})
+            connection.execute(insert(progress), {"post": post_id, "content": row})
+            return True
+
+        return await self._database.writer.run(write)
+
+    def shown(self, post_id: int) -> PostContent | None:
+        """Read what a post shows while its turn runs."""
+        row = self._database.one(_SHOWN, of=post_id)
+        return content_of(row.content) if row else None
 
     async def sent(self, post_id: int, sent: PostSent, *, final: bool) -> None:
         """Record what the platform accepted of a post."""

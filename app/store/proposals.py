@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, func, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import SessionKey
 from app.core.notes import Note, NoteCode
@@ -17,6 +16,7 @@ from app.core.workspaces import Proposed, Repository
 from app.store.commits.asks import open_ask
 from app.store.commits.offers import withdraw_offers
 from app.store.database import Database
+from app.store.dialects import insert
 from app.store.posts import insert_post
 from app.store.tables import checkout, place, session, surface, told, turn
 from app.store.transcript import insert_entries
@@ -25,7 +25,7 @@ OVERTAKEN = Note(NoteCode.OFFER_OVERTAKEN)
 
 
 class ProposalRows:
-    """The proposals port on SQLite."""
+    """The proposals port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database

@@ -8,20 +8,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from sqlalchemy import (
-    ColumnClause,
-    ColumnElement,
-    Connection,
-    Delete,
-    String,
-    Table,
-    cast,
-    delete,
-    literal_column,
-    select,
-)
+from sqlalchemy import Connection, Delete, String, cast, select
 
 from app.store.database import Database
+from app.store.dialects import delete_some
 from app.store.posts import UNSENT
 from app.store.tables import decision, delivery, forgotten, message, post
 
@@ -29,18 +19,19 @@ LEAST_DAYS = 7
 """A captured delivery can be replayed within this time, so its signature must be kept."""
 DAY_SECONDS = 86_400.0
 AT_ONCE = 500
-"""Rows per commit."""
+"""Rows per commit: few enough to delay no other write."""
 
 
 async def forget(database: Database, *, now: float, days: float) -> int:
     """Delete what is older than this many days; return the number of rows."""
     before = now - max(days, LEAST_DAYS) * DAY_SECONDS
 
+    some = partial(delete_some, database.engine.dialect, limit=AT_ONCE)
     old = (
-        _slice(delivery, delivery.c.received_at < before, delivery.c.state != "new"),
-        _slice(decision, decision.c.at < before),
-        _slice(forgotten, forgotten.c.at < before),
-        _slice(post, post.c.created_at < before, post.c.state.in_(("done", "failed"))),
+        some(delivery, delivery.c.received_at < before, delivery.c.state != "new"),
+        some(decision, decision.c.at < before),
+        some(forgotten, forgotten.c.at < before),
+        some(post, post.c.created_at < before, post.c.state.in_(("done", "failed"))),
     )
     gone = 0
     for statement in old:
@@ -63,13 +54,6 @@ async def unread_deliveries(database: Database) -> list[bytes]:
     """Return the raw bytes of unsettled deliveries."""
     rows = await database.all(select(delivery.c.body).where(delivery.c.state == "new"))
     return [body for (body,) in rows]
-
-
-def _slice(table: Table, *which: ColumnElement[bool]) -> Delete:
-    """Delete some of these rows, few enough to delay no other write."""
-    rowid: ColumnClause[int] = literal_column("rowid")
-    rows = select(rowid).select_from(table).where(*which).limit(AT_ONCE)
-    return delete(table).where(rowid.in_(rows.scalar_subquery()))
 
 
 def _delete(statement: Delete, connection: Connection) -> int:

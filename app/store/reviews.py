@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.reviewing import Finding, NewReview, Review
 from app.store.database import Database
+from app.store.dialects import insert
 from app.store.tables import review
 
 
 class ReviewRows:
-    """The review port on SQLite."""
+    """The review port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.consent.offers import TAKE
 from app.core.inbound import Delivery
@@ -17,6 +16,7 @@ from app.core.types import Entry, Speaker, TurnRef
 from app.core.updates import AskRequest
 from app.store.commits.asks import open_ask
 from app.store.database import Database
+from app.store.dialects import insert
 from app.store.inbox import insert_delivery
 from app.store.posts import insert_post
 from app.store.tables import (
@@ -38,7 +38,7 @@ _PROPOSED = ask.c.kind == "schedule"
 
 
 class ScheduleRows:
-    """The schedule port on SQLite."""
+    """The schedule port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database

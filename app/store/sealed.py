@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlalchemy import Connection, delete, select
-from sqlalchemy.dialects.sqlite import insert
 
 from app.store.database import Database
+from app.store.dialects import insert
 from app.store.tables import sealed
 
 
@@ -22,7 +22,7 @@ def put_sealed(connection: Connection, name: str, value: str, now: float) -> Non
 
 
 class SealedRows:
-    """The sealed-secrets port on SQLite."""
+    """The sealed-secrets port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database

@@ -19,13 +19,13 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import PlaceKey, SessionKey
 from app.core.schedules.runs import RUN
 from app.core.types import ActivePlace, ProcessRecord, Session, SessionState
 from app.store.commits.holding import remove_session
 from app.store.database import Database
+from app.store.dialects import insert
 from app.store.tables import (
     ANSWER,
     ASK_HOLDS,
@@ -119,7 +119,7 @@ _IN_PLACE = (
 
 
 class Sessions:
-    """The session port on SQLite."""
+    """The session port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
@@ -280,7 +280,7 @@ class Sessions:
 
 
 class Processes:
-    """The process port on SQLite."""
+    """The process port."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -17,6 +17,7 @@ from app.core.stores.inbox import DeliveryStore, IntakeStore
 from app.core.stores.memory import MemoryStore
 from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.suspension import SuspensionStore
 from app.core.together.store import GroupStore, ReviewStore
 from app.core.vitals import VitalStore
 from app.store.agents import AgentRows
@@ -38,6 +39,7 @@ from app.store.reviews import ReviewRows
 from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
 from app.store.sessions import Processes, Sessions
+from app.store.suspensions import SuspensionRows
 from app.store.transcript import Transcript
 from app.store.tree import Tree
 from app.store.turns import Turns
@@ -71,6 +73,7 @@ class Stores:
     tree: DelegationTree
     vitals: VitalStore
     purges: PurgeStore
+    suspensions: SuspensionStore
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
@@ -99,4 +102,5 @@ class Stores:
             tree=Tree(database, now),
             vitals=VitalRows(database, now),
             purges=PurgeRows(database, now),
+            suspensions=SuspensionRows(database, now),
         )

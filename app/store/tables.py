@@ -13,28 +13,29 @@ from sqlalchemy import (
     Float,
     ForeignKey,
     Index,
-    Integer,
     MetaData,
     String,
     Table,
     Text,
     UniqueConstraint,
     and_,
+    false,
     literal_column,
-    text,
+    true,
 )
 
 from app.core.updates import ASK_PERSON
+from app.store.dialects import NUMBER, where
 from app.store.guarding import Kept, KeptBytes, Shown, ShownJson
 
 metadata = MetaData()
 
-FALSE = text("0")
+FALSE = false()
 
 delivery = Table(
     "delivery",
     metadata,
-    Column("seq", Integer, primary_key=True),
+    Column("seq", NUMBER, primary_key=True),
     Column("adapter", String, nullable=False),
     Column("delivery_id", String, nullable=False),
     Column("signature", String),
@@ -51,14 +52,14 @@ delivery = Table(
 # The condition of a partial index is written out, here and in its queries: a bound value there
 # makes SQLite prepare the statement again at every execution.
 DELIVERY_IS_NEW = delivery.c.state == literal_column("'new'")
-Index("delivery_pending", delivery.c.adapter, delivery.c.seq, sqlite_where=DELIVERY_IS_NEW)
+Index("delivery_pending", delivery.c.adapter, delivery.c.seq, **where(DELIVERY_IS_NEW))
 
 Index("delivery_received", delivery.c.received_at)
 
 place = Table(
     "place",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", NUMBER, primary_key=True),
     Column("service", String, nullable=False),
     Column("name", String, nullable=False),
     Column("title", Shown, nullable=False, server_default=""),
@@ -85,14 +86,14 @@ place = Table(
 session = Table(
     "session",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", NUMBER, primary_key=True),
     Column("agent", String, nullable=False),
-    Column("place", Integer, ForeignKey("place.id"), nullable=False),
+    Column("place", NUMBER, ForeignKey("place.id"), nullable=False),
     Column("title", Shown, nullable=False, server_default=""),
     Column("acp_session_id", String),
-    Column("generation", Integer, nullable=False, server_default="1"),
+    Column("generation", NUMBER, nullable=False, server_default="1"),
     # The last row of the transcript before the current conversation began.
-    Column("began_after", Integer, nullable=False, server_default="0"),
+    Column("began_after", NUMBER, nullable=False, server_default="0"),
     Column("mode", String),
     Column("model", String),
     Column("closed", String),
@@ -104,6 +105,8 @@ session = Table(
     Column("standing", JSON),
     # Whether a tool brought words of others into the conversation.
     Column("read_others", Boolean, nullable=False, server_default=FALSE),
+    # The member that served it last: it has the clone, and maybe a live process.
+    Column("served_by", String),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
     sqlite_autoincrement=True,
@@ -114,13 +117,13 @@ Index("session_updated", session.c.updated_at)
 surface = Table(
     "surface",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", NUMBER, primary_key=True),
     Column("service", String, nullable=False),
     Column("external", String, nullable=False),
     Column("agent", String, nullable=False),
-    Column("session", Integer, ForeignKey("session.id"), nullable=False),
-    Column("place", Integer, ForeignKey("place.id"), nullable=False),
-    Column("reachable", Boolean, nullable=False, server_default=text("1")),
+    Column("session", NUMBER, ForeignKey("session.id"), nullable=False),
+    Column("place", NUMBER, ForeignKey("place.id"), nullable=False),
+    Column("reachable", Boolean, nullable=False, server_default=true()),
     UniqueConstraint("service", "external", "agent"),
 )
 Index("surface_session", surface.c.session)
@@ -129,23 +132,23 @@ Index("surface_place", surface.c.place)
 turn = Table(
     "turn",
     metadata,
-    Column("id", Integer, primary_key=True),
-    Column("session", Integer, ForeignKey("session.id"), nullable=False),
-    Column("surface", Integer, ForeignKey("surface.id"), nullable=False),
+    Column("id", NUMBER, primary_key=True),
+    Column("session", NUMBER, ForeignKey("session.id"), nullable=False),
+    Column("surface", NUMBER, ForeignKey("surface.id"), nullable=False),
     Column("state", String, nullable=False, server_default="queued"),
-    Column("cuts", Integer, nullable=False, server_default="0"),
+    Column("cuts", NUMBER, nullable=False, server_default="0"),
     Column("continued", Boolean, nullable=False, server_default=FALSE),
     Column("held", Boolean, nullable=False, server_default=FALSE),
     Column("stopped", Boolean, nullable=False, server_default=FALSE),
     # Why it waits for someone to continue it: `limited`, `login` or `budget`.
     Column("paused", String),
     # The turn that continues its work, if it was parked and then answered.
-    Column("successor", Integer),
+    Column("successor", NUMBER),
     Column("prompt", Shown, nullable=False, server_default=""),
     # The system prompt that its agent was started with for this turn.
     Column("system", Shown, nullable=False, server_default=""),
     # The last row of the transcript that the prompt included; null before there was a prompt.
-    Column("told", Integer),
+    Column("told", NUMBER),
     Column("error", Shown, nullable=False, server_default=""),
     Column("created_at", Float, nullable=False),
     Column("ended_at", Float),
@@ -158,10 +161,10 @@ Index("turn_state", turn.c.state, turn.c.session, turn.c.id)
 transcript = Table(
     "transcript",
     metadata,
-    Column("id", Integer, primary_key=True),
-    Column("place", Integer, ForeignKey("place.id"), nullable=False),
-    Column("session", Integer, ForeignKey("session.id")),
-    Column("turn", Integer, ForeignKey("turn.id")),
+    Column("id", NUMBER, primary_key=True),
+    Column("place", NUMBER, ForeignKey("place.id"), nullable=False),
+    Column("session", NUMBER, ForeignKey("session.id")),
+    Column("turn", NUMBER, ForeignKey("turn.id")),
     Column("kind", String, nullable=False),
     Column("speaker", String, nullable=False, server_default=""),
     Column("text", Shown, nullable=False, server_default=""),
@@ -176,8 +179,8 @@ message = Table(
     "message",
     metadata,
     # The number of its row in the transcript, where its text is.
-    Column("id", Integer, ForeignKey("transcript.id"), primary_key=True, autoincrement=False),
-    Column("place", Integer, ForeignKey("place.id"), nullable=False),
+    Column("id", NUMBER, ForeignKey("transcript.id"), primary_key=True, autoincrement=False),
+    Column("place", NUMBER, ForeignKey("place.id"), nullable=False),
     Column("message_id", String, nullable=False),
     Column("speaker_id", String, nullable=False),
     Column("speaker_kind", String, nullable=False),
@@ -197,9 +200,9 @@ message = Table(
 heard = Table(
     "heard",
     metadata,
-    Column("message", Integer, ForeignKey("message.id"), primary_key=True),
-    Column("session", Integer, ForeignKey("session.id"), primary_key=True),
-    Column("turn", Integer, ForeignKey("turn.id")),
+    Column("message", NUMBER, ForeignKey("message.id"), primary_key=True),
+    Column("session", NUMBER, ForeignKey("session.id"), primary_key=True),
+    Column("turn", NUMBER, ForeignKey("turn.id")),
 )
 Index("heard_turn", heard.c.turn)
 Index("heard_session", heard.c.session, heard.c.message)
@@ -207,7 +210,7 @@ Index("heard_session", heard.c.session, heard.c.message)
 decision = Table(
     "decision",
     metadata,
-    Column("place", Integer, ForeignKey("place.id"), primary_key=True),
+    Column("place", NUMBER, ForeignKey("place.id"), primary_key=True),
     Column("message_id", String, primary_key=True),
     Column("outcome", String, nullable=False),
     Column("reason", Shown, nullable=False),
@@ -220,10 +223,10 @@ Index("decision_at", decision.c.at)
 ask = Table(
     "ask",
     metadata,
-    Column("id", Integer, primary_key=True),
-    Column("session", Integer, ForeignKey("session.id"), nullable=False),
-    Column("turn", Integer, ForeignKey("turn.id"), nullable=False),
-    Column("generation", Integer, nullable=False),
+    Column("id", NUMBER, primary_key=True),
+    Column("session", NUMBER, ForeignKey("session.id"), nullable=False),
+    Column("turn", NUMBER, ForeignKey("turn.id"), nullable=False),
+    Column("generation", NUMBER, nullable=False),
     Column("kind", String, nullable=False),
     Column("call", String, nullable=False),
     Column("title", Shown, nullable=False),
@@ -243,7 +246,7 @@ ask = Table(
     # The platform's id of the person who answered, where it is known.
     Column("speaker", String, nullable=False, server_default=""),
     # The session in whose place it is shown, if its own is not where people talk.
-    Column("host", Integer),
+    Column("host", NUMBER),
     Column("created_at", Float, nullable=False),
     Column("closed_at", Float),
     sqlite_autoincrement=True,
@@ -262,26 +265,26 @@ ASK_HOLDS = and_(
 """A turn waits for the answer. Nothing waits for the others: they outlive their turn."""
 ASK_STAYS = ask.c.tool_kind == literal_column(f"'{ASK_PERSON}'")
 """A tool asked it: a turn that is done leaves it open, and its answer begins another one."""
-Index("ask_open", ask.c.session, ask.c.id, sqlite_where=ASK_IS_OPEN)
+Index("ask_open", ask.c.session, ask.c.id, **where(ASK_IS_OPEN))
 Index("ask_turn", ask.c.turn)
-Index("ask_host", ask.c.host, ask.c.id, sqlite_where=ASK_IS_OPEN)
+Index("ask_host", ask.c.host, ask.c.id, **where(ASK_IS_OPEN))
 Index("ask_session", ask.c.session, ask.c.answer)
 
 post = Table(
     "post",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", NUMBER, primary_key=True),
     Column("key", String, nullable=False, unique=True),
     Column("service", String, nullable=False),
     Column("external", String, nullable=False),
     Column("agent", String, nullable=False),
-    Column("session", Integer, ForeignKey("session.id")),
-    Column("turn", Integer, ForeignKey("turn.id")),
+    Column("session", NUMBER, ForeignKey("session.id")),
+    Column("turn", NUMBER, ForeignKey("turn.id")),
     Column("marker", String, nullable=False),
     Column("content", ShownJson, nullable=False),
     Column("state", String, nullable=False, server_default="new"),
     Column("remote_id", String),
-    Column("consumed", Integer, nullable=False, server_default="0"),
+    Column("consumed", NUMBER, nullable=False, server_default="0"),
     Column("error", Shown, nullable=False, server_default=""),
     Column("created_at", Float, nullable=False),
     sqlite_autoincrement=True,
@@ -290,13 +293,20 @@ Index("post_state", post.c.state, post.c.id)
 Index("post_turn", post.c.turn)
 Index("post_created", post.c.created_at)
 
+progress = Table(
+    "progress",
+    metadata,
+    Column("post", NUMBER, ForeignKey("post.id", ondelete="CASCADE"), primary_key=True),
+    Column("content", ShownJson, nullable=False),
+)
+
 process = Table(
     "process",
     metadata,
     Column("marker", String, primary_key=True),
     Column("agent", String, nullable=False),
-    Column("session", Integer, ForeignKey("session.id"), nullable=False),
-    Column("group", Integer, nullable=False),
+    Column("session", NUMBER, ForeignKey("session.id"), nullable=False),
+    Column("group", NUMBER, nullable=False),
     Column("started", String, nullable=False),
 )
 Index("process_session", process.c.session)
@@ -305,8 +315,8 @@ Index("process_session", process.c.session)
 checkout = Table(
     "checkout",
     metadata,
-    Column("session", Integer, ForeignKey("session.id"), primary_key=True),
-    Column("number", Integer, primary_key=True),
+    Column("session", NUMBER, ForeignKey("session.id"), primary_key=True),
+    Column("number", NUMBER, primary_key=True),
     Column("name", String, nullable=False),
     Column("url", String, nullable=False),
     Column("way", String, nullable=False),
@@ -319,7 +329,7 @@ checkout = Table(
     Column("link", Text, nullable=False, server_default=""),
     Column("state", String, nullable=False, server_default="opening"),
     # How often a fix was asked for since the checks last passed.
-    Column("tries", Integer, nullable=False, server_default="0"),
+    Column("tries", NUMBER, nullable=False, server_default="0"),
     # The outcome of its proposal: `merged`, `closed`, or nothing yet.
     Column("outcome", String, nullable=False, server_default=""),
     # The agent's own words for its pull request, if it wrote some.
@@ -329,9 +339,9 @@ checkout = Table(
     Column("checks", String, nullable=False, server_default=""),
     Column("review", String, nullable=False, server_default=""),
     # How much changed since it was opened; null while that is not known.
-    Column("files", Integer),
-    Column("added", Integer, nullable=False, server_default="0"),
-    Column("removed", Integer, nullable=False, server_default="0"),
+    Column("files", NUMBER),
+    Column("added", NUMBER, nullable=False, server_default="0"),
+    Column("removed", NUMBER, nullable=False, server_default="0"),
 )
 Index("checkout_branch", checkout.c.url, checkout.c.branch)
 
@@ -339,7 +349,7 @@ Index("checkout_branch", checkout.c.url, checkout.c.branch)
 told = Table(
     "told",
     metadata,
-    Column("session", Integer, ForeignKey("session.id"), primary_key=True),
+    Column("session", NUMBER, ForeignKey("session.id"), primary_key=True),
     Column("mark", String, primary_key=True),
 )
 
@@ -349,7 +359,7 @@ repository = Table(
     metadata,
     Column("host", String, primary_key=True),
     Column("name", String, primary_key=True),
-    Column("number", Integer, nullable=False),
+    Column("number", NUMBER, nullable=False),
     Column("current", Boolean, nullable=False),
 )
 Index("repository_number", repository.c.host, repository.c.number)
@@ -392,7 +402,7 @@ agent = Table(
     Column("created_at", Float, nullable=False),
     Column("removed_at", Float),
 )
-Index("agent_name", agent.c.name, unique=True, sqlite_where=agent.c.removed_at.is_(None))
+Index("agent_name", agent.c.name, unique=True, **where(agent.c.removed_at.is_(None)))
 
 # Messages of deleted and cleared conversations, as hashes: an event that comes again is known.
 forgotten = Table(
@@ -407,7 +417,7 @@ Index("forgotten_at", forgotten.c.at)
 schedule = Table(
     "schedule",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", NUMBER, primary_key=True),
     Column("agent", String, nullable=False),
     # The key of the session and the place where it runs.
     Column("service", String, nullable=False),
@@ -424,7 +434,7 @@ schedule = Table(
     Column("reason", Shown, nullable=False, server_default=""),
     Column("due_at", Float, nullable=False),
     # How many runs failed in a row.
-    Column("failures", Integer, nullable=False, server_default="0"),
+    Column("failures", NUMBER, nullable=False, server_default="0"),
     # The message that asked for it.
     Column("origin", String, nullable=False, unique=True),
     Column("created_at", Float, nullable=False),
@@ -436,13 +446,13 @@ Index("schedule_due", schedule.c.state, schedule.c.due_at)
 memory_note = Table(
     "memory_note",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", NUMBER, primary_key=True),
     Column("agent", String, nullable=False),
-    Column("session", Integer, nullable=False),
+    Column("session", NUMBER, nullable=False),
     Column("text", Shown, nullable=False),
     # `proposed`, then `kept` or gone; a kept one goes once it is in the file.
     Column("state", String, nullable=False),
-    Column("ask", Integer),
+    Column("ask", NUMBER),
     Column("at", Float, nullable=False),
     sqlite_autoincrement=True,
 )
@@ -457,34 +467,32 @@ memory_day = Table(
     Column("day", String, primary_key=True),
     Column("version", String, nullable=False),
 )
-MEMORY_TEXT = "memory_text"
-"""A table of SQLite's full-text search, which `metadata` cannot describe."""
 
 # What one agent asked another one to do, or a person had agents do together. Its state is that of
 # its turn.
 delegation = Table(
     "delegation",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", NUMBER, primary_key=True),
     Column("kind", String, nullable=False),
     Column("agent", String, nullable=False),
     # The session and the turn that asked; a command of a person has a session and no turn.
-    Column("caller_session", Integer, ForeignKey("session.id"), nullable=False),
-    Column("caller_turn", Integer, ForeignKey("turn.id")),
+    Column("caller_session", NUMBER, ForeignKey("session.id"), nullable=False),
+    Column("caller_turn", NUMBER, ForeignKey("turn.id")),
     # The session and the turn that do it.
-    Column("session", Integer, ForeignKey("session.id"), nullable=False),
-    Column("turn", Integer, ForeignKey("turn.id"), nullable=False, unique=True),
+    Column("session", NUMBER, ForeignKey("session.id"), nullable=False),
+    Column("turn", NUMBER, ForeignKey("turn.id"), nullable=False, unique=True),
     # Where it all began: the place of people, the session there, and the turn, if there is one.
-    Column("root_place", Integer, ForeignKey("place.id"), nullable=False),
-    Column("root_session", Integer, ForeignKey("session.id"), nullable=False),
-    Column("root_turn", Integer, ForeignKey("turn.id")),
-    Column("depth", Integer, nullable=False),
+    Column("root_place", NUMBER, ForeignKey("place.id"), nullable=False),
+    Column("root_session", NUMBER, ForeignKey("session.id"), nullable=False),
+    Column("root_turn", NUMBER, ForeignKey("turn.id")),
+    Column("depth", NUMBER, nullable=False),
     Column("task", Shown, nullable=False),
     Column("name", Shown, nullable=False, server_default=""),
     Column("workspace", String, nullable=False, server_default=""),
     # Several that belong together: a panel, a race, the rounds of a review.
     Column("group", String, nullable=False, server_default=""),
-    Column("round", Integer, nullable=False, server_default="1"),
+    Column("round", NUMBER, nullable=False, server_default="1"),
     # The person whose rights it needs, as the service of the root place names them.
     Column("person_id", String, nullable=False),
     Column("person_name", String, nullable=False),
@@ -507,11 +515,11 @@ Index("delegation_group", delegation.c.group)
 review = Table(
     "review",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", NUMBER, primary_key=True),
     # The session and turn of the reviewer, and the session whose work it is, if it is an agent's.
-    Column("session", Integer, ForeignKey("session.id"), nullable=False),
-    Column("turn", Integer, ForeignKey("turn.id"), nullable=False, unique=True),
-    Column("author_session", Integer, ForeignKey("session.id")),
+    Column("session", NUMBER, ForeignKey("session.id"), nullable=False),
+    Column("turn", NUMBER, ForeignKey("turn.id"), nullable=False, unique=True),
+    Column("author_session", NUMBER, ForeignKey("session.id")),
     Column("verdict", String, nullable=False),
     Column("body", Shown, nullable=False),
     # Each with `path`, `line` and `body`.
@@ -527,3 +535,38 @@ review = Table(
     sqlite_autoincrement=True,
 )
 Index("review_author", review.c.author_session, review.c.id)
+
+# The bridges on one PostgreSQL. Their jobs are in Procrastinate's tables.
+member = Table(
+    "member",
+    metadata,
+    Column("name", String, primary_key=True),
+    # Counts the starts under this name.
+    Column("epoch", NUMBER, nullable=False),
+    Column("role", String, nullable=False),
+    Column("slots", NUMBER, nullable=False),
+    # How many turns it runs, by agent.
+    Column("load", JSON, nullable=False),
+    Column("beats", NUMBER, nullable=False),
+    # The number under which it fetches jobs.
+    Column("engine", NUMBER),
+    Column("seen_at", Float, nullable=False),
+)
+
+# Work that one member does for all.
+duty = Table(
+    "duty",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("member", String, nullable=False),
+)
+
+# What the operator paused: no turn in its scope begins. `all`, `agent:<id>` or `place:<place>`.
+suspension = Table(
+    "suspension",
+    metadata,
+    Column("scope", String, primary_key=True),
+    # `operator`, or `restored`: the database comes from a backup, and nothing is sent either.
+    Column("reason", String, nullable=False),
+    Column("since", Float, nullable=False),
+)

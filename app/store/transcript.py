@@ -170,7 +170,7 @@ def _errand_of(row: Row[Any]) -> Entry:
 
 
 class Transcript:
-    """The transcript port on SQLite."""
+    """The transcript port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database

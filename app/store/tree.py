@@ -116,7 +116,7 @@ _UNSHOWN = (
 
 
 class Tree:
-    """The tree port on SQLite."""
+    """The tree port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database

@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, select, type_coerce, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    bindparam,
+    func,
+    select,
+    true,
+    type_coerce,
+    update,
+)
 
 from app.core.notes import Note, NoteCode
 from app.core.posts import NewPost, PostContent
@@ -17,6 +27,7 @@ from app.core.updates import AskRequest
 from app.store.commits.answers import leave_questions
 from app.store.commits.asks import close_asks, open_ask
 from app.store.commits.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, ended_by, say
+from app.store.commits.suspending import SUSPENDED
 from app.store.commits.words import OF_MESSAGE
 from app.store.database import Database
 from app.store.guarding import Kept
@@ -47,9 +58,15 @@ _TURN = select(turn, surface.c.service, surface.c.external, surface.c.agent).joi
 )
 _ONE = _TURN.where(turn.c.id == bindparam("of"))
 _NEXT = (
-    _TURN.where(turn.c.session == bindparam("of"), turn.c.state == TurnState.QUEUED)
+    _TURN.add_columns(SUSPENDED.label("suspended"))
+    .where(turn.c.session == bindparam("of"), turn.c.state == TurnState.QUEUED)
     .order_by(turn.c.id)
     .limit(1)
+)
+_QUEUED = (
+    select(turn.c.session, turn.c.id)
+    .where(turn.c.state == TurnState.QUEUED, turn.c.held.is_(False))
+    .order_by(turn.c.id)
 )
 _MESSAGES = (
     select(
@@ -86,6 +103,7 @@ _START = (
         turn.c.id == bindparam("of"),
         turn.c.state == TurnState.QUEUED,
         turn.c.held.is_(False),
+        ~SUSPENDED,
     )
     .values(state=TurnState.STARTING)
 )
@@ -117,7 +135,7 @@ def messages_of(connection: Connection, turn_id: int) -> list[Message]:
 
 
 class Turns:
-    """The turn port on SQLite."""
+    """The turn port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
@@ -136,9 +154,14 @@ class Turns:
         return [turn_of(row) for row in rows]
 
     def next_turn(self, session_id: int) -> Turn | None:
-        """Return a session's next queued turn, unless it is held."""
+        """Return a session's next queued turn, unless it is held or paused."""
         row = self._database.one(_NEXT, of=session_id)
-        return turn_of(row) if row and not row.held and row.paused is None else None
+        is_free = row is not None and not (row.held or row.paused or row.suspended)
+        return turn_of(row) if row is not None and is_free else None
+
+    async def queued(self) -> Sequence[TurnRef]:
+        """List the turns that are queued and not held, oldest first."""
+        return [TurnRef(row.session, row.id) for row in await self._database.all(_QUEUED)]
 
     def waiting(self, session_id: int) -> int:
         """Count the turns of a session that wait."""
@@ -307,37 +330,36 @@ class Turns:
         """Recover what the last run left, and list the sessions that have work."""
 
         def write(connection: Connection) -> list[TurnRef]:
-            now = self._now()
-            running = select(turn.c.id).where(turn.c.state.in_(RUNNING))
-            lost = ask.c.turn.in_(running)
-            leave_questions(connection, lost)
-            close_asks(connection, lost & ask.c.adrift.is_(False), "lost", ASK_LOST, now)
-            rows = connection.execute(
-                select(turn).where(turn.c.state.in_(RUNNING)).order_by(turn.c.id)
-            )
-            for row in rows.all():
-                _recover(connection, row, now)
-            ready = connection.execute(
-                select(turn.c.session, turn.c.id)
-                .where(turn.c.state == TurnState.QUEUED, turn.c.held.is_(False))
-                .order_by(turn.c.id)
-            )
-            return [TurnRef(row.session, row.id) for row in ready]
+            recover_turns(connection, true(), self._now())
+            return [TurnRef(row.session, row.id) for row in connection.execute(_QUEUED)]
 
         return await self._database.writer.run(write)
 
 
-def _recover(connection: Connection, row: Row[Any], now: float) -> None:
+def recover_turns(connection: Connection, which: ColumnElement[bool], now: float) -> list[int]:
+    """Recover those of these turns that were cut off; return the posts to send."""
+    running = turn.c.state.in_(RUNNING) & which
+    lost = ask.c.turn.in_(select(turn.c.id).where(running))
+    leave_questions(connection, lost)
+    posts = close_asks(connection, lost & ask.c.adrift.is_(False), "lost", ASK_LOST, now)
+    for row in connection.execute(select(turn).where(running).order_by(turn.c.id)).all():
+        posts += _recover(connection, row, now)
+    return posts
+
+
+def _recover(connection: Connection, row: Row[Any], now: float) -> list[int]:
     """Decide what becomes of one turn that was cut off."""
+    posts: list[int] = []
     if row.stopped:
-        end_turn(connection, row.id, TurnState.CANCELLED, ended_by(STOPPED), now)
+        posts = end_turn(connection, row.id, TurnState.CANCELLED, ended_by(STOPPED), now)
         say(connection, row.session, row.id, STOPPED, now)
     elif row.state == TurnState.PROMPTED and row.cuts:
         content = ended_by(CUT_TWICE, "failed")
-        end_turn(connection, row.id, TurnState.FAILED, content, now, CUT_TWICE.code)
+        posts = end_turn(connection, row.id, TurnState.FAILED, content, now, CUT_TWICE.code)
         say(connection, row.session, row.id, CUT_TWICE, now, {"end": "failed"})
     else:
         _requeue(connection, row, now, cuts=row.cuts + (row.state == TurnState.PROMPTED))
+    return posts
 
 
 def _requeue(connection: Connection, row: Row[Any], now: float, *, cuts: int) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Select, func, select, text
+from sqlalchemy import Select, func, select
 
 from app.core.types import OPEN_TURN_STATES
 from app.core.vitals import Vital
 from app.store.database import Database
+from app.store.dialects import measure
 from app.store.posts import UNSENT
 from app.store.tables import (
     ASK_HOLDS,
@@ -41,7 +42,6 @@ _WAITING = (
 )
 _TURNS = select(turn.c.state, _NUMBER).where(OPEN_TURN).group_by(turn.c.state)
 _HELD = select(_NUMBER).where(turn.c.state == "queued", turn.c.held.is_(True))
-_SIZE = text("select page_count * page_size as number from pragma_page_count(), pragma_page_size()")
 _DELEGATED = (
     select(_NUMBER)
     .select_from(delegation)
@@ -51,12 +51,11 @@ _DELEGATED = (
 _COUNTED: tuple[tuple[str, Any], ...] = (
     ("turns_held", _HELD),
     ("delegations_open", _DELEGATED),
-    ("database_bytes", _SIZE),
 )
 
 
 class VitalRows:
-    """The port for vitals on SQLite."""
+    """The port for vitals."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
@@ -78,4 +77,4 @@ class VitalRows:
         for name, query in _COUNTED:
             (row,) = await self._database.all(query)
             found.append(Vital(name, row.number))
-        return found
+        return [*found, Vital("database_bytes", await self._database.read(measure))]

@@ -18,10 +18,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Dialect, Engine, Insert
-from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy import Connection, Dialect, Insert
+from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError, PendingRollbackError
 
 from app.errors import StoreUnavailable
+from app.store.backend import Backend
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ MAX_WAITING = 20_000
 """Units that may wait before new ones are refused: far above any burst, far below the memory."""
 MAX_BATCH = 1_000
 """Units per commit: keeps it short enough not to delay a small one behind it."""
+READ_ONLY = "25006"
+"""PostgreSQL's code for a server that takes no writes, such as one that another has replaced."""
 JOIN_SECONDS = 10.0
 """How long closing waits for the last commit: five times the busy timeout."""
 
@@ -61,35 +64,42 @@ class _Prepared:
     columns: tuple[tuple[str, Callable[[Any], Any] | None], ...]
     """The name of each value, in the order of the text, and what turns it into a driver's value."""
 
+    named: bool
+    """Whether the driver takes values by name, not by position."""
+
     @classmethod
     def of(cls, statement: Insert, names: Iterable[str], dialect: Dialect) -> _Prepared:
         compiled = statement.compile(dialect=dialect, column_keys=list(names))
-        assert compiled.positiontup is not None, "SQLite takes values by position"
-        kinds = [(name, compiled.binds[name].type) for name in compiled.positiontup]
+        positions = compiled.positiontup
+        kinds = [(name, compiled.binds[name].type) for name in positions or compiled.binds]
         return cls(
             str(compiled),
             tuple(
                 (name, kind.dialect_impl(dialect).bind_processor(dialect)) for name, kind in kinds
             ),
+            positions is None,
         )
 
-    def values(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
-        return tuple(
-            [row[name] if bind is None else bind(row[name]) for name, bind in self.columns]
-        )
+    def values(self, row: Mapping[str, Any]) -> Any:
+        values = [row[name] if bind is None else bind(row[name]) for name, bind in self.columns]
+        if self.named:
+            return dict(zip((name for name, _ in self.columns), values, strict=True))
+        return tuple(values)
 
 
 class Writer:
     """Runs writes one after another in its own thread, in as few commits as possible."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
         self._waiting: deque[_Unit] = deque()
         self._wake = threading.Condition()
         self._closing = False
         self._prepared: dict[Insert, _Prepared] = {}
         self.on_commit: Callable[[float], None] = lambda _seconds: None
         """Is told how long each commit took, in the writer's thread."""
+        self.fence: Callable[[Connection], None] = lambda _connection: None
+        """Is asked at the beginning of each commit whether this process may still write."""
         self._thread = threading.Thread(target=self._loop, name="store-writer", daemon=True)
 
     def start(self) -> None:
@@ -190,8 +200,17 @@ class Writer:
             batch.append(self._waiting.popleft())
         return batch
 
+    def _refuse_waiting(self) -> bool:
+        """Fail what waits behind a commit whose end is not known; False once that is of no use."""
+        with self._wake:
+            waiting, self._waiting = self._waiting, deque()
+        for unit in waiting:
+            unit.error = StoreUnavailable("the database is away")
+        _tell(list(waiting))
+        return not self._closing
+
     def _connect(self) -> Connection:
-        return self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        return self._backend.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
 
     def _commit(self, connection: Connection, batch: list[_Unit]) -> None:
         first = batch[0]
@@ -199,10 +218,11 @@ class Writer:
             first.result = first.function(connection)
             first.settled = True
             return
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        self._backend.begin(connection)
         try:
+            self.fence(connection)
             self._execute(connection, batch)
-            connection.exec_driver_sql("COMMIT")
+            self._backend.commit(connection, self._refuse_waiting)
             for unit in batch:
                 unit.settled = True
         except Exception as error:
@@ -237,16 +257,19 @@ class Writer:
 
 
 def _roll_back(connection: Connection) -> None:
-    # On a full disk SQLite has already rolled back, and reports that as an error.
-    with suppress(OperationalError):
+    # On a full disk SQLite has already rolled back, and reports that as an error; a server may be
+    # gone, and ends the transaction by itself.
+    with suppress(OperationalError, InterfaceError, PendingRollbackError):
         connection.exec_driver_sql("ROLLBACK")
 
 
 def _file_failed(error: Exception) -> bool:
-    """Whether the cause is the file, not the unit: locked, full, read-only, damaged."""
-    if isinstance(error, OperationalError):
+    """Whether the cause is the database, not the unit: locked, full, read-only, damaged, away."""
+    if isinstance(error, OperationalError | InterfaceError | PendingRollbackError):
         return True
-    return isinstance(error, DatabaseError) and "malformed" in str(error.orig)
+    if not isinstance(error, DatabaseError):
+        return False
+    return getattr(error.orig, "sqlstate", "") == READ_ONLY or "malformed" in str(error.orig)
 
 
 def _cause(error: Exception) -> str:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import httpx
 
+from tests.support import postgres
 from tests.support.hook import message, request
 from tests.support.nursery import Fork, nursery
 from tests.support.platform import Platform
@@ -225,12 +226,17 @@ class BridgeProcess:
 
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         """Read the store from outside."""
+        if postgres.is_wanted():
+            return postgres.server().run(self.data_dir, query, *parameters)
         name = f"file:{self.data_dir / 'bridge.db'}?mode=ro"
         with closing(sqlite3.connect(name, uri=True, timeout=SECONDS)) as database:
             return database.execute(query, parameters).fetchall()
 
     def write(self, statement: str, *parameters: object) -> None:
         """Change the store from outside."""
+        if postgres.is_wanted():
+            postgres.server().run(self.data_dir, statement, *parameters)
+            return
         name = self.data_dir / "bridge.db"
         with closing(sqlite3.connect(name, timeout=SECONDS)) as database, database:
             database.execute(statement, parameters)
@@ -238,6 +244,10 @@ class BridgeProcess:
     @contextmanager
     def store_locked(self, how: Literal["immediate", "exclusive"] = "immediate") -> Iterator[None]:
         """Keep everybody else from writing to the store."""
+        if postgres.is_wanted():
+            with postgres.server().locked(self.data_dir, how):
+                yield
+            return
         name = self.data_dir / "bridge.db"
         with closing(sqlite3.connect(name, timeout=SECONDS, isolation_level=None)) as database:
             database.execute(f"begin {how}")
@@ -291,6 +301,7 @@ class BridgeProcess:
             "BRIDGE_SECRET_KEY": SECRET_KEY,
             "AGENTS_JSON": json.dumps(self.agents),
             "LOG_LEVEL": "info",
+            **postgres.settings_of(self.data_dir),
             **self.settings,
         }
         return {

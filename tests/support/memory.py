@@ -22,11 +22,13 @@ from app.core.updates import Ask, AskRequest
 from app.services import find_area
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.stores import Stores
+from tests.support import postgres
 
 ANN = Speaker("ann", "Ann")
 
 _COMPILED: dict[Any, Any] = {}
 """Statements that one store has compiled serve all others of the process."""
+_COMPILED_FOR_SERVERS: dict[Any, Any] = {}
 
 
 class Alone:
@@ -42,16 +44,27 @@ class Alone:
 @contextmanager
 def open_stores(folder: Path, clock: Clock) -> Iterator[tuple[Database, Stores]]:
     """Open a store in a folder; a new one begins as a copy of an empty one."""
-    prepare_store(folder)
-    database = Database(sqlite_url(folder))
-    database.engine.dialect = empty_store().dialect
-    database.engine.update_execution_options(compiled_cache=_COMPILED)
-    sync_never(database)
+    database = _open_on_server(folder) if postgres.is_wanted() else _open_file(folder)
     database.open()
     try:
         yield database, Stores.on(database, clock.now, find_area)
     finally:
         database.close()
+
+
+def _open_on_server(folder: Path) -> Database:
+    database = Database(postgres.server().provide(folder))
+    database.engine.update_execution_options(compiled_cache=_COMPILED_FOR_SERVERS)
+    return database
+
+
+def _open_file(folder: Path) -> Database:
+    prepare_store(folder)
+    database = Database(sqlite_url(folder))
+    database.engine.dialect = empty_store().dialect
+    database.engine.update_execution_options(compiled_cache=_COMPILED)
+    sync_never(database)
+    return database
 
 
 def prepare_store(folder: Path) -> None:

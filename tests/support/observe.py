@@ -253,8 +253,7 @@ def main(plan_file: str) -> None:
     # Here, so that collecting tests does not wait for the whole product.
     from app.agents.catalog import known_agents
     from app.config import load
-    from app.main import Bridge, open_resources, presence, serve
-    from app.server.listener import bound
+    from app.main import Bridge, bind_ports, open_resources, presence, serve
     from tests.support.memory import prepare_store, sync_never
     from tests.support.outside import Staged
 
@@ -281,8 +280,8 @@ def main(plan_file: str) -> None:
             timeouts=plan["timeouts"],
             starts_agents=plan["starts_agents"],
         )
-        port = bound(configuration.host, configuration.port)
-        await serve(bridge, port, listening=listening)
+        ports = bind_ports(configuration)
+        await serve(bridge, ports, listening=listening)
 
     if plan["prepared"]:
         prepare_store(configuration.data_dir)

@@ -24,11 +24,10 @@ from typing_extensions import override
 from app.agents.catalog import known_agents
 from app.config import load
 from app.errors import BridgeError
-from app.main import Bridge, Resources, open_resources, presence, serve
+from app.main import Bridge, Resources, bind_ports, open_resources, presence, serve
 from app.repos.git import Git
 from app.repos.sandboxed_git import Inside
 from app.server.front import Send
-from app.server.listener import bound
 from app.services import registered_services
 from app.services.github import adapter as github
 from app.services.slack import adapter as slack
@@ -172,12 +171,12 @@ def main(plan_file: str) -> None:
             services=registered_services(),
             home=Path(plan["home"]),
         )
-        if plan["prepared"]:
+        if plan["prepared"] and configuration.database_file is not None:
             prepare_store(configuration.data_dir)
         speed, driven = plan["speed"], plan.get("clock")
         clock = DrivenClock(speed, Path(driven)) if driven else FastClock(speed)
         with open_resources(configuration, clock=clock, wrap=wrap) as base:
-            if plan["prepared"]:
+            if plan["prepared"] and configuration.database_file is not None:
                 sync_never(base.database)
             _watch_commits(base, points)
             _limit_pages(base, Path(plan["full"]))
@@ -203,8 +202,7 @@ async def _run(base: Resources, plan: dict[str, Any], points: FailPoints) -> Non
         _watch_git(points)
     bridge = GuardedBridge(base, [*hooks, *adapters], forge=forge)
     bridge.points = points
-    port = bound(configuration.host, configuration.port)
-    await serve(bridge, port, listening=_say_so)
+    await serve(bridge, bind_ports(configuration), listening=_say_so)
 
 
 def _say_so() -> None:

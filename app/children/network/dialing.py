@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -44,8 +44,8 @@ class Dialer:
     """Makes the connections of one agent."""
 
     outside: Outside
-    own_port: int
-    """The bridge's own port: closed on every address of this machine, even if listed."""
+    own_ports: Collection[int]
+    """The bridge's own ports: closed on every address of this machine, even if listed."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The variables that name the bridge's own upstream proxy."""
 
@@ -93,7 +93,7 @@ class Dialer:
         """Refuse a host if any of its addresses is out of reach: any of them might be used."""
         for address in addresses:
             local = not is_public(address) or is_own(address)
-            if local and port == self.own_port and is_own(address):
+            if local and port in self.own_ports and is_own(address):
                 raise Refused("the bridge itself is off limits")
             if local and reach is not Reach.ANYWHERE:
                 raise Refused("not an address on the internet")

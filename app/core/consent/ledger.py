@@ -26,6 +26,7 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
 from app.core.ports import Clock
 from app.core.retry import persist
+from app.core.signals import ALONE, Facts, Signals, Topic
 from app.core.stores.asks import AskStore, OpenedAsk, TakenAnswer
 from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
@@ -87,6 +88,7 @@ class Ledger:
         plan: Callable[[], None] = lambda: None,
         name_asker: Callable[[Session], str] = lambda _session: "",
         find_voice: Callable[[Session], Awaitable[str]] = _no_voice,
+        signals: Signals = ALONE,
     ) -> None:
         """Keep asks; `submit` runs the queued turns of a session.
 
@@ -113,6 +115,9 @@ class Ledger:
         self._tasks = Tasks("ledger")
         self._timer: asyncio.Task[None] | None = None
         self._due = float("inf")
+        self._signals = signals
+        signals.on(Topic.ASKS, self._hear)
+        signals.on_sweep(self._look_again)
 
     def start(self) -> None:
         """Watch the deadlines of what an earlier run left open."""
@@ -167,12 +172,13 @@ class Ledger:
         """Wait until an ask is closed, or for as long as the patience lasts."""
         self._outbox.send(*opened.posts)
         self._notify(opened.ask)
+        self._signals.send(Topic.ASKS, asks=[opened.ask.id])
         if opened.ask.state == "answered":
             return opened.ask
         wait = _Wait(opened.ask.id, ref, asyncio.get_running_loop().create_future())
         self._waiting.append(wait)
         self.watch()
-        self.settle([wait.ask])  # it may have been answered while it was being taken over
+        self._settle([wait.ask])  # it may have been answered while it was being taken over
         timer = None
         if patience is not None:
             timer = self._tasks.start(self._end(wait, patience), name=f"patience for {wait.ask}")
@@ -303,13 +309,32 @@ class Ledger:
                 return wording.remind(ask)
         return ""
 
-    def settle(self, asks: Iterable[int]) -> None:
-        """Wake the turns that wait for asks that are now closed."""
+    def settle(self, asks: Sequence[int]) -> None:
+        """Wake the turns that wait for asks that are now closed, here and at other members."""
+        self._settle(asks)
+        if asks:
+            self._signals.send(Topic.ASKS, asks=asks)
+
+    def _hear(self, facts: Facts) -> None:
+        """Take what another member says about asks."""
+        self._settle(facts["asks"])
+        if self._signals.at_desk:
+            self.watch()
+
+    def _look_again(self) -> None:
+        """Find what was answered, or opened, while signals were lost."""
+        self._settle([wait.ask for wait in self._waiting])
+        if self._signals.at_desk:
+            self._remember()
+            self._plan()
+            self.watch()
+
+    def _settle(self, asks: Iterable[int]) -> None:
         for ask_id in asks:
             ask = self._asks.ask(ask_id)
-            if ask is not None and ask.kind == "memory":
+            if self._signals.at_desk and ask is not None and ask.kind == "memory":
                 self._remember()
-            if ask is not None and ask.kind == "schedule":
+            if self._signals.at_desk and ask is not None and ask.kind == "schedule":
                 self._plan()
             for wait in self._waiting:
                 if wait.ask != ask_id or ask is None or ask.state == "open":
@@ -368,7 +393,7 @@ class Ledger:
 
     def watch(self) -> None:
         """Watch the next deadline; called whenever there may be an earlier one."""
-        due = self._asks.due()
+        due = self._asks.due() if self._signals.at_desk else None
         if due is None or due >= self._due:
             return
         if self._timer is not None:

@@ -29,6 +29,7 @@ from app.core.outbox import Outbox
 from app.core.ports import Clock, TurnEngine
 from app.core.retry import persist
 from app.core.roster import Colleague, Roster
+from app.core.signals import ALONE, Signals, Topic
 from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.tasks import Tasks
 from app.core.types import OPEN_TURN_STATES, Session, SessionState, Speaker, Turn
@@ -86,6 +87,7 @@ class Delegations:
         outbox: Outbox,
         feed: Feed,
         clock: Clock,
+        signals: Signals = ALONE,
     ) -> None:
         """Let agents ask each other.
 
@@ -108,6 +110,9 @@ class Delegations:
         self._clock = clock
         self._tasks = Tasks("delegations")
         self._timer: asyncio.Task[None] | None = None
+        self._signals = signals
+        signals.on(Topic.LIMITS, lambda _facts: self._look_again())
+        signals.on_sweep(self._look_again)
 
     def start(self) -> None:
         """Watch how long what an earlier run left may still take."""
@@ -286,8 +291,14 @@ class Delegations:
 
     def _watch(self) -> None:
         """Watch how long agents go on; called whenever there may be more to watch."""
-        if self._timer is None or self._timer.done():
+        if not self._signals.at_desk:
+            self._signals.send(Topic.LIMITS)
+        elif self._timer is None or self._timer.done():
             self._timer = self._tasks.start(self._end_in_time(), name="time limit")
+
+    def _look_again(self) -> None:
+        if self._signals.at_desk:
+            self._watch()
 
     async def _end_in_time(self) -> None:
         while (due := self._store.due(self._limits().seconds)) is not None:

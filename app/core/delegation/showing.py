@@ -23,6 +23,7 @@ from app.core.outbox import Outbox
 from app.core.ports import Clock
 from app.core.posts import DelegatedLine, Fact, NewPost, PostContent
 from app.core.retry import persist
+from app.core.signals import ALONE, Signals, Topic
 from app.core.stores.sessions import PostStore, SessionStore
 from app.core.tasks import Tasks
 from app.core.types import Entry, Session, Speaker
@@ -55,6 +56,7 @@ class Showing:
         outbox: Outbox,
         feed: Feed,
         clock: Clock,
+        signals: Signals = ALONE,
     ) -> None:
         """Show; `page` returns the address of a place's page, or nothing."""
         self._tree = tree
@@ -77,6 +79,9 @@ class Showing:
 
         self._is_delegated = is_delegated
         feed.listeners.append(self.hear)
+        self._signals = signals
+        signals.on(Topic.ENDS, lambda _facts: self._look_again())
+        signals.on_sweep(self._look_again)
 
     def start(self) -> None:
         """Tell what the last run of the bridge did not."""
@@ -110,8 +115,15 @@ class Showing:
         return "" if key is None else key.agent
 
     def tell(self) -> None:
-        """Tell people soon what ended and no post shows."""
-        self._tasks.start(self._tell(), name="ends")
+        """Tell people soon what ended and no post shows; only the desk tells."""
+        if self._signals.at_desk:
+            self._tasks.start(self._tell(), name="ends")
+        else:
+            self._signals.send(Topic.ENDS)
+
+    def _look_again(self) -> None:
+        if self._signals.at_desk:
+            self.tell()
 
     async def _tell(self) -> None:
         async with self._one_by_one:

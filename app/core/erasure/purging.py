@@ -24,7 +24,14 @@ from app.core.retry import persist
 from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
 from app.core.workspaces import Checkout, Clone
-from app.errors import BridgeError, Conflict, PostError, RepositoryError, ServiceRefused
+from app.errors import (
+    BridgeError,
+    Conflict,
+    PostError,
+    RepositoryError,
+    ServiceRefused,
+    StoreUnavailable,
+)
 from app.vault import SHORTEST_SECRET, Vault
 from app.vault.octets import vault_of
 
@@ -125,10 +132,11 @@ class Purging:
             posts, unreached = await self._clean_platforms(keys, vault)
             # What was posted is told back to the bridge.
             rows += await persist(self._clock, self._store.redact, vault)
-            await self._compact()
+            uncompacted = await self._compact_store()
             await persist(self._clock, self._store.keep, replace(purge, is_done=True))
             left = (
                 *_in_store(trail),
+                *uncompacted,
                 *(Left(Stays.FILE, str(each)) for each in unclean),
                 *(Left(Stays.UNREAD, str(each)) for each in found.unread),
                 *(self._describe(each) for each in held),
@@ -151,6 +159,13 @@ class Purging:
                     await self._outbox.drained(adapter)
             except TimeoutError:
                 logger.warning("%s still has posts to send", adapter)
+
+    async def _compact_store(self) -> list[Left]:
+        try:
+            await self._compact()
+        except StoreUnavailable as error:
+            return [Left(Stays.UNREAD, f"the store's log: {error}")]
+        return []
 
     async def _clean_repositories(
         self, objects: Collection[Path], vault: Vault, *, discard: bool

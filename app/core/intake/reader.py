@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 from app.core.adapters import Adapter
@@ -32,8 +32,10 @@ from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
 from app.core.retry import persist
 from app.core.schedules import runs
+from app.core.signals import ALONE, Facts, Signals, Topic
 from app.core.stores.inbox import DeliveryStore
 from app.core.tasks import Tasks
+from app.core.types import TurnRef
 from app.errors import BridgeError, DeliveryRefused, DeliveryUnreadable
 
 logger = logging.getLogger(__name__)
@@ -63,6 +65,7 @@ class Intake:
         counters: Counters,
         proposals: Proposals | None = None,
         renames: Renames | None = None,
+        signals: Signals = ALONE,
     ) -> None:
         self._deliveries = deliveries
         self._reception = dispatcher
@@ -75,6 +78,12 @@ class Intake:
         self._wakes: dict[str, asyncio.Event] = {}
         self._places: dict[PlaceKey, deque[tuple[Delivery, Said]]] = {}
         self._awaited: dict[tuple[str, str], asyncio.Future[Outcome]] = {}
+        self._awaited_afar: dict[tuple[str, str], bool] = {}
+        """What other members wait for, and whether that was said since the last sweep."""
+        self._signals = signals
+        signals.on(Topic.INBOX, self._hear)
+        signals.on(Topic.SETTLED, self._take_outcome)
+        signals.on_sweep(self._look_again)
 
     def start(self) -> None:
         """Begin to read, starting with what the last run left unread."""
@@ -132,7 +141,13 @@ class Intake:
         self.wake(delivery.adapter)
 
     def wake(self, name: str) -> None:
-        """Read what was stored for an adapter."""
+        """Have what was stored for an adapter read: here, or at the desk."""
+        if self._signals.at_desk:
+            self._wake(name)
+        else:
+            self._signals.send(Topic.INBOX, adapter=name)
+
+    def _wake(self, name: str) -> None:
         if (wake := self._wakes.get(name)) is not None:
             wake.set()
 
@@ -148,6 +163,9 @@ class Intake:
         elif await self._deliveries.outcome(*key) in {None, "new"}:
             future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
             self._awaited[key] = future
+            if not self._signals.at_desk:
+                # Before it is stored: the desk may read it at once.
+                self._signals.send(Topic.INBOX, adapter=key[0], awaited=key[1])
             try:
                 await self.take(delivery)
                 outcome = await asyncio.shield(future)
@@ -158,6 +176,44 @@ class Intake:
         if isinstance(outcome, BridgeError):
             raise outcome
         return outcome
+
+    def _hear(self, facts: Facts) -> None:
+        """Read what another member stored, at the desk."""
+        if not self._signals.at_desk:
+            return
+        if "awaited" in facts:
+            key = (facts["adapter"], facts["awaited"])
+            self._awaited_afar[key] = True
+            self._tasks.start(self._tell_settled(key), name="outcome")
+        else:
+            self._wake(facts["adapter"])
+
+    def _take_outcome(self, facts: Facts) -> None:
+        """Take what became of a delivery at the desk."""
+        error, turns = facts.get("error"), facts.get("turns", ())
+        accepted = Accepted(_refs(turns), repeated=facts.get("repeated", False))
+        outcome = DeliveryUnreadable(error) if error else accepted
+        self._resolve((facts["adapter"], facts["id"]), outcome)
+
+    def _look_again(self) -> None:
+        """Find what was stored or decided while signals were lost."""
+        if self._signals.at_desk:
+            recent = [key for key, is_new in self._awaited_afar.items() if is_new]
+            self._awaited_afar = dict.fromkeys(recent, False)
+            for name in self._wakes:
+                self._wake(name)
+        elif self._awaited:
+            self._tasks.start(self._look_for_outcomes(), name="outcomes")
+
+    async def _tell_settled(self, key: tuple[str, str]) -> None:
+        """Tell another member what it waits for, if that was decided before it said so."""
+        if await self._deliveries.outcome(*key) not in {None, "new"}:
+            self._tell_afar(key, Accepted(repeated=True))
+
+    async def _look_for_outcomes(self) -> None:
+        for key in list(self._awaited):
+            if await self._deliveries.outcome(*key) not in {None, "new"}:
+                self._resolve(key, Accepted(repeated=True))
 
     async def _read(self, adapter: Adapter, wake: asyncio.Event) -> None:
         last, name = 0, adapter.service_name
@@ -327,6 +383,26 @@ class Intake:
         await persist(self._clock, self._deliveries.settle, delivery.seq, state, reason)
 
     def _tell(self, delivery: Delivery, outcome: Outcome) -> None:
-        future = self._awaited.pop((delivery.adapter, delivery.delivery_id), None)
+        key = (delivery.adapter, delivery.delivery_id)
+        self._resolve(key, outcome)
+        self._tell_afar(key, outcome)
+
+    def _tell_afar(self, key: tuple[str, str], outcome: Outcome) -> None:
+        """Tell the member that waits for a delivery what became of it."""
+        if self._awaited_afar.pop(key, None) is None:
+            return
+        if isinstance(outcome, Accepted):
+            turns = [[ref.session, ref.turn] for ref in outcome.turns]
+            facts = {"turns": turns, "repeated": outcome.repeated}
+            self._signals.send(Topic.SETTLED, adapter=key[0], id=key[1], **facts)
+        else:
+            self._signals.send(Topic.SETTLED, adapter=key[0], id=key[1], error=str(outcome))
+
+    def _resolve(self, key: tuple[str, str], outcome: Outcome) -> None:
+        future = self._awaited.pop(key, None)
         if future is not None and not future.done():
             future.set_result(outcome)
+
+
+def _refs(turns: Iterable[tuple[int, int]]) -> tuple[TurnRef, ...]:
+    return tuple(TurnRef(session, turn) for session, turn in turns)

@@ -18,6 +18,7 @@ from app.core.memory import wording
 from app.core.memory.log import Remembered, add_entry, drop_entry, parse_log
 from app.core.ports import Clock
 from app.core.retry import persist
+from app.core.signals import ALONE, Signals, Topic
 from app.core.stores.memory import MemoryStore
 from app.core.tasks import Tasks
 from app.core.types import TurnRef
@@ -57,16 +58,21 @@ class MemoryFiles(Protocol):
 class MemoryKeeper:
     """The memory of all agents, each for itself."""
 
-    def __init__(self, store: MemoryStore, files: MemoryFiles, clock: Clock) -> None:
+    def __init__(
+        self, store: MemoryStore, files: MemoryFiles, clock: Clock, *, signals: Signals = ALONE
+    ) -> None:
         self._store = store
         self._files = files
         self._clock = clock
         self._writing = asyncio.Lock()
         self._tasks = Tasks("memory")
+        self._signals = signals
+        signals.on(Topic.NOTES, lambda _facts: self.start())
 
     def start(self) -> None:
-        """Write what people let agents keep, in the background."""
-        self._tasks.start(self.write(), name="notes")
+        """Write what people let agents keep, in the background; only the desk writes."""
+        if self._signals.at_desk:
+            self._tasks.start(self.write(), name="notes")
 
     async def close(self) -> None:
         """Stop writing; what is not in its file yet is written at the next start."""
@@ -84,7 +90,10 @@ class MemoryKeeper:
     async def keep(self, agent: str, session: int, text: str) -> None:
         """Keep a note that needs no answer."""
         await persist(self._clock, self._store.keep, agent, session, text)
-        await self.write()
+        if self._signals.at_desk:
+            await self.write()
+        else:
+            self._signals.send(Topic.NOTES)
 
     async def write(self) -> None:
         """Write the notes that are to be kept into their files; safe to repeat."""

@@ -15,6 +15,7 @@ from app.core.schedules.runs import run_name, to_delivery
 from app.core.schedules.store import ScheduleStore
 from app.core.schedules.timing import find_due
 from app.core.schedules.types import PauseReason, Schedule, Timetable
+from app.core.signals import ALONE, Signals, Topic
 from app.core.tasks import Tasks
 from app.errors import Conflict
 
@@ -37,6 +38,7 @@ class Scheduler:
         *,
         adapters: Container[str],
         deliver: Callable[[str], None],
+        signals: Signals = ALONE,
     ) -> None:
         """Run schedules of these adapters; `deliver` is told the adapter that has a delivery."""
         self._store = store
@@ -46,6 +48,9 @@ class Scheduler:
         self._deliver = deliver
         self._wake = asyncio.Event()
         self._tasks = Tasks("schedules")
+        self._signals = signals
+        signals.on(Topic.SCHEDULES, lambda _facts: self._wake.set())
+        signals.on_sweep(self._wake.set)
 
     def start(self) -> None:
         """Begin to wait for due times; what was due meanwhile runs at once."""
@@ -54,6 +59,7 @@ class Scheduler:
     def change(self, adapter: str) -> None:
         """Look at the due times again, and at the deliveries of an adapter."""
         self._wake.set()
+        self._signals.send(Topic.SCHEDULES)
         self._deliver(adapter)
 
     async def close(self) -> None:

@@ -97,6 +97,10 @@ class TurnStore(Protocol):
         """Tell which queued turn of a session comes next, unless it is held."""
         ...
 
+    async def queued(self) -> Sequence[TurnRef]:
+        """List the turns that are queued and not held, oldest first."""
+        ...
+
     def messages(self, turn: int) -> Sequence[Message]:
         """List the messages that became part of a turn, in order."""
         ...
@@ -275,6 +279,14 @@ class PostStore(Protocol):
 
     async def recent(self, *, before: int | None, limit: int) -> Sequence[Post]:
         """List posts, the newest first."""
+        ...
+
+    async def show(self, post: int, content: PostContent) -> bool:
+        """Keep what a post shows while its turn runs; False if it is not open any more."""
+        ...
+
+    def shown(self, post: int) -> PostContent | None:
+        """Read what a post shows while its turn runs."""
         ...
 
     async def sent(self, post: int, sent: PostSent, *, final: bool) -> None:

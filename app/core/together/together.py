@@ -15,6 +15,7 @@ from app.core.delegation.types import Kind
 from app.core.feed import Feed
 from app.core.inbound import Heard
 from app.core.keys import PlaceKey
+from app.core.signals import ALONE, Facts, Signals, Topic
 from app.core.tasks import Tasks
 from app.core.together import wording
 from app.core.together.command import Wish
@@ -40,6 +41,7 @@ class Together:
         review: ReviewLoop,
         panel: Panel,
         race: Race,
+        signals: Signals = ALONE,
     ) -> None:
         self._grouping = grouping
         self._feed = feed
@@ -49,6 +51,9 @@ class Together:
         self._acts: Mapping[Kind, Act] = {"review": review, "panel": panel, "race": race}
         self._tasks = Tasks("together")
         self._followed: set[str] = set()
+        self._signals = signals
+        signals.on(Topic.GROUP, self._hear)
+        signals.on_sweep(self._look_again)
 
     def start(self) -> None:
         """Go on with what an earlier run of the bridge began."""
@@ -106,9 +111,19 @@ class Together:
         session = await self._grouping.enter(heard, host)
         return await act.begin(group, session, wish.agents, heard.speaker, wish.words)
 
+    def _hear(self, facts: Facts) -> None:
+        if self._signals.at_desk:
+            self.follow(facts["group"])
+
+    def _look_again(self) -> None:
+        if self._signals.at_desk:
+            self.start()
+
     def follow(self, group: str) -> None:
-        """Take the steps of a group as they become due, in a task."""
-        if group not in self._followed:
+        """Take the steps of a group as they become due, in a task; only the desk takes them."""
+        if not self._signals.at_desk:
+            self._signals.send(Topic.GROUP, group=group)
+        elif group not in self._followed:
             self._followed.add(group)
             self._tasks.start(self._follow(group), name=group)
 

@@ -10,11 +10,12 @@ import logging
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import asdict, dataclass, field
+from typing import Literal, Protocol
 
 from app.core.ports import AgentLauncher, AgentSession, Clock, OpenedSession
 from app.core.repo_provider import RepoProvider
+from app.core.signals import ALONE, Facts, Signals, Topic
 from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
 from app.core.turns.standing import Standing, write_system_prompt
@@ -64,6 +65,28 @@ class LiveAgent:
             self.parking = None
 
 
+class Processes(Protocol):
+    """The agent processes of sessions, wherever they run."""
+
+    def choices(self, session: Session) -> Choices:
+        """Return what a session's agent offers, or what the agent offered when it last started."""
+        ...
+
+    async def configure(
+        self, session_id: int, *, mode: str | None = None, model: str | None = None
+    ) -> None:
+        """Set the mode or model of a running agent; others get them when they start.
+
+        Raises:
+            AgentError: it does not offer that.
+        """
+        ...
+
+    async def end(self, session_id: int) -> None:
+        """End a session's process, if it has one."""
+        ...
+
+
 class LiveAgents:
     """The agent processes that run now."""
 
@@ -78,6 +101,7 @@ class LiveAgents:
         max_processes: int,
         idle_seconds: Mapping[str, float],
         of_agent: Mapping[str, int | None] | None = None,
+        signals: Signals = ALONE,
     ) -> None:
         """Keep at most `max_processes` alive; `of_agent` sets lower limits for some agents."""
         self._launcher = launcher
@@ -96,6 +120,8 @@ class LiveAgents:
         self._waiting = 0
         self._room = asyncio.Condition()
         self._tasks = Tasks("agents")
+        self._signals = signals
+        signals.on(Topic.CHOICES, self._hear)
 
     async def take(
         self,
@@ -143,7 +169,8 @@ class LiveAgents:
             else:
                 live.told = _recall(session, opened.session.acp_session_id)
             self._live[session.id] = live
-            self._choices[session.key.agent] = opened.session.choices
+            offered = self._choices[session.key.agent] = opened.session.choices
+            self._signals.send(Topic.CHOICES, agent=live.name, choices=asdict(offered))
         await self._adjust(session.id, live)
         return live
 
@@ -219,6 +246,10 @@ class LiveAgents:
         if live is not None:
             self._choices[session.key.agent] = live.agent.choices
         return self._choices.get(session.key.agent, Choices())
+
+    def _hear(self, facts: Facts) -> None:
+        """Take what an agent offers that another member started."""
+        self._choices[facts["agent"]] = Choices.of(facts["choices"])
 
     async def _adjust(self, session_id: int, live: LiveAgent) -> None:
         """Apply the mode and model that were chosen while the agent was starting or busy."""

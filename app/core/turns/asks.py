@@ -127,10 +127,10 @@ class TurnAsks:
             self._display.add(words)
         return self._terms.unasked == "stop" and self._course.take(Event.UNASKED)
 
-    async def park_when_idle(self) -> None:
-        """Park the turn when it has only waited for people for a while."""
+    async def park_when_idle(self, seconds: float) -> None:
+        """Park the turn when it has only waited for people for so long."""
         while True:
-            await self.timer.wait_until_idle(self._terms.idle_seconds)
+            await self.timer.wait_until_idle(seconds)
             if not self._course.take(Event.PARK) or await self._park():
                 return
             self.timer.stir()

@@ -13,9 +13,11 @@ from contextlib import suppress
 from typing import Any
 
 from app.core import wording
+from app.core.delegation.types import SERVICE
 from app.core.keys import PlaceKey
 from app.core.posts import PostContent, Verbosity
 from app.core.retry import persist
+from app.core.signals import ALONE, Signals, Topic
 from app.core.tasks import Tasks
 from app.core.turns.limits.slots import Slots
 from app.core.turns.runner import TurnRun
@@ -39,6 +41,7 @@ class EmbeddedTurnEngine:
         *,
         max_turns: int,
         of_agent: Mapping[str, int | None] | None = None,
+        signals: Signals = ALONE,
     ) -> None:
         """Run at most `max_turns` at once; `of_agent` sets lower limits for some agents."""
         self._context = context
@@ -47,13 +50,44 @@ class EmbeddedTurnEngine:
         self._busy: dict[int, asyncio.Task[None]] = {}
         self._running: dict[int, TurnRun] = {}
         self._draining = False
+        self._holding = False
         self._open = False
         self._left: list[int] = []
+        self._signals = signals
+        signals.on(Topic.STOP, lambda facts: self._stop_soon(facts["session"]))
+        signals.on(Topic.HURRY, lambda facts: self._hurry(facts["session"]))
+        signals.on(Topic.SHOW, lambda facts: self._show(PlaceKey(*facts["place"]), facts["much"]))
+        signals.on_sweep(self._stop_soon)
 
     @property
     def slots(self) -> tuple[int, int]:
         """How many slots are taken, and how many there are."""
         return self._slots.used, self._slots.count
+
+    @property
+    def working(self) -> int:
+        """How many turns run."""
+        return len(self._running)
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether no further turns begin."""
+        return self._holding
+
+    def hold(self) -> None:
+        """Begin no further turns but those that agents ask for; those that ask people are parked.
+
+        What is queued meanwhile runs after `release`, or at the next start.
+        """
+        self._holding = True
+        for run in self._running.values():
+            run.park_soon()
+
+    async def release(self) -> None:
+        """Begin turns again."""
+        self._holding = False
+        for ref in await self._context.turns.queued():
+            self.submit(ref.session)
 
     async def start(self) -> None:
         """Recover the turns that the last run left; from now on submitted turns run."""
@@ -72,11 +106,24 @@ class EmbeddedTurnEngine:
             self._busy[session_id] = self._tasks.start(
                 self._serve(session_id), name=f"session {session_id}"
             )
-        elif (run := self._running.get(session_id)) is not None:
+        else:
+            self._hurry(session_id)
+
+    def _hurry(self, session_id: int) -> None:
+        if (run := self._running.get(session_id)) is not None:
             run.hurry()
 
     async def cancel(self, session_id: int) -> None:
         """Stop a session's running turn, if it has one, and those that were stopped with it."""
+        self._signals.send(Topic.STOP, session=session_id)
+        await self._stop(session_id)
+
+    def _stop_soon(self, session_id: int = 0) -> None:
+        if self._running:
+            self._tasks.start(self._stop(session_id), name="stop")
+
+    async def _stop(self, session_id: int) -> None:
+        """End the running turns that were stopped."""
         own_first = sorted(self._running, key=lambda each: each != session_id)
         async with asyncio.TaskGroup() as group:
             for each in own_first:
@@ -117,6 +164,10 @@ class EmbeddedTurnEngine:
 
     def show(self, place: PlaceKey, verbosity: Verbosity) -> None:
         """Change how much detail the running turns of a place show."""
+        self._signals.send(Topic.SHOW, place=[place.service, place.name], much=verbosity)
+        self._show(place, verbosity)
+
+    def _show(self, place: PlaceKey, verbosity: Verbosity) -> None:
         for run in self._running.values():
             run.show(place, verbosity)
 
@@ -124,7 +175,9 @@ class EmbeddedTurnEngine:
         """Run one turn to its end."""
         context = self._context
         async with self._slots.one(self._agent_of(turn_id)) as slot:
-            if self._draining or not await persist(context.clock, context.turns.starting, turn_id):
+            if not self._may_begin(turn_id):
+                return
+            if not await persist(context.clock, context.turns.starting, turn_id):
                 return
             # Read only now: much may have changed while this waited for the slot.
             turn = context.turns.turn(turn_id)
@@ -134,6 +187,8 @@ class EmbeddedTurnEngine:
             context.counters.observe("queue_seconds", max(context.clock.now() - turn.created_at, 0))
             context.feed.notify(session.id)
             run = self._running[session.id] = TurnRun(context, session, turn, slot)
+            if self._holding:
+                run.park_soon()
             try:
                 with context.speaking_of(session):
                     await run.run()
@@ -144,6 +199,11 @@ class EmbeddedTurnEngine:
                 raise
             finally:
                 del self._running[session.id]
+
+    def _may_begin(self, turn_id: int) -> bool:
+        turn = self._context.turns.turn(turn_id)
+        is_asked_for = turn is not None and turn.surface.service == SERVICE
+        return not self._draining and (not self._holding or is_asked_for)
 
     def _agent_of(self, turn_id: int) -> str:
         turn = self._context.turns.turn(turn_id)
@@ -182,7 +242,7 @@ class EmbeddedTurnEngine:
         try:
             while not self._draining:
                 turn = self._context.turns.next_turn(session_id)
-                if turn is None:
+                if turn is None or not self._may_begin(turn.id):
                     return
                 # A separate task, so that stopping the turn does not stop the session.
                 await self._tasks.start(self._run_safely(turn.id), name=f"turn {turn.id}")

@@ -49,6 +49,9 @@ logger = logging.getLogger(__name__)
 
 RAN = frozenset({"completed", "failed"})
 """States of a tool call that has run."""
+PARK_SECONDS = 1.0
+"""How long a turn of a bridge that is being drained waits for people before it is parked: as long
+as it takes to show an ask and to see that no one answers at once."""
 
 
 class TurnRun:
@@ -67,6 +70,8 @@ class TurnRun:
         self._budget = Budget(
             self._terms.budget_usd, session, context.sessions, context.clock, name=self._name
         )
+        self._idle_seconds = self._terms.idle_seconds
+        """How long it waits for people before it is parked."""
         self._watches = Tasks(f"turn {turn.id}")
         self._reflection: Reflection | None = None
         self._where = ""
@@ -137,6 +142,12 @@ class TurnRun:
     def leave(self) -> None:
         """Note the shutdown: a cancellation from now on does not come from the turn itself."""
         self._course.take(Event.SHUTDOWN)
+
+    def park_soon(self) -> None:
+        """Park the turn as soon as it waits for people."""
+        self._idle_seconds = PARK_SECONDS
+        if self._course.phase is Phase.WORKING:
+            self._watches.start(self._asks.park_when_idle(PARK_SECONDS), name="parking soon")
 
     def stop_waiting_for_answers(self) -> None:
         """Stop waiting for answers: none can arrive before the next start."""
@@ -250,7 +261,7 @@ class TurnRun:
         self._context.feed.notify(self._session.id)
         self._course.take(Event.PROMPT)
         self._watches.start(self._watch(live.agent), name="time limit")
-        self._watches.start(self._asks.park_when_idle(), name="parking")
+        self._watches.start(self._asks.park_when_idle(self._idle_seconds), name="parking")
         try:
             return await live.agent.prompt(briefing.prompt, self, files=briefing.files)
         finally:

@@ -13,6 +13,7 @@ from app.core.amounts import money
 from app.core.delegation.types import SERVICE
 from app.core.keys import SERVICE_NAME, PlaceKey
 from app.core.stores.conversations import Wanted
+from app.core.suspension import describe_pause
 from app.core.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.errors import NotFound
 from app.server.page.view.activity import describe
@@ -120,6 +121,12 @@ def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
         for name, words in parts.troubles().items()
         if words
     )
+
+
+def paused_of(parts: Parts) -> tuple[str, ...]:
+    """Say what the operator paused."""
+    paused = parts.operator.paused() if parts.operator is not None else ()
+    return tuple(describe_pause(each, parts.name_of) for each in paused)
 
 
 async def usual_agent(parts: Parts) -> str:

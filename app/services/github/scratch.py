@@ -24,7 +24,10 @@ GIT_SECONDS: Final = 60.0
 CHUNK_BYTES: Final = 65536
 STEPS: Final = StopSteps(close=0.5, terminate=1.0, kill=2.0)
 """Git has nothing to save when it ends."""
-PASSED_ON: Final = ("PATH", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_DIR")
+PASSED_ON: Final = (
+    *("PATH", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
+    *("GIT_SSL_CAINFO", "SSL_CERT_DIR"),
+)
 WHO: Final = "Agent Bridge"
 EMAIL: Final = "agent-bridge@localhost"
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from sqlalchemy import Connection, bindparam, func, or_, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.posts import NewPost, PostContent
 from app.core.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
+from app.store.commits.suspending import SUSPENDED
+from app.store.dialects import insert
 from app.store.posts import insert_post, turn_post_key
 from app.store.tables import heard, session, surface, transcript, turn
 
@@ -25,6 +26,7 @@ _BUSY = select(turn.c.id).where(
     turn.c.id < bindparam("before"),
     or_(*(turn.c.state == state for state in OPEN_TURN_STATES if state != TurnState.PARKED)),
 )
+_SUSPENDED = select(turn.c.id).where(turn.c.id == bindparam("of"), SUSPENDED)
 _AT_HOME = (
     select(session.c.id)
     .join(surface, surface.c.session == session.c.id)
@@ -78,7 +80,10 @@ def attach(
     release(connection, session_id)
     turn_id = waiting or _new_turn(connection, session_id, surface_id, now)
     connection.execute(_HEAR, {"message": number, "session": session_id, "turn": turn_id})
-    busy = connection.execute(_BUSY, {"of": session_id, "before": turn_id}).first()
+    busy = (
+        connection.execute(_BUSY, {"of": session_id, "before": turn_id}).first()
+        or connection.execute(_SUSPENDED, {"of": turn_id}).first()
+    )
     content = PostContent(
         kind="turn",
         state="queued" if busy else "starting",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sqlalchemy import Connection, func, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from app.core.keys import AreaOf, PlaceKey
+from app.store.dialects import insert
 from app.store.tables import place
 
 

@@ -23,8 +23,9 @@ from app.store.database import (
     migrations_folder,
     sqlite_url,
 )
+from app.store.dialects import MEMORY_TEXT
 from app.store.stores import Stores
-from app.store.tables import MEMORY_TEXT, metadata, surface
+from app.store.tables import metadata, surface
 from tests.support.memory import ANN
 
 BEFORE_DELEGATION = (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 
@@ -14,6 +15,10 @@ class Slots:
         """Have `count` slots; `of_agent` sets lower limits for some agents, and may change."""
         self.count = count
         self.used = 0
+        self.lent: Counter[str] = Counter()
+        """How many turns wait without their slot, by agent."""
+        self.on_room: Callable[[], None] = lambda: None
+        """Is told when a turn begins to wait without its slot."""
         self._free = asyncio.Semaphore(count)
         self._of_agent: Mapping[str, int | None] = of_agent or {}
         self._own: dict[tuple[str, int], asyncio.Semaphore] = {}
@@ -22,24 +27,26 @@ class Slots:
     async def one(self, agent: str = "") -> AsyncIterator[Slot]:
         """Wait for a slot and hold it; the agent's limit first, so that others need not wait."""
         fewer = self._of_agent.get(agent)
-        slot = Slot(self, self._free)
+        slot = Slot(self, agent, self._free)
         if fewer is not None:
             own = self._own.setdefault((agent, fewer), asyncio.Semaphore(fewer))
-            slot = Slot(self, own, self._free)
+            slot = Slot(self, agent, own, self._free)
         await slot.take()
         try:
             yield slot
         finally:
-            slot.leave()
+            slot.close()
 
 
 class Slot:
     """One turn's slot, given back while the turn waits for people."""
 
-    def __init__(self, slots: Slots, *free: asyncio.Semaphore) -> None:
+    def __init__(self, slots: Slots, agent: str, *free: asyncio.Semaphore) -> None:
         self._slots = slots
+        self._agent = agent
         self._free = free
         self._held = False
+        self._lent = False
         self._waiting = 0
         self._taking = asyncio.Lock()
 
@@ -50,6 +57,7 @@ class Slot:
                 await self._acquire()
                 self._held = True
                 self._slots.used += 1
+                self._note(lent=False)
 
     def leave(self) -> None:
         """Give the slot back, if it is held."""
@@ -57,6 +65,17 @@ class Slot:
             self._held = False
             self._slots.used -= 1
             self._release(len(self._free))
+
+    def close(self) -> None:
+        """Give the slot back for good."""
+        self.leave()
+        self._note(lent=False)
+
+    def _note(self, *, lent: bool) -> None:
+        if lent != self._lent:
+            self._lent = lent
+            self._slots.lent[self._agent] += 1 if lent else -1
+            self._slots.on_room()
 
     async def _acquire(self) -> None:
         taken = 0
@@ -76,6 +95,7 @@ class Slot:
         """Give the slot back for a wait."""
         self._waiting += 1
         self.leave()
+        self._note(lent=True)
 
     async def pick_up(self) -> None:
         """Take the slot again after a wait, unless the turn waits for something else as well."""
@@ -83,6 +103,7 @@ class Slot:
         if not self._waiting:
             await self.take()
         if self._waiting:
+            self._note(lent=True)
             self.leave()  # another wait began while this one waited for the slot
 
     @asynccontextmanager

@@ -340,6 +340,8 @@ class Page:
     earlier: str = ""
     missing: tuple[Missing, ...] = ()
     troubles: tuple[Trouble, ...] = ()
+    paused: tuple[str, ...] = ()
+    """What the operator paused, each in a sentence."""
     examples: tuple[str, ...] = field(default_factory=tuple)
     query: str = ""
     found: ThreadList | None = None

@@ -48,7 +48,7 @@ async def started(
 
 
 def plan_of(names: Staged, *forwards: int) -> NetworkPlan:
-    return NetworkPlan(Rules("open"), Dialer(names, 1), forwards)
+    return NetworkPlan(Rules("open"), Dialer(names, {1}), forwards)
 
 
 async def test_programs_inside_reach_the_internet_by_the_proxy_and_local_ports_as_they_are(

@@ -93,7 +93,7 @@ async def station(
         outside = Staged({"public.example": [PUBLIC]}, {PUBLIC: far})
         gate = Access(rules, hosts or SessionHosts(), tasks)
         gate.witness = record
-        proxy = Proxy(gate, Dialer(outside, own_port, environment))
+        proxy = Proxy(gate, Dialer(outside, {own_port}, environment))
         async with serving(proxy.serve) as port:
             try:
                 yield Station(port, outside, record)

@@ -1,0 +1,128 @@
+"""Ports for several bridges on one database: the members, and the jobs of those that run turns.
+
+A member that another one has removed commits nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Role = Literal["all", "front", "worker"]
+"""What a bridge does: a front talks with platforms and people, a worker runs turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One running bridge."""
+
+    name: str
+    epoch: int
+    """Counts the starts under this name."""
+    role: Role
+    slots: int
+    """How many turns it runs at once; none if it runs none."""
+    load: Mapping[str, int]
+    """How many it runs now, by agent."""
+    beats: int
+    """Grows as long as it is there."""
+    seen_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a member learns when it says that it is there."""
+
+    members: tuple[Member, ...]
+    """All of them, itself included."""
+    desk: str
+    """The member that has the desk; empty if none has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOut:
+    """What became of the work of a member that is gone."""
+
+    sessions: tuple[int, ...] = ()
+    """The sessions whose turns were cut off."""
+    posts: tuple[int, ...] = ()
+    """The posts to send."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a worker learns when it begins to serve a session."""
+
+    is_granted: bool
+    """False if as many turns run as may run, in total or of that agent."""
+    has_moved: bool = False
+    """Whether another member served the session last."""
+
+
+class MemberStore(Protocol):
+    """The members and their duties."""
+
+    async def join(self, name: str, role: Role, slots: int) -> HandedOut:
+        """Become a member; what the last run under this name left is handed out.
+
+        From then on nothing is committed unless this process is still a member.
+        """
+        ...
+
+    async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:
+        """Say that this member is there; take the desk if it is wanted and free."""
+        ...
+
+    async def take_over(self, lapsed: Sequence[Member]) -> HandedOut:
+        """Remove those of these members that have not beaten since; hand out their work."""
+        ...
+
+    async def leave(self) -> HandedOut:
+        """Stop being a member, and hand out what is left."""
+        ...
+
+
+class JobStore(Protocol):
+    """The jobs: each means that a session has work."""
+
+    async def employ(self, engine: int) -> None:
+        """Note the number under which this member fetches jobs."""
+        ...
+
+    async def queue(self, session: int) -> None:
+        """Have a session served, best by the member that served it last."""
+        ...
+
+    async def queue_all(self) -> None:
+        """Have every session served that has work and no job."""
+        ...
+
+    async def claim(
+        self, session: int, load: Mapping[str, int], *, total: int | None, of_agent: int | None
+    ) -> Claim:
+        """Begin to serve a session; `load` includes it.
+
+        `total` limits the turns of all members, `of_agent` those of the session's agent.
+        """
+        ...
+
+    async def finish(self, job: int, load: Mapping[str, int]) -> None:
+        """End a job; if its session has more work, it is queued again."""
+        ...
+
+    async def put_back(self, job: int, seconds: float, load: Mapping[str, int]) -> None:
+        """Let a job wait for a while, and then for any member."""
+        ...
+
+    async def reclaim(self, known: Sequence[int]) -> None:
+        """Free the jobs that this member has fetched without knowing."""
+        ...
+
+    async def share(self) -> None:
+        """Let any member have the jobs that wait for this one."""
+        ...
+
+    async def is_served(self, session: int) -> bool:
+        """Tell whether any member serves a session now."""
+        ...

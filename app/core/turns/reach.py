@@ -1,0 +1,227 @@
+"""Reaches what members hold of sessions, wherever that is: turns, processes and folders.
+
+Each member answers for itself; the one that asks begins with what it holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import asdict
+from typing import Protocol
+
+from app.core.repo_provider import RepoProvider
+from app.core.signals import Facts, Signals, Topic
+from app.core.stores.sessions import SessionStore
+from app.core.turns.agents import LiveAgents
+from app.core.types import Session
+from app.core.updates import Choices
+from app.core.workspaces import Unshipped
+from app.errors import AgentError
+
+logger = logging.getLogger(__name__)
+
+CONFIGURE_SECONDS = 20.0
+"""How long an agent may take to change its mode or its model."""
+END_SECONDS = 30.0
+"""How long a turn may take to stop, and a process to end."""
+FILES_SECONDS = 120.0
+"""How long it may take to look through folders, or to remove them."""
+
+
+class Traces(Protocol):
+    """What sessions leave on disk; each method may take a while."""
+
+    def measure(self, sessions: Collection[int]) -> int:
+        """Return how many bytes sessions take."""
+        ...
+
+    def remove(self, sessions: Collection[int], conversations: Collection[str]) -> None:
+        """Remove every folder of sessions."""
+        ...
+
+    def remove_said(self, sessions: Collection[int], conversations: Collection[str]) -> None:
+        """Remove the homes of sessions and the files of their messages; their work stays."""
+        ...
+
+    def find_uploads(self, sessions: Collection[int]) -> set[str]:
+        """Name the uploads that were copied for sessions, by their folder."""
+        ...
+
+    def remove_uploads(self, folders: Collection[str]) -> None:
+        """Remove uploads."""
+        ...
+
+    def copy_home(self, agent: str, origin: int, new: int) -> bool:
+        """Copy a session's home for another one; False if there is none to copy."""
+        ...
+
+
+class Reach:
+    """The turns, processes and folders of sessions, at all members."""
+
+    def __init__(
+        self,
+        live: LiveAgents,
+        sessions: SessionStore,
+        workspaces: RepoProvider,
+        traces: Traces,
+        signals: Signals,
+        *,
+        ended: Callable[[int], Awaitable[None]],
+    ) -> None:
+        """Reach them; `ended` waits until no turn of a session runs here."""
+        self._live = live
+        self._sessions = sessions
+        self._workspaces = workspaces
+        self._traces = traces
+        self._signals = signals
+        self._ended = ended
+        signals.answer(Topic.CONFIGURE, self._answer_configure)
+        signals.answer(Topic.END, self._answer_end)
+        signals.answer(Topic.HOLDINGS, self._answer_holdings)
+        signals.answer(Topic.REMOVE, self._answer_remove)
+
+    def choices(self, session: Session) -> Choices:
+        """Return what a session's agent offers, or what the agent offered when it last started."""
+        return self._live.choices(session)
+
+    async def configure(
+        self, session_id: int, *, mode: str | None = None, model: str | None = None
+    ) -> None:
+        """Set the mode or model of a running agent; others get them when they start.
+
+        Raises:
+            AgentError: it does not offer that.
+        """
+        await self._live.configure(session_id, mode=mode, model=model)
+        try:
+            answers = await self._signals.ask(
+                Topic.CONFIGURE,
+                seconds=CONFIGURE_SECONDS,
+                session=session_id,
+                mode=mode,
+                model=model,
+            )
+        except TimeoutError:
+            logger.warning("session %d: a member did not say if it was configured", session_id)
+            return
+        for answer in answers:
+            if refused := answer.get("refused"):
+                raise AgentError(refused)
+
+    async def end(self, session_id: int) -> None:
+        """End a session's process, if it has one."""
+        await self._live.end(session_id)
+        try:
+            await self._signals.ask(Topic.END, seconds=END_SECONDS, session=session_id, rest=False)
+        except TimeoutError:
+            logger.warning("session %d: a member did not say if its process ended", session_id)
+
+    async def rest(self, session_id: int) -> None:
+        """Wait until no turn of a stopped session runs, and end its process.
+
+        Raises:
+            TimeoutError: that takes too long.
+        """
+        async with asyncio.timeout(END_SECONDS):
+            await self._ended(session_id)
+        await self._live.end(session_id)
+        await self._signals.ask(Topic.END, seconds=END_SECONDS, session=session_id, rest=True)
+
+    async def measure(self, sessions: Sequence[int]) -> tuple[int, list[Unshipped]]:
+        """Tell how many bytes sessions take, and which of their work is nowhere else.
+
+        Raises:
+            TimeoutError: a member did not say.
+        """
+        size, unshipped = await self._measure(sessions)
+        for answer in await self._signals.ask(
+            Topic.HOLDINGS, seconds=FILES_SECONDS, sessions=sessions
+        ):
+            size += answer["bytes"]
+            unshipped += [Unshipped(**each) for each in answer["unshipped"]]
+        return size, unshipped
+
+    async def remove(
+        self, sessions: Sequence[int], conversations: Sequence[str], *, said: bool = False
+    ) -> set[str]:
+        """Remove the folders of sessions, or only what was `said`; returns copied uploads.
+
+        Raises:
+            OSError: something cannot be removed.
+            TimeoutError: a member did not say that it did.
+        """
+        copied = await self._remove(sessions, conversations, said=said)
+        for answer in await self._signals.ask(
+            Topic.REMOVE,
+            seconds=FILES_SECONDS,
+            sessions=sessions,
+            conversations=conversations,
+            said=said,
+        ):
+            if problem := answer.get("problem"):
+                raise OSError(problem)
+            copied |= set(answer["copied"])
+        return copied
+
+    async def remove_uploads(self, folders: Collection[str]) -> None:
+        """Remove uploads, which all members share.
+
+        Raises:
+            OSError: one cannot be removed.
+        """
+        await asyncio.to_thread(self._traces.remove_uploads, folders)
+
+    async def copy_home(self, agent: str, origin: int, new: int) -> bool:
+        """Copy a session's home for another one; False if there is none here to copy.
+
+        Raises:
+            OSError: it cannot be copied.
+        """
+        return await asyncio.to_thread(self._traces.copy_home, agent, origin, new)
+
+    async def _measure(self, sessions: Sequence[int]) -> tuple[int, list[Unshipped]]:
+        known = [self._sessions.session(each) for each in sessions]
+        unshipped = [
+            work
+            for each in known
+            if each is not None
+            for work in await self._workspaces.unshipped(each)
+        ]
+        return await asyncio.to_thread(self._traces.measure, sessions), unshipped
+
+    async def _remove(
+        self, sessions: Sequence[int], conversations: Sequence[str], *, said: bool
+    ) -> set[str]:
+        copied = await asyncio.to_thread(self._traces.find_uploads, sessions)
+        remove = self._traces.remove_said if said else self._traces.remove
+        await asyncio.to_thread(remove, sessions, conversations)
+        return copied
+
+    async def _answer_configure(self, facts: Facts) -> Facts:
+        try:
+            await self._live.configure(facts["session"], mode=facts["mode"], model=facts["model"])
+        except AgentError as error:
+            return {"refused": str(error)}
+        return {}
+
+    async def _answer_end(self, facts: Facts) -> Facts:
+        if facts["rest"]:
+            await self._ended(facts["session"])
+        await self._live.end(facts["session"])
+        return {}
+
+    async def _answer_holdings(self, facts: Facts) -> Facts:
+        size, unshipped = await self._measure(facts["sessions"])
+        return {"bytes": size, "unshipped": [asdict(each) for each in unshipped]}
+
+    async def _answer_remove(self, facts: Facts) -> Facts:
+        try:
+            copied = await self._remove(
+                facts["sessions"], facts["conversations"], said=facts["said"]
+            )
+        except OSError as error:
+            return {"problem": str(error)}
+        return {"copied": sorted(copied)}

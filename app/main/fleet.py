@@ -1,0 +1,96 @@
+"""Joins what makes this process one of several bridges on one PostgreSQL."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from app.children.leftovers import kill_leftovers
+from app.core.stores.members import HandedOut
+from app.core.turns.turn_context import TurnContext
+from app.fleet.engine import FleetTurnEngine
+from app.fleet.membership import Membership
+from app.fleet.worker import FleetWorker, Hands
+from app.main.resources import Resources, bridge_id
+from app.store.fencing import Fence
+from app.store.jobs import Jobs
+from app.store.members import Members
+
+logger = logging.getLogger(__name__)
+
+NAME_FILE = "member"
+HOST_CHARACTERS = 24
+"""Of a member's name: with the rest it fits into the name of a channel of PostgreSQL."""
+TAKEN_OVER = 75
+"""The status of a process that others have taken over from: try again, as sysexits.h says."""
+
+
+class Fleet:
+    """This process as a member."""
+
+    def __init__(
+        self,
+        base: Resources,
+        *,
+        open_desk: Callable[[], Awaitable[None]],
+        handed_out: Callable[[HandedOut], None],
+    ) -> None:
+        """Prepare; `open_desk` begins what one member does for all."""
+        configuration = base.configuration
+        self._base = base
+        self.name = read_name(configuration.data_dir)
+        fence = Fence(lambda: self._die("another member has taken over"))
+        self._jobs = Jobs(base.database, fence)
+        self._engine: FleetTurnEngine | None = None
+        self.membership = Membership(
+            Members(base.database, base.clock.now, fence),
+            base.clock,
+            name=self.name,
+            role=configuration.role,
+            slots=configuration.limits.max_turns,
+            lease_seconds=configuration.limits.lease_seconds,
+            load=lambda: {} if self._engine is None else self._engine.load(),
+            open_desk=open_desk,
+            handed_out=handed_out,
+            die=self._die,
+        )
+
+    def build_engine(
+        self, context: TurnContext, of_agent: Mapping[str, int | None]
+    ) -> FleetTurnEngine:
+        """Build what runs turns for all members."""
+        configuration, base = self._base.configuration, self._base
+
+        def recruit(hands: Hands) -> FleetWorker:
+            return FleetWorker(configuration.database_url, self.name, hands, base.clock)
+
+        self._engine = FleetTurnEngine(
+            context,
+            self._jobs,
+            max_turns=configuration.limits.max_turns,
+            total=configuration.limits.max_turns_total,
+            of_agent=of_agent,
+            recruit=None if configuration.role == "front" else recruit,
+            signals=base.signals,
+        )
+        return self._engine
+
+    def _die(self, why: str) -> None:
+        """End this process at once, its agents first: its work belongs to others now."""
+        logger.critical("%s: this process ends, its sessions continue elsewhere", why)
+        kill_leftovers((), bridge=bridge_id(self._base.configuration))
+        os._exit(TAKEN_OVER)
+
+
+def read_name(data_dir: Path) -> str:
+    """Return the name of the member that works in a DATA_DIR; it stays the same for good."""
+    file = data_dir / NAME_FILE
+    name = file.read_text().strip() if file.exists() else ""
+    if not name:
+        name = f"{socket.gethostname()[:HOST_CHARACTERS]}-{secrets.token_hex(4)}"
+        file.write_text(name)
+    return name

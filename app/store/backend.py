@@ -1,0 +1,136 @@
+"""Defines what differs between databases beyond their SQL, and does it for a SQLite file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import orjson
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import DatabaseError
+from sqlalchemy.pool import QueuePool
+
+from app.errors import StoreUnavailable
+from app.store.dialects import POSTGRESQL, measure
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT_MS = 2_000
+"""How long a write waits for another process's lock before all waiting writes fail."""
+COMPACTED_BYTES = 512 * 1024 * 1024
+"""The largest database that is rewritten, which takes a few seconds; in a larger file deleted rows
+are overwritten where they are."""
+CHECKPOINTS = 5
+"""How often emptying the log is tried: readers take a fraction of the busy timeout."""
+
+
+class Backend(Protocol):
+    """A kind of database: how it is connected to, and how a transaction is alone in it."""
+
+    engine: Engine
+
+    def begin(self, connection: Connection) -> None:
+        """Begin a transaction; no other writes until it has ended."""
+        ...
+
+    def commit(self, connection: Connection, keep_asking: Callable[[], bool]) -> None:
+        """Commit it: done if this returns, undone if it raises.
+
+        While only a server that is away knows which, `keep_asking` says whether to ask again.
+        """
+        ...
+
+    def read(self, function: Callable[[Connection], T]) -> T:
+        """Run a function that reads."""
+        ...
+
+    def prepare_migration(self, connection: Connection) -> None:
+        """Let no other bridge migrate at the same time."""
+        ...
+
+    def compact(self, connection: Connection) -> None:
+        """Leave nothing of deleted rows."""
+        ...
+
+    def explain(self, error: DatabaseError) -> str:
+        """Say why the database cannot be used, and the remedy."""
+        ...
+
+
+def open_backend(url: str) -> Backend:
+    """Choose the backend of an address."""
+    if make_url(url).get_backend_name() == POSTGRESQL:
+        # The import takes 0.2 s, and only PostgreSQL needs it.
+        from app.store.postgresql import Server  # noqa: PLC0415
+
+        return Server(url, to_json)
+    return File(url)
+
+
+def to_json(value: object) -> str:
+    """Write a value as JSON."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # what only the slower one can: larger numbers, halves of surrogate pairs
+        return json.dumps(value)
+
+
+class File:
+    """A SQLite file."""
+
+    def __init__(self, url: str) -> None:
+        self.engine = create_engine(
+            url,
+            poolclass=QueuePool,
+            max_overflow=-1,  # lists are read in threads, and a point read must never wait for them
+            connect_args={"check_same_thread": False, "timeout": BUSY_TIMEOUT_MS / 1000},
+            json_serializer=to_json,
+        )
+        event.listen(self.engine, "connect", _prepare)
+
+    def begin(self, connection: Connection) -> None:
+        """Take the lock of the file."""
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def commit(self, connection: Connection, _keep_asking: Callable[[], bool]) -> None:
+        """Write everything to the disk."""
+        connection.exec_driver_sql("COMMIT")
+
+    def read(self, function: Callable[[Connection], T]) -> T:
+        """Run a function that reads."""
+        with self.engine.connect() as connection:
+            return function(connection)
+
+    def prepare_migration(self, _connection: Connection) -> None:
+        """Do nothing: whoever holds DATA_DIR is alone."""
+
+    def compact(self, connection: Connection) -> None:
+        """Rewrite the file and empty its log."""
+        if measure(connection) <= COMPACTED_BYTES:
+            connection.exec_driver_sql("vacuum")
+        for _ in range(CHECKPOINTS):
+            # Each waits for readers as long as a write waits for a lock.
+            busy, *_ = connection.exec_driver_sql("pragma wal_checkpoint(truncate)").one()
+            if not busy:
+                return
+        raise StoreUnavailable("its log is being read and could not be emptied")
+
+    def explain(self, error: DatabaseError) -> str:
+        """Say why the file cannot be used."""
+        return (
+            f"{error.orig}. The file is unchanged: free some disk space, stop the process that "
+            "locks it, or move it away and restore a copy"
+        )
+
+
+def _prepare(connection: Any, _record: object) -> None:
+    """Set up one SQLite connection: durable at every commit, readers parallel to the writer."""
+    for pragma in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        "secure_delete = ON",
+        f"busy_timeout = {BUSY_TIMEOUT_MS}",
+    ):
+        connection.execute(f"pragma {pragma}")

@@ -1,0 +1,229 @@
+"""Stores jobs in Procrastinate's table on PostgreSQL: one for each session that has work.
+
+The turn table is the truth: a job that is missing is made from it, and one too many does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, select, text, update
+
+from app.core.stores.members import Claim
+from app.store.database import Database
+from app.store.fencing import Fence
+from app.store.tables import member, session
+
+COMMON = "common"
+"""The queue of all workers; each also has one by its own name."""
+TASK = "serve"
+
+_READY = """
+    select session from (
+        select distinct on (session) session, held, paused from turn
+        where state = 'queued' order by session, id
+    ) as first where not held and paused is null
+"""
+"""The sessions whose next turn can run."""
+_QUEUE = text(f"""
+    insert into procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
+    values (:queue, '{TASK}', :lock, :lock, jsonb_build_object('session', cast(:of as bigint)))
+    on conflict (queueing_lock) where status = 'todo' do nothing
+""")  # noqa: S608 - our own words
+_QUEUE_ALL = text(f"""
+    insert into procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
+    select '{COMMON}', '{TASK}', session::text, session::text,
+        jsonb_build_object('session', session)
+    from ({_READY}) as ready
+    where not exists (
+        select 1 from procrastinate_jobs
+        where lock = session::text and status in ('todo', 'doing')
+    )
+    on conflict (queueing_lock) where status = 'todo' do nothing
+""")  # noqa: S608 - our own words
+_JOB = text("select lock from procrastinate_jobs where id = :job and status = 'doing'")
+_IS_READY = text(f"select 1 from ({_READY}) as ready where session = cast(:lock as bigint)")  # noqa: S608 - our own words
+_WAITING = text("select queue_name from procrastinate_jobs where lock = :lock and status = 'todo'")
+_SERVED = text("select 1 from procrastinate_jobs where lock = :lock and status = 'doing'")
+_DELETE = text("delete from procrastinate_jobs where id = :job and status = 'doing'")
+_AGAIN = text("""
+    update procrastinate_jobs
+    set status = 'todo', attempts = attempts + 1, worker_id = null, abort_requested = false,
+        queue_name = :queue, scheduled_at = now() + make_interval(secs => :seconds)
+    where id = :job and status = 'doing'
+""")
+_SHARE = text(f"""
+    update procrastinate_jobs set queue_name = '{COMMON}'
+    where queue_name = :name and status = 'todo'
+""")  # noqa: S608 - our own words
+_NOTIFY = text("select pg_notify('procrastinate_queue_v1#' || :queue, :words)").bindparams(
+    words='{"type": "job_inserted", "job_id": 0}'
+)
+_FETCHED = text("""
+    select id, lock from procrastinate_jobs where status = 'doing' and worker_id = :engine
+""")
+_LOST = text("""
+    select job.id, job.lock from procrastinate_jobs as job
+    where status = 'doing' and not exists (
+        select 1 from member where member.engine = job.worker_id
+    )
+""")
+_ORPHANED = text(f"""
+    update procrastinate_jobs set queue_name = '{COMMON}'
+    where status = 'todo' and queue_name <> '{COMMON}'
+        and not exists (select 1 from member where member.name = queue_name)
+""")  # noqa: S608 - our own words
+_DISMISS = text("delete from procrastinate_workers where id = :engine")
+
+
+class Jobs:
+    """The job port on PostgreSQL."""
+
+    def __init__(self, database: Database, own: Fence) -> None:
+        """Store the jobs of the member that `own` names."""
+        self._database = database
+        self._own = own
+
+    async def employ(self, engine: int) -> None:
+        """Note the number under which this member fetches jobs."""
+        change = update(member).where(member.c.name == self._own.name).values(engine=engine)
+        await self._database.writer.run(lambda connection: connection.execute(change))
+
+    async def queue(self, session_id: int) -> None:
+        """Have a session served, best by the member that served it last."""
+
+        def write(connection: Connection) -> None:
+            queue = _choose_queue(connection, session_id)
+            row = {"queue": queue, "lock": str(session_id), "of": session_id}
+            connection.execute(_QUEUE, row)
+
+        await self._database.writer.run(write)
+
+    async def queue_all(self) -> None:
+        """Have every session served that has work and no job."""
+        await self._database.writer.run(queue_missing)
+
+    async def claim(
+        self, session_id: int, load: Mapping[str, int], *, total: int | None, of_agent: int | None
+    ) -> Claim:
+        """Begin to serve a session, unless as many turns run as may run."""
+
+        def write(connection: Connection) -> Claim:
+            row = connection.execute(
+                session.select().where(session.c.id == session_id)
+            ).one_or_none()
+            if row is None:
+                return Claim(is_granted=True)
+            others = connection.execute(
+                member.select().where(member.c.name != self._own.name)
+            ).all()
+            loads = [load, *(each.load for each in others)]
+            running = sum(sum(each.values()) for each in loads)
+            same = sum(each.get(row.agent, 0) for each in loads)
+            if (total is not None and running > total) or (of_agent or same) < same:
+                return Claim(is_granted=False)
+            self._note(connection, load)
+            served = update(session).where(session.c.id == session_id)
+            connection.execute(served.values(served_by=self._own.name))
+            return Claim(is_granted=True, has_moved=row.served_by not in {None, self._own.name})
+
+        return await self._database.writer.run(write)
+
+    async def finish(self, job: int, load: Mapping[str, int]) -> None:
+        """End a job; if its session has more work, it is queued again."""
+
+        def write(connection: Connection) -> None:
+            self._note(connection, load)
+            lock = connection.execute(_JOB, {"job": job}).scalar()
+            if lock is None:
+                return
+            waiting = connection.execute(_WAITING, {"lock": lock}).scalar()
+            if waiting is None and connection.execute(_IS_READY, {"lock": lock}).first():
+                _queue_again(connection, job, 0.0)
+                return
+            connection.execute(_DELETE, {"job": job})
+            if waiting is not None:
+                # It was not free to run while this one did.
+                connection.execute(_NOTIFY, {"queue": waiting})
+
+        await self._database.writer.run(write)
+
+    async def put_back(self, job: int, seconds: float, load: Mapping[str, int]) -> None:
+        """Let a job wait for a while, and then for any member."""
+
+        def write(connection: Connection) -> None:
+            self._note(connection, load)
+            lock = connection.execute(_JOB, {"job": job}).scalar()
+            if lock is None:
+                return
+            _queue_again_or_drop(connection, job, lock, seconds)
+
+        await self._database.writer.run(write)
+
+    async def reclaim(self, known: Sequence[int]) -> None:
+        """Free the jobs that this member has fetched without knowing."""
+
+        def write(connection: Connection) -> None:
+            own = select(member.c.engine).where(member.c.name == self._own.name)
+            engine = connection.execute(own).scalar()
+            for job in connection.execute(_FETCHED, {"engine": engine}).all():
+                if job.id not in known:
+                    _queue_again_or_drop(connection, job.id, job.lock)
+
+        await self._database.writer.run(write)
+
+    async def share(self) -> None:
+        """Let any member have the jobs that wait for this one."""
+
+        def write(connection: Connection) -> None:
+            if connection.execute(_SHARE, {"name": self._own.name}).rowcount:
+                connection.execute(_NOTIFY, {"queue": COMMON})
+
+        await self._database.writer.run(write)
+
+    async def is_served(self, session_id: int) -> bool:
+        """Tell whether any member serves a session now."""
+        return bool(await self._database.all(_SERVED, lock=str(session_id)))
+
+    def _note(self, connection: Connection, load: Mapping[str, int]) -> None:
+        own = update(member).where(member.c.name == self._own.name)
+        connection.execute(own.values(load=dict(load)))
+
+
+def free_jobs(connection: Connection, engines: list[int]) -> None:
+    """Free the jobs of members that are gone, whose engines had these numbers."""
+    for engine in engines:
+        # First: from now on it can fetch nothing.
+        connection.execute(_DISMISS, {"engine": engine})
+    for job in connection.execute(_LOST).all():
+        _queue_again_or_drop(connection, job.id, job.lock)
+    connection.execute(_ORPHANED)
+    queue_missing(connection)
+    connection.execute(_NOTIFY, {"queue": COMMON})
+
+
+def queue_missing(connection: Connection) -> None:
+    """Queue every session that has work and no job."""
+    connection.execute(_QUEUE_ALL)
+
+
+def _queue_again_or_drop(connection: Connection, job: int, lock: str, seconds: float = 0.0) -> None:
+    """Let a job wait for any member, unless another one for its session waits already."""
+    if connection.execute(_WAITING, {"lock": lock}).first() is not None:
+        connection.execute(_DELETE, {"job": job})
+    else:
+        _queue_again(connection, job, seconds)
+
+
+def _queue_again(connection: Connection, job: int, seconds: float) -> None:
+    connection.execute(_AGAIN, {"job": job, "queue": COMMON, "seconds": seconds})
+    connection.execute(_NOTIFY, {"queue": COMMON})
+
+
+def _choose_queue(connection: Connection, session_id: int) -> str:
+    """Choose the queue of the member that served a session last, if it has a free slot."""
+    last = session.c.served_by == member.c.name
+    row = connection.execute(
+        member.select().join(session, last).where(session.c.id == session_id)
+    ).first()
+    return row.name if row is not None and sum(row.load.values()) < row.slots else COMMON

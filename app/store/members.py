@@ -1,0 +1,109 @@
+"""Stores which bridges are there and which one has the desk, on PostgreSQL.
+
+What becomes of a member's work is decided from the rows: all that belongs to no member is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, or_, select, tuple_, update
+
+from app.core.stores.members import Beat, HandedOut, Member, Role
+from app.store.commits.endings import RUNNING
+from app.store.database import Database
+from app.store.fencing import Fence
+from app.store.jobs import free_jobs
+from app.store.tables import duty, member, session, turn
+from app.store.turns import recover_turns
+
+DESK = "desk"
+
+_NAMES = select(member.c.name)
+_WITHOUT_MEMBER = turn.c.session.in_(
+    select(session.c.id).where(
+        or_(session.c.served_by.is_(None), session.c.served_by.not_in(_NAMES))
+    )
+)
+
+
+class Members:
+    """The member port on PostgreSQL."""
+
+    def __init__(self, database: Database, now: Callable[[], float], own: Fence) -> None:
+        """Store members; `own` is told who this process is, and fences its commits."""
+        self._database = database
+        self._now = now
+        self._own = own
+        database.writer.fence = own.check
+
+    async def join(self, name: str, role: Role, slots: int) -> HandedOut:
+        """Become a member; what the last run under this name left is handed out."""
+
+        def write(connection: Connection) -> tuple[int, HandedOut]:
+            now = self._now()
+            last = connection.execute(select(member).where(member.c.name == name)).one_or_none()
+            epoch = 1 if last is None else last.epoch + 1
+            handed_out = _remove(connection, [] if last is None else [last], now)
+            who = {"name": name, "epoch": epoch, "role": role, "slots": slots}
+            connection.execute(insert(member), who | {"load": {}, "beats": 0, "seen_at": now})
+            return epoch, handed_out
+
+        epoch, handed_out = await self._database.writer.run(write)
+        self._own.name, self._own.epoch = name, epoch
+        return handed_out
+
+    async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:
+        """Say that this member is there; take the desk if it is wanted and free."""
+
+        def write(connection: Connection) -> Beat:
+            own = update(member).where(member.c.name == self._own.name)
+            seen = {"load": dict(load), "beats": member.c.beats + 1, "seen_at": self._now()}
+            connection.execute(own.values(**seen))
+            at_desk = connection.execute(select(duty.c.member).where(duty.c.name == DESK)).scalar()
+            if at_desk is None and wants_desk:
+                at_desk = self._own.name
+                connection.execute(insert(duty), {"name": DESK, "member": at_desk})
+            rows = connection.execute(select(member).order_by(member.c.name))
+            return Beat(tuple(map(_member_of, rows)), at_desk or "")
+
+        return await self._database.writer.run(write)
+
+    async def take_over(self, lapsed: Sequence[Member]) -> HandedOut:
+        """Remove those of these members that have not beaten since; hand out their work."""
+        known = [(each.name, each.epoch, each.beats) for each in lapsed]
+
+        def write(connection: Connection) -> HandedOut:
+            still = tuple_(member.c.name, member.c.epoch, member.c.beats).in_(known)
+            rows = connection.execute(select(member).where(still)).all()
+            return _remove(connection, rows, self._now()) if rows else HandedOut()
+
+        return await self._database.writer.run(write)
+
+    async def leave(self) -> HandedOut:
+        """Stop being a member, and hand out what is left."""
+
+        def write(connection: Connection) -> HandedOut:
+            own = select(member).where(member.c.name == self._own.name)
+            return _remove(connection, connection.execute(own).all(), self._now())
+
+        handed_out = await self._database.writer.run(write)
+        self._own.epoch = 0
+        return handed_out
+
+
+def _remove(connection: Connection, gone: Sequence[Row[Any]], now: float) -> HandedOut:
+    """Remove members; hand out all work that then belongs to none."""
+    names = [row.name for row in gone]
+    connection.execute(delete(member).where(member.c.name.in_(names)))
+    connection.execute(delete(duty).where(duty.c.member.not_in(_NAMES)))
+    cut = turn.c.state.in_(RUNNING) & _WITHOUT_MEMBER
+    sessions = connection.execute(select(turn.c.session).where(cut)).scalars().all()
+    posts = recover_turns(connection, _WITHOUT_MEMBER, now)
+    free_jobs(connection, [row.engine for row in gone if row.engine is not None])
+    return HandedOut(tuple(sessions), tuple(posts))
+
+
+def _member_of(row: Row[Any]) -> Member:
+    return Member(row.name, row.epoch, row.role, row.slots, row.load, row.beats, row.seen_at)

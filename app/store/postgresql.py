@@ -1,0 +1,188 @@
+"""Connects to PostgreSQL: one commit at a time over all bridges, and each known to be done or not.
+
+A commit begins with a lock that all bridges on one schema share, as they would share the lock of
+a file: what is read in it stays true until it ends, and ids become visible in their order.
+"""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.types.string import StrDumper
+from sqlalchemy import URL, Connection, create_engine, event, make_url
+from sqlalchemy.exc import DatabaseError, DisconnectionError, InterfaceError, OperationalError
+from sqlalchemy.pool import QueuePool
+from typing_extensions import override
+
+from app.store.dialects import measure
+
+T = TypeVar("T")
+
+DRIVER = "postgresql+psycopg"
+CONNECT_SECONDS = 5
+"""How long one attempt to connect may take: a server that is up answers within milliseconds."""
+AWAY_SECONDS = 15.0
+"""How long a read waits for a server that is away: a restart takes a few seconds."""
+BEGIN_SECONDS = 2.0
+"""How long a write waits for a server that is away, as for a locked file; callers try again."""
+LOOK_SECONDS = 0.1
+POOL_SIZE = 16
+"""Connections that stay open: more than threads that read at the same time."""
+LOCK_SECONDS = 10
+"""How long a write waits for the commit of another bridge."""
+IDLE_SECONDS = 5
+"""After which the server ends a commit whose bridge does nothing: a stopped process must not keep
+all others from writing."""
+COMPACTED_BYTES = 512 * 1024 * 1024
+"""The largest database that is rewritten, which takes a few seconds."""
+LOCK_CLASS = 0x6B72_6467
+"""The first half of the lock's key; the second is the schema's."""
+LOCK = f"select pg_advisory_xact_lock({LOCK_CLASS}, hashtext(current_schema()))"
+"""Waits for the lock that all commits of one schema share, and holds it until the end."""
+_LOCK_AND_IDENTIFY = f"{LOCK}, pg_current_xact_id()::text as id"
+_STATUS = "select pg_xact_status(%s::text::xid8)"
+_LOST = (OperationalError, InterfaceError)
+
+_patience = threading.local()
+"""How long this thread waits for a server that is away, in `seconds`."""
+
+
+class Server:
+    """A schema on a PostgreSQL server."""
+
+    def __init__(self, url: str, json_serializer: Callable[[object], str]) -> None:
+        address = name_driver(url)
+        self.engine = create_engine(
+            address,
+            poolclass=QueuePool,
+            pool_size=POOL_SIZE,
+            max_overflow=-1,  # lists are read in threads, and a point read must never wait for them
+            pool_reset_on_return=None,
+            isolation_level="AUTOCOMMIT",
+            connect_args={
+                "options": _options(address),
+                "connect_timeout": CONNECT_SECONDS,
+                "application_name": "agent-bridge",
+            },
+            json_serializer=json_serializer,
+            hide_parameters=True,
+        )
+        event.listen(self.engine, "do_connect", _connect_patiently)
+        event.listen(self.engine, "connect", _prepare)
+        event.listen(self.engine, "checkout", _check)
+        self._transaction = ""
+
+    def begin(self, connection: Connection) -> None:
+        """Begin a transaction, alone among all bridges; a lost connection is opened again."""
+        _patience.seconds = BEGIN_SECONDS
+        deadline = time.monotonic() + BEGIN_SECONDS
+        while True:
+            try:
+                if connection.invalidated:
+                    connection.rollback()
+                connection.exec_driver_sql("BEGIN")
+                self._transaction = connection.exec_driver_sql(_LOCK_AND_IDENTIFY).one().id
+            except _LOST:
+                if not connection.invalidated or time.monotonic() > deadline:
+                    raise
+            else:
+                return
+
+    def commit(self, connection: Connection, keep_asking: Callable[[], bool]) -> None:
+        """Commit; if the answer is lost, find out whether it was done."""
+        try:
+            connection.exec_driver_sql("COMMIT")
+        except _LOST:
+            if not self._was_committed(keep_asking):
+                raise
+
+    def _was_committed(self, keep_asking: Callable[[], bool]) -> bool:
+        """Ask the server once the transaction has ended: until then it holds the lock."""
+        while True:
+            try:
+                with self.engine.connect() as connection:
+                    connection.exec_driver_sql("BEGIN")
+                    connection.exec_driver_sql(LOCK)
+                    status = connection.exec_driver_sql(_STATUS, (self._transaction,)).scalar()
+                    connection.exec_driver_sql("ROLLBACK")
+                    return bool(status == "committed")
+            except _LOST:
+                if not keep_asking():
+                    raise
+
+    def read(self, function: Callable[[Connection], T]) -> T:
+        """Run a function that reads; what a restart of the server cut off is read again."""
+        deadline = time.monotonic() + AWAY_SECONDS
+        while True:
+            try:
+                with self.engine.connect() as connection:
+                    return function(connection)
+            except _LOST:
+                if time.monotonic() > deadline:
+                    raise
+
+    def prepare_migration(self, connection: Connection) -> None:
+        """Wait for a bridge that migrates, and for all commits."""
+        connection.exec_driver_sql(LOCK)
+
+    def compact(self, connection: Connection) -> None:
+        """Rewrite the tables; the server's own log forgets by itself."""
+        small = measure(connection) <= COMPACTED_BYTES
+        connection.exec_driver_sql("vacuum full" if small else "vacuum")
+
+    def explain(self, error: DatabaseError) -> str:
+        """Say why the server cannot be used."""
+        return f"{str(error.orig).strip()}. Look at DATABASE_URL, and run `agent-bridge doctor`"
+
+
+def name_driver(address: str) -> URL:
+    """Return an address with the driver in use."""
+    return make_url(address).set(drivername=DRIVER)
+
+
+def _options(address: URL) -> str:
+    given = address.query.get("options", "")
+    bounds = {
+        "lock_timeout": f"{LOCK_SECONDS}s",
+        "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
+        "synchronous_commit": "on",
+    }
+    ours = " ".join(f"-c {name}={value}" for name, value in bounds.items())
+    return f"{ours} {given if isinstance(given, str) else ' '.join(given)}".strip()
+
+
+def _connect_patiently(dialect: Any, _record: object, words: Any, settings: Any) -> Any:
+    """Connect; a server that is away is waited for, as long as the thread waits at all."""
+    deadline = time.monotonic() + getattr(_patience, "seconds", AWAY_SECONDS)
+    while True:
+        try:
+            return dialect.connect(*words, **settings)
+        except psycopg.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(LOOK_SECONDS)
+
+
+def _check(connection: psycopg.Connection[Any], _record: object, _proxy: object) -> None:
+    """Refuse a connection that the server has closed: then there is something to read on it."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if poll.poll(0):
+        raise DisconnectionError
+
+
+class _Text(StrDumper):
+    """Texts as PostgreSQL takes them: the one character that it refuses is replaced."""
+
+    @override
+    def dump(self, obj: str) -> Any:
+        return super().dump(obj.replace("\0", "\ufffd") if "\0" in obj else obj)
+
+
+def _prepare(connection: psycopg.Connection[Any], _record: object) -> None:
+    connection.adapters.register_dumper(str, _Text)

@@ -1,0 +1,229 @@
+"""A PostgreSQL server for one test run, and a new database for everything that wants one.
+
+The first test that needs it starts the server; it ends with the run, however that ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import pwd
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from app.store.database import Database
+from app.store.postgresql import LOCK
+from app.store.tables import metadata
+
+ROOT = Path(__file__).parents[2]
+CHOICE = "TEST_DATABASE"
+"""Set to `postgresql`, every bridge and store of the tests is on it."""
+USER = "bridge"
+TEMPLATE = "prepared"
+"""The database with the tables, which the others begin as a copy of."""
+START_SECONDS = 60.0
+KEPT = 60
+"""Databases of one test process: each takes 8 MB, so the oldest ones go, if none uses them."""
+SETTINGS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_connections": "400",
+    "shared_buffers": "64MB",
+    "max_wal_size": "4GB",
+    "autovacuum": "off",
+    "log_min_messages": "panic",
+}
+
+
+def is_wanted() -> bool:
+    """Whether this run, or this test, is on PostgreSQL."""
+    return os.environ.get(CHOICE) == "postgresql"
+
+
+def settings_of(data_dir: Path) -> dict[str, str]:
+    """Return the settings of a bridge on this run's database, if it is not SQLite."""
+    return {"DATABASE_URL": server().provide(data_dir)} if is_wanted() else {}
+
+
+def need_server() -> None:
+    """Skip a test where there is no PostgreSQL."""
+    if find_programs() is None:
+        pytest.skip("no PostgreSQL on this machine: install Debian's postgresql")
+
+
+@cache
+def find_programs() -> Path | None:
+    """Find the folder of the newest server's programs."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=_version)
+    on_path = shutil.which("initdb")
+    return found[-1].parent if found else Path(on_path).parent if on_path else None
+
+
+def _version(program: Path) -> int:
+    return int(program.parts[-3])
+
+
+@dataclass
+class Server:
+    """The server of this run."""
+
+    folder: Path
+    made: deque[str] = field(default_factory=deque)
+
+    def url(self, name: str) -> str:
+        """Return the address of a database."""
+        return f"postgresql://{USER}@/{name}?host={quote(str(self.folder))}"
+
+    def connect(self, name: str = "postgres") -> psycopg.Connection[Any]:
+        """Connect to a database, each statement a commit of its own."""
+        host = str(self.folder)
+        return psycopg.connect(host=host, user=USER, dbname=name, autocommit=True)
+
+    def provide(self, owner: Path | str) -> str:
+        """Return the address of the database of a folder, or another owner; made if need be."""
+        return self.url(self._name(owner))
+
+    def run(self, owner: Path, query: str, *parameters: object) -> list[tuple[Any, ...]]:
+        """Run a statement in the words of SQLite's driver; return its rows."""
+        with self.connect(self._name(owner)) as connection:
+            cursor = connection.execute(query.replace("%", "%%").replace("?", "%s"), parameters)
+            return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def locked(self, owner: Path, how: Literal["immediate", "exclusive"]) -> Iterator[None]:
+        """Keep every bridge from writing to a database, or also from reading it."""
+        with self.connect(self._name(owner)) as connection, connection.transaction():
+            connection.execute(LOCK)
+            if how == "exclusive":
+                for table in metadata.tables:
+                    connection.execute(f'lock table "{table}"')
+            yield
+
+    def _name(self, owner: Path | str) -> str:
+        name = "t" + hashlib.sha256(str(owner).encode()).hexdigest()[:16]
+        if name not in self.made:
+            self._make(name)
+        return name
+
+    def copy(self, owner: Path | str, new: Path | str) -> None:
+        """Begin the database of a folder as a copy of another folder's."""
+        old = self._name(owner)
+        name = "t" + hashlib.sha256(str(new).encode()).hexdigest()[:16]
+        with self.connect() as connection:
+            connection.execute(f'create database "{name}" template "{old}"')
+        self.made.append(name)
+
+    def _make(self, name: str) -> None:
+        with self.connect() as connection:
+            # Other processes of this run may have made it, for the same folder.
+            with suppress(psycopg.errors.DuplicateDatabase):
+                connection.execute(f'create database "{name}" template {TEMPLATE}')
+            if len(self.made) >= KEPT:
+                old = self.made.popleft()
+                with suppress(psycopg.errors.ObjectInUse):
+                    connection.execute(f'drop database if exists "{old}"')
+        self.made.append(name)
+
+
+@cache
+def server() -> Server:
+    """Return the server of this run, started by whoever needs it first."""
+    worker = "PYTEST_XDIST_WORKER" in os.environ
+    runner = os.getppid() if worker else os.getpid()
+    folder = Path(tempfile.gettempdir()) / f"bridge-pg-{runner}"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "ready").exists():
+            _start(folder, runner)
+    return Server(folder)
+
+
+def _start(folder: Path, runner: int) -> None:
+    command = [sys.executable, "-m", "tests.support.postgres", str(folder), str(runner)]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=START_SECONDS)
+
+
+def _keep(folder: Path, runner: int, ready: int) -> None:
+    """Run a server until the test run has ended."""
+    programs = find_programs()
+    assert programs is not None
+    watched = os.pidfd_open(runner)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o755)
+    user = _server_user()
+    if user is not None:
+        shutil.chown(folder, user)
+    data = folder / "data"
+    initdb = [str(programs / "initdb"), "-D", str(data), "-U", USER, "--auth=trust", "--no-sync"]
+    # Another order of letters than that of their bytes, as most installations have it.
+    initdb += ["--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en"]
+    subprocess.run(initdb, user=user, check=True, stdout=subprocess.DEVNULL, cwd="/")
+    settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+    process = subprocess.Popen(
+        [programs / "postgres", "-D", data, "-k", folder, *settings],
+        user=user,
+        cwd="/",
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        _prepare(Server(folder))
+        (folder / "ready").touch()
+        os.write(ready, b"1")
+        os.close(ready)
+        select.select([watched], [], [])
+    finally:
+        process.send_signal(signal.SIGQUIT)  # at once, with all its children
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.with_suffix(".lock").unlink(missing_ok=True)
+
+
+def _prepare(running: Server) -> None:
+    database = Database(running.url("postgres"))  # waits until the server listens
+    with database.engine.connect() as connection:
+        connection.exec_driver_sql(f"create database {TEMPLATE}")
+    database.close()
+    prepared = Database(running.url(TEMPLATE))
+    prepared.open()
+    prepared.close()
+
+
+def _server_user() -> str | None:
+    """Name the user that runs it: the server refuses root."""
+    if os.geteuid() != 0:
+        return None
+    names = {each.pw_name for each in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"
+
+
+def _main(folder: Path, runner: int) -> None:
+    """Leave the server to a process of its own, once it can be used."""
+    reading, writing = os.pipe()
+    if os.fork():
+        os.close(writing)
+        sys.exit(0 if os.read(reading, 1) else "PostgreSQL did not start")
+    os.setsid()
+    os.close(reading)
+    _keep(folder, runner, writing)
+
+
+if __name__ == "__main__":
+    _main(Path(sys.argv[1]), int(sys.argv[2]))

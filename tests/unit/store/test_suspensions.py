@@ -1,0 +1,91 @@
+"""What the store promises about pauses: which turns they hold, and whom they tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.core.clock import SystemClock
+from app.core.delegation.types import SERVICE
+from app.core.keys import PlaceKey
+from app.core.types import TurnRef
+from app.store.stores import Stores
+from tests.support.memory import decision, heard, open_stores
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> Iterator[Stores]:
+    with open_stores(tmp_path, SystemClock()) as (_, stores):
+        yield stores
+
+
+async def say(stores: Stores, place: str, agent: str = "demo") -> TurnRef:
+    accepted = await stores.decisions.accept(decision(heard("hello", place), agent))
+    return accepted.turns[0]
+
+
+@pytest.mark.parametrize(
+    ("scope", "is_held"),
+    [
+        ("all", True),
+        ("agent:demo", True),
+        ("agent:dem", False),
+        ("place:web:C1:17.1", True),
+        ("place:web:C1", True),
+        ("place:web:C", False),
+        ("place:web:C1:17.10", False),
+        ("place:chat:C1:17.1", False),
+    ],
+)
+async def test_a_pause_holds_the_turns_in_its_scope(
+    stores: Stores, scope: str, is_held: bool
+) -> None:
+    before = await say(stores, "C1:17.1")
+    told = await stores.suspensions.add(scope, "operator")
+
+    assert (stores.turns.next_turn(before.session) is None) == is_held
+    assert await stores.turns.starting(before.turn) != is_held
+    assert len(told) == is_held
+
+    free = await stores.suspensions.remove(scope)
+    assert (before in (free or ())) == is_held
+    assert await stores.suspensions.remove(scope) is None
+
+
+async def test_a_conversation_is_told_of_a_pause_once_and_of_the_next_one_again(
+    stores: Stores,
+) -> None:
+    counts = []
+    for _ in range(2):
+        await stores.suspensions.add("all", "operator")
+        await stores.suspensions.add("all", "operator")
+        first = await stores.decisions.accept(decision(heard("hello"), "demo"))
+        second = await stores.decisions.accept(decision(heard("hello"), "demo"))
+        posts = [stores.posts.post(each) for each in (*first.posts, *second.posts)]
+        counts.append(sum(each is not None and each.content.kind == "notice" for each in posts))
+        ref = first.turns[0]
+        await stores.suspensions.remove("all")
+        assert await stores.turns.starting(ref.turn)
+
+    assert counts == [1, 1]
+    rows = await stores.transcript.read(ref.session, after=0, limit=50)
+    assert [row.kind for row in rows].count("notice") == 2
+
+
+async def test_a_turn_that_agents_wait_for_begins_although_everything_is_paused(
+    stores: Stores,
+) -> None:
+    ref = await say(stores, "t1")
+    await stores.suspensions.add("all", "operator")
+    assert stores.turns.next_turn(ref.session) is None
+
+    # Where agents ask agents, people never talk.
+    said = replace(heard("hello"), place=PlaceKey(SERVICE, "d1"))
+    accepted = await stores.decisions.accept(decision(said, "demo"))
+
+    assert stores.turns.next_turn(accepted.turns[0].session) is not None
