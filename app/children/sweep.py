@@ -13,8 +13,7 @@ from typing import Final
 
 from app.children.tree import Entry, Tree
 from app.core.erasure.types import Sweeping
-from app.vault import Vault
-from app.vault.octets import PIECE_BYTES, find_spans, is_in
+from app.vault.octets import PIECE_BYTES, Known, find_spans, is_in
 
 _HERE: Final = PurePosixPath()
 _OBJECTS: Final = "objects"
@@ -30,7 +29,7 @@ class Sweep:
         self._but = tuple(but)
         self._tree = Tree(root)
 
-    def find(self, vault: Vault) -> Sweeping:
+    def find(self, vault: Known) -> Sweeping:
         """List the files and folders that hold a secret."""
         found = Sweeping()
         for path, entry in self._walk(_HERE, found):
@@ -43,7 +42,7 @@ class Sweep:
                 found.unread.append(self._root / path)
         return found
 
-    def clean(self, vault: Vault, held: Collection[Path]) -> list[Path]:
+    def clean(self, vault: Known, held: Collection[Path]) -> list[Path]:
         """Overwrite a secret in files, and rename or remove what has it in its name.
 
         Returns what could not be changed.
@@ -58,7 +57,7 @@ class Sweep:
                 left.append(each)
         return left
 
-    def _clean(self, path: PurePosixPath, vault: Vault) -> None:
+    def _clean(self, path: PurePosixPath, vault: Known) -> None:
         entry = self._tree.entry(path)
         if entry is None:
             return
@@ -81,7 +80,7 @@ class Sweep:
                 continue
             return
 
-    def _holds(self, path: PurePosixPath, entry: Entry, vault: Vault) -> bool:
+    def _holds(self, path: PurePosixPath, entry: Entry, vault: Known) -> bool:
         if entry.is_link:
             return vault.contains(self._tree.link(path))
         if not entry.is_file:

@@ -28,7 +28,7 @@ from app.server.agent_shapes import (
     NoteOut,
 )
 from app.server.conversation_shapes import ContentsOut, ConversationOut
-from app.server.erasure_api import ErasedOut
+from app.server.erasure_api import ErasedOut, PersonOut
 from app.server.local_socket import SOCKET_HOST, socket_path
 from app.server.operating_shapes import DrainOut, PauseOut, PauseScope
 from app.server.schedule_shapes import NewSchedule, ScheduleOut
@@ -264,6 +264,15 @@ class Client:
         asked = {"text": text, "discard": discard}
         answer = await self._request("POST", "/purges", json=asked, timeout=ERASURE)
         return self._read(ErasedOut, answer)
+
+    async def people(self, words: str) -> list[PersonOut]:
+        """List the people whose name or id has these words."""
+        return (await self._get(Page[PersonOut], "/people", {"q": words})).items
+
+    async def forget(self, service: str, who: str) -> ErasedOut:
+        """Forget a person."""
+        path = f"/people/{quote(service, safe='')}/{quote(who, safe='')}"
+        return self._read(ErasedOut, await self._request("DELETE", path, timeout=ERASURE))
 
     async def begin(self, new: NewSession) -> SessionTurn:
         """Say something to an agent.

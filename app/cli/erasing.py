@@ -1,10 +1,11 @@
-"""`purge`: has the running bridge erase a text, and says what it could not reach."""
+"""`purge` and `forget`: have the running bridge erase, and say what it could not reach."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from app.cli.client import Client, connected_to_running
 from app.cli.conversations.managing import NotConfirmed
@@ -13,6 +14,7 @@ from app.config import Configuration
 from app.errors import Conflict
 from app.server.erasure_api import ErasedOut
 
+T = TypeVar("T")
 Confirm = Callable[[str], bool]
 
 
@@ -34,6 +36,27 @@ def purge(
     _show(_call(configuration, lambda client: client.purge(text, discard=discard)))
 
 
+def forget(configuration: Configuration, who: str, confirm: Confirm | None) -> None:
+    """Forget a person, after a question; a name only lists who it may be.
+
+    Raises:
+        BridgeError: the bridge cannot be reached, or refuses; or the person does.
+    """
+    service, colon, known = who.partition(":")
+    if not colon:
+        found = _call(configuration, lambda client: client.people(who))
+        for each in found:
+            words = f"{each.service}:{each.id}  {each.name}, {each.messages} messages"
+            sys.stdout.write(f"{one_line(words)}\n")
+        raise NotConfirmed("name the person as SERVICE:ID.")
+    if confirm is not None and not confirm(
+        f"Forget {one_line(who)}? What they said and decided here goes, and agents that heard it "
+        "start over. This cannot be undone."
+    ):
+        raise NotConfirmed("nothing was forgotten.")
+    _show(_call(configuration, lambda client: client.forget(service, known)))
+
+
 def _show(done: ErasedOut) -> None:
     parts = [f"{done.rows} rows", f"{done.files} files", f"{done.posts} posts"]
     parts += [f"{done.clones} clones"] * bool(done.clones)
@@ -43,10 +66,8 @@ def _show(done: ErasedOut) -> None:
         sys.stderr.write(f"! {one_line(f'{each.words}{where}')}\n")
 
 
-def _call(
-    configuration: Configuration, call: Callable[[Client], Awaitable[ErasedOut]]
-) -> ErasedOut:
-    async def run() -> ErasedOut:
+def _call(configuration: Configuration, call: Callable[[Client], Awaitable[T]]) -> T:
+    async def run() -> T:
         async with connected_to_running(configuration) as client:
             return await call(client)
 

@@ -16,6 +16,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 def add_erasing(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(epilog=examples("purge", "purge --yes < leaked.txt"))(purge)
+    app.command(epilog=examples("forget Ann", "forget slack:U024BE7LH"))(forget)
 
 
 def purge(
@@ -38,6 +39,20 @@ def purge(
             raise Conflict("there is no terminal to ask at; add --yes")
         text = typer.prompt("Text", hide_input=True, err=True) if at_terminal else sys.stdin.read()
         run(read_configuration(), text.rstrip("\r\n"), None if yes else _confirm, discard=discard)
+
+
+def forget(
+    who: Annotated[
+        str, typer.Argument(metavar="PERSON", help="SERVICE:ID, or a name to look for.")
+    ],
+    *,
+    yes: Yes = False,
+) -> None:
+    """Forget a person: what they said and decided, their name."""
+    with in_one_line():
+        from app.cli.erasing import forget as run  # noqa: PLC0415 - 0.4 s
+
+        run(read_configuration(), who, None if yes else _confirm)
 
 
 def _confirm(question: str) -> bool:

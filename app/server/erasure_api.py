@@ -1,14 +1,15 @@
-"""Serves what erases on demand: /api/v1/purges, for the bearer of the admin token alone."""
+"""Serves what erases on demand, for the bearer of the admin token alone: purges and people."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, SecretStr
 
-from app.core.erasure.types import Erased, Left, Stays
+from app.core.erasure.types import Erased, Left, Person, Stays
 from app.server.login import with_token
 from app.server.parts import PartsOf
 from app.server.problems import RESPONSES
+from app.server.shapes import Page
 
 WORDS = {
     Stays.FILE: "A file holds it and cannot be changed. Delete it by hand",
@@ -21,6 +22,8 @@ WORDS = {
     Stays.PLATFORM: "A message or its history of edits holds it, which the agent cannot change. "
     "Ask its author to delete it",
     Stays.UNREACHED: "What was posted here could not be changed. Look at it on the platform",
+    Stays.THEIRS: "What they wrote on the platforms stays there, and so do commits with their name "
+    "and settings that list them. Delete it there, and take them out of ALLOWED_USERS",
     Stays.COPIES: "What left this machine before is out of reach: models, logs, notifications and "
     "e-mails, backups, compressed files. Replace the secret where it is used",
 }
@@ -75,3 +78,30 @@ async def purge(parts: PartsOf, new: NewPurge) -> ErasedOut:
     """Take a text out of everything that the bridge keeps and has posted; names what it cannot."""
     done = await parts.purger.purge(new.text.get_secret_value(), discard=new.discard)
     return ErasedOut.of(done)
+
+
+class PersonOut(BaseModel):
+    """A person who said something."""
+
+    service: str
+    id: str
+    name: str
+    messages: int
+
+    @classmethod
+    def of(cls, person: Person) -> PersonOut:
+        """Show them."""
+        (known,), (name,) = person.ids, person.names
+        return cls(service=person.service, id=known, name=name, messages=person.messages)
+
+
+@router.get("/people")
+async def list_people(parts: PartsOf, q: str = "") -> Page[PersonOut]:
+    """List the people whose name or id has these words."""
+    return Page(items=[PersonOut.of(each) for each in await parts.forgetter.find(q)])
+
+
+@router.delete("/people/{service}/{who:path}")
+async def forget(parts: PartsOf, service: str, who: str) -> ErasedOut:
+    """Forget a person: what they said and decided goes, their name becomes a pseudonym."""
+    return ErasedOut.of(await parts.forgetter.forget(service, who))

@@ -27,7 +27,7 @@ from sqlalchemy.types import TypeDecorator
 from app.core.erasure.types import Purge, Trail
 from app.core.keys import SessionKey
 from app.store.database import Database
-from app.store.guarding import Kept, guard_of
+from app.store.guarding import Kept, Shown, ShownJson, guard_of
 from app.store.memory import forget_index
 from app.store.sealed import put_sealed
 from app.store.tables import (
@@ -38,7 +38,7 @@ from app.store.tables import (
     surface,
     turn,
 )
-from app.vault import Vault
+from app.vault.octets import Known
 
 AT_ONCE = 200
 """Rows per commit."""
@@ -88,18 +88,23 @@ class PurgeRows:
 
         await self._database.writer.run(write)
 
-    async def trace(self, vault: Vault) -> Trail:
+    async def trace(self, vault: Known) -> Trail:
         """Find what the vault knows, in every column of every table."""
         return await self._database.read(lambda connection: _trace(connection, vault))
 
-    async def redact(self, vault: Vault) -> int:
-        """Take what the vault knows out of every row; returns how many were changed."""
-        hits = await self._database.read(lambda connection: list(_find(connection, vault)))
+    async def redact(self, vault: Known, *, only_words: bool = False) -> int:
+        """Take what the vault knows out of every row; returns how many were changed.
+
+        With `only_words`, ids, addresses and raw events stay as they are.
+        """
+        hits = await self._database.read(
+            lambda connection: list(_find(connection, vault, only_words=only_words))
+        )
         hits = [hit for hit in hits if hit.table not in _IN_USE]
 
         for start in range(0, len(hits), AT_ONCE):
             some = hits[start : start + AT_ONCE]
-            await self._database.writer.run(partial(_redact_all, some, vault))
+            await self._database.writer.run(partial(_redact_all, some, vault, only_words))
         await self._database.writer.run(forget_index)
         return len(hits)
 
@@ -126,7 +131,7 @@ def _purge_of(name: str, value: str) -> Purge:
     return Purge(name.removeprefix(_PREFIX), stored["text"], keys, stored["is_done"])
 
 
-def _trace(connection: Connection, vault: Vault) -> Trail:
+def _trace(connection: Connection, vault: Known) -> Trail:
     hits = list(_find(connection, vault))
     posts = {hit.key[0] for hit in hits if hit.table is post}
     sessions = {hit.session for hit in hits if hit.session is not None}
@@ -148,9 +153,9 @@ def _trace(connection: Connection, vault: Vault) -> Trail:
     )
 
 
-def _find(connection: Connection, vault: Vault) -> Iterator[_Hit]:
+def _find(connection: Connection, vault: Known, *, only_words: bool = False) -> Iterator[_Hit]:
     for table in metadata.sorted_tables:
-        columns = [column for column in table.columns if _kind(column)]
+        columns = _columns(table, only_words=only_words)
         if not columns:
             continue
         rows = connection.execution_options(yield_per=AT_ONCE).execute(_select(table, columns))
@@ -158,6 +163,16 @@ def _find(connection: Connection, vault: Vault) -> Iterator[_Hit]:
             held = [column for column in columns if _without(row, column, vault) is not None]
             if held:
                 yield _hit(table, row, held)
+
+
+def _columns(table: Table, *, only_words: bool) -> list[Column[Any]]:
+    """List the columns that hold text, or only those for words of people and agents."""
+    words = (Shown, ShownJson, Kept)
+    return [
+        column
+        for column in table.columns
+        if (isinstance(column.type, words) if only_words else _kind(column))
+    ]
 
 
 def _hit(table: Table, row: Row[Any], held: Sequence[Column[Any]]) -> _Hit:
@@ -177,18 +192,20 @@ def _hit(table: Table, row: Row[Any], held: Sequence[Column[Any]]) -> _Hit:
     )
 
 
-def _redact_all(hits: Sequence[_Hit], vault: Vault, connection: Connection) -> None:
+def _redact_all(
+    hits: Sequence[_Hit], vault: Known, only_words: bool, connection: Connection
+) -> None:
     for hit in hits:
-        _redact(connection, hit, vault)
+        _redact(connection, hit, vault, only_words=only_words)
 
 
-def _redact(connection: Connection, hit: _Hit, vault: Vault) -> None:
+def _redact(connection: Connection, hit: _Hit, vault: Known, *, only_words: bool) -> None:
     """Write a row without the text, as it is by now."""
     table = hit.table
     here = and_(
         *(column == value for column, value in zip(table.primary_key, hit.key, strict=True))
     )
-    columns = [column for column in table.columns if _kind(column) and not _is_fixed(column)]
+    columns = [each for each in _columns(table, only_words=only_words) if not _is_fixed(each)]
     row = connection.execute(_select(table, columns).where(here)).first()
     if row is None:
         return
@@ -214,7 +231,7 @@ def _select(table: Table, columns: Sequence[Column[Any]]) -> Any:
     return query.where(sealed.c.name.not_like(f"{_PREFIX}%")) if table is sealed else query
 
 
-def _without(row: Row[Any], column: Column[Any], vault: Vault) -> Any:
+def _without(row: Row[Any], column: Column[Any], vault: Known) -> Any:
     """Return a value without the text; None if it does not hold it."""
     value = row._mapping[column.name]  # noqa: SLF001 - its public name
     if value is None:

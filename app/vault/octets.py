@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
 
 from app.vault import Vault
 from app.vault.folded import Span
@@ -15,12 +16,37 @@ _SEAM_BYTES = 64 * 1024
 _PLAIN = bytes(range(128)) + bytes(128)
 
 
+class Known(Protocol):
+    """What is looked for in texts: secrets, or names."""
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether all of it is found by its letters and digits alone."""
+        ...
+
+    def contains(self, text: str) -> bool:
+        """Tell whether a text holds something of it."""
+        ...
+
+    def spans(self, text: str) -> list[Span]:
+        """Return where in a text it is."""
+        ...
+
+    def redact(self, text: str) -> str:
+        """Return a text without it."""
+        ...
+
+    def redact_json(self, value: Any) -> Any:
+        """Return a JSON value without it."""
+        ...
+
+
 def vault_of(text: str) -> Vault:
     """Look for one text, also as the bytes of its UTF-8 are read here."""
     return Vault({text, text.encode().decode("latin-1")})
 
 
-def find_spans(vault: Vault, pieces: Iterable[bytes]) -> Iterator[Span]:
+def find_spans(vault: Known, pieces: Iterable[bytes]) -> Iterator[Span]:
     """Yield where secrets are in all the pieces together, in order; some may come twice."""
     seam, at = b"", 0
     for piece in pieces:
@@ -31,11 +57,11 @@ def find_spans(vault: Vault, pieces: Iterable[bytes]) -> Iterator[Span]:
         seam = seen[-_SEAM_BYTES:]
 
 
-def _as_text(octets: bytes, vault: Vault) -> str:
+def _as_text(octets: bytes, vault: Known) -> str:
     """Make one character of each byte, so that positions in the text are those of the bytes."""
     return octets.translate(_PLAIN).decode() if vault.is_folded else octets.decode("latin-1")
 
 
-def is_in(vault: Vault, pieces: Iterable[bytes]) -> bool:
+def is_in(vault: Known, pieces: Iterable[bytes]) -> bool:
     """Tell whether the pieces hold a secret."""
     return next(find_spans(vault, pieces), None) is not None

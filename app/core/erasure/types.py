@@ -34,6 +34,27 @@ class Trail:
 
 
 @dataclass(frozen=True, slots=True)
+class Person:
+    """A person, and what is known of them."""
+
+    service: str
+    ids: frozenset[str] = field(repr=False)
+    """The platform's ids of them."""
+    names: frozenset[str] = field(repr=False)
+    """What they are called, unless others are called the same."""
+    pseudonym: str
+    messages: int = 0
+    lines: frozenset[str] = field(default=frozenset(), repr=False)
+    """What they wrote, by the line, if it is long enough to be told from what others write."""
+    sessions: frozenset[int] = frozenset()
+    """The sessions that were told something by them."""
+    conversations: frozenset[str] = frozenset()
+    """What the agents of those sessions call their own conversations."""
+    uploads: frozenset[str] = frozenset()
+    """The folders of files that only they attached."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sweeping:
     """What a search of files came across."""
 
@@ -57,6 +78,7 @@ class Stays(StrEnum):
     PLATFORM = "platform"
     UNREACHED = "unreached"
     COPIES = "copies"
+    THEIRS = "theirs"
 
 
 @dataclass(frozen=True, slots=True)
