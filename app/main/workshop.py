@@ -18,6 +18,7 @@ from app.children.users import give
 from app.config import Configuration
 from app.core.feed import Feed
 from app.core.folders import Folders
+from app.core.ports import Shelf
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.joint_work import JointWork
@@ -25,6 +26,7 @@ from app.core.repositories.progress import WorkProgress
 from app.core.repositories.shared_clones import SharedClones
 from app.main.current_forge import CurrentForge
 from app.main.resources import Resources, bridge_id
+from app.main.saving import open_shelf, save_folders
 from app.main.terms import (
     author_of,
     directory_of,
@@ -37,7 +39,6 @@ from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.sandboxed_git import SandboxedGit
-from app.shelf.folder import FolderShelf
 
 T = TypeVar("T")
 
@@ -100,8 +101,16 @@ class Workshop:
             person=person,
             variables=self._variables,
             guard=self.forge.guard,
-            shelf=FolderShelf(self.saved),
+            shelf=self._shelf,
         )
+
+    @cached_property
+    def _shelf(self) -> Shelf:
+        return open_shelf(self._configuration)
+
+    @cached_property
+    def _machine(self) -> str:
+        return identify(self._folders.root)
 
     def _sandboxed_git(self, _configuration: Configuration, agent: str) -> SandboxedGit:
         shelter = self._base.shelters[agent]
@@ -136,6 +145,14 @@ class Workshop:
             names=stores.names,
             variables=self._variables,
             is_held=stores.groups.is_held,
+            saved=save_folders(
+                self._configuration,
+                self._base.shelters,
+                self._shelf,
+                stores.folders,
+                self._base.clock,
+                self._machine,
+            ),
             joint=JointWork(
                 SharedClones(
                     self._clones,
@@ -181,7 +198,7 @@ class Workshop:
             self._shipping,
             clock=self._base.clock,
             vault=self._base.vault,
-            machine=identify(self._folders.root),
+            machine=self._machine,
         )
 
     @cached_property

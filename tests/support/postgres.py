@@ -192,7 +192,7 @@ def _keep(folder: Path, runner: int, ready: int) -> None:
     watched = os.pidfd_open(runner)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o755)
-    user = _server_user()
+    user = server_user()
     if user is not None:
         shutil.chown(folder, user)
     data = folder / "data"
@@ -231,7 +231,7 @@ def _prepare(running: Server) -> None:
     prepared.close()
 
 
-def _server_user() -> str | None:
+def server_user() -> str | None:
     """Name the user that runs it: the server refuses root."""
     if os.geteuid() != 0:
         return None
