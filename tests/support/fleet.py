@@ -74,10 +74,12 @@ class Fleet(World):
     def _make_member(self, number: int, role: str) -> MemberProcess:
         folder = self.folder / f"{role}{number}"
         folder.mkdir()
+        (self.folder / "shared").mkdir(mode=0o700, exist_ok=True)
         settings = {
             "DATABASE_URL": postgres.server().provide(self.folder),
             "LEASE_SECONDS": str(self.lease_seconds * SPEED),
             "ROLE": role,
+            "SHARED_DIR": str(self.folder / "shared"),
             **self.settings,
         }
         agents = {"demo": demo(**self.entry)}
@@ -110,7 +112,7 @@ class Fleet(World):
     @property
     @override
     def data_dirs(self) -> list[Path]:
-        return [member.data_dir for member in self.members]
+        return [self.folder / "shared", *(member.data_dir for member in self.members)]
 
     @override
     def post(self, event: dict[str, Any], agent: str, delivery_id: str) -> int:
