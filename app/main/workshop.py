@@ -52,8 +52,8 @@ class Workshop:
         self._disk = DiskSpace(base.configuration.data_dir)
         self._directory = directory_of(base.configuration)
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
-        self.uploads = base.configuration.data_dir / "uploads"
-        self.saved = base.configuration.data_dir / "kept"
+        self.uploads = base.configuration.shared_dir / "uploads"
+        self.saved = base.configuration.shared_dir / "kept"
 
     @property
     def _configuration(self) -> Configuration:
@@ -87,11 +87,11 @@ class Workshop:
             self._per_agent(self._sandboxed_git),
             git,
             Mirrors(
-                configuration.data_dir / "mirrors",
+                configuration.shared_dir / "mirrors",
                 git,
                 self.forge,
                 person,
-                disk=self._disk,
+                disk=DiskSpace(configuration.shared_dir),
                 shallow=fetched_as("shallow", configuration, self._directory, names.now),
                 partial=fetched_as("partial", configuration, self._directory, names.now),
             ),

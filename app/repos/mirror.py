@@ -12,13 +12,14 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
 from app.children.disk import DiskSpace
+from app.children.file_lock import hold
 from app.core.workspaces import Repository, Target
 from app.errors import GitFailed, RepositoryError
 from app.repos import partial
@@ -33,6 +34,8 @@ _PACKS: Final = 50
 """With more packs every lookup gets slow; git itself repacks at this number."""
 _REPACK_SECONDS: Final = 600.0
 """How long a repack may take, while others wait for the mirror."""
+_OTHERS_SECONDS: Final = 3600.0
+"""How long another machine may work on a mirror: more than a fetch and a repack take."""
 _ELSEWHERE: Final = ".elsewhere"
 _LATEST: Final = "--depth=50"
 """What a shallow mirror begins with: enough to see what happened lately, little to fetch."""
@@ -283,10 +286,9 @@ class Mirrors:
 
     @asynccontextmanager
     async def _hold(self, mirror: Path) -> AsyncIterator[None]:
-        async with self._locks[mirror]:
+        async with self._locks[mirror], _lock_out_others(mirror):
             if mirror not in self._tidied:
-                # The processes that held these locks were ended at the start: no other bridge
-                # uses this DATA_DIR.
+                # The processes that held these locks have ended: no other bridge is at work here.
                 await asyncio.to_thread(tidy, mirror)
                 await self._make_readable(mirror)
                 self._tidied.add(mirror)
@@ -431,6 +433,21 @@ class Mirrors:
             self._packs_left[mirror] = packs
         else:
             self._packs_left[mirror] = 0
+
+
+@asynccontextmanager
+async def _lock_out_others(mirror: Path) -> AsyncIterator[None]:
+    """Keep the bridges of other machines out of a mirror."""
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(hold(mirror.with_suffix(".lock"), _OTHERS_SECONDS))
+        except TimeoutError:
+            raise RepositoryError(
+                f"Another machine has worked on the mirror {mirror.name} for more than an hour."
+            ) from None
+        except OSError as error:
+            raise RepositoryError(f"The mirror {mirror.name} cannot be locked: {error}") from error
+        yield
 
 
 @contextmanager

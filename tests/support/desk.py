@@ -628,6 +628,7 @@ def join_desk(
         folder / "homes",
         folder / "uploads",
         base_homes=folder / "base",
+        saved=folder / "saved",
         user_of=lambda _agent: None,
     )
     reach = Reach(live, stores.sessions, workspaces, traces, signals, ended=engine.ended)

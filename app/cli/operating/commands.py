@@ -138,23 +138,41 @@ def restore(
         run(read_configuration(), source, ask)
 
 
-@operating.command(epilog=examples("migrate", "migrate --back"))
+@operating.command(
+    epilog=examples(
+        "migrate", "migrate --back", "migrate --to postgresql://bridge@db.example.com/bridge"
+    )
+)
 def migrate(
     *,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Move it to an empty PostgreSQL database, with its password in PGPASSWORD or "
+            "~/.pgpass. Every row is copied and then checked; the file stays as it is.",
+        ),
+    ] = None,
     back: Annotated[
         bool,
         typer.Option("--back", help="Undo the newest migration, for the release before this one."),
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Bring the database to this release.
+    """Bring the database to this release, or move it.
 
-    A start does the same. No bridge may run meanwhile.
+    No bridge may run meanwhile. A start brings it to the release too. If --to is cut off, run it
+    again: it goes on where it ended. Then set DATABASE_URL and start the bridge.
     """
+    if back and to is not None:
+        raise typer.BadParameter("--back and --to exclude each other.")
     with in_one_line():
+        from app.cli.operating.migrating import migrate as move  # noqa: PLC0415 - 0.6 s
         from app.cli.operating.schema import migrate_back, migrate_forward  # noqa: PLC0415 - 0.6 s
 
-        if back:
+        if to is not None:
+            move(read_configuration(), to)
+        elif back:
             migrate_back(read_configuration(), None if yes else _confirm)
         else:
             migrate_forward(read_configuration())
