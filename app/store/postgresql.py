@@ -35,9 +35,9 @@ BEGIN_SECONDS = 2.0
 LOOK_SECONDS = 0.1
 POOL_SIZE = 16
 """Connections that stay open: more than threads that read at the same time."""
-LOCK_SECONDS = 10
+LOCK_SECONDS = 5
 """How long a write waits for the commit of another bridge."""
-IDLE_SECONDS = 5
+IDLE_SECONDS = 3
 """After which the server ends a commit whose bridge does nothing: a stopped process must not keep
 all others from writing."""
 COMPACTED_BYTES = 512 * 1024 * 1024

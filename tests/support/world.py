@@ -199,7 +199,7 @@ class World:
 
     def wait_row(self, words: str) -> None:
         """Wait until the transcript holds these words."""
-        query = "select count(*) from transcript where instr(text, ?)"
+        query = "select count(*) from transcript where replace(text, ?, '') <> text"
         self.bridge.wait(lambda: self.bridge.rows(query, words) != [(0,)], f"{words} not written")
 
     def wait_decided(self, word: str) -> None:
