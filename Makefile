@@ -64,6 +64,7 @@ pictures: .venv/.dev ## Take the pictures of the docs with Chromium (ARGS="page 
 
 lock: .venv/.dev ## Write the lock files anew from pyproject.toml (UPGRADE=1 takes newer versions)
 	@$(COMPILE) --group build pyproject.toml -o requirements.lock
+	@$(COMPILE) --group build --all-extras -c requirements.lock pyproject.toml -o requirements-image.lock
 	@$(COMPILE) --group dev --all-extras -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 clean: ## Remove .venv, installed agents and caches

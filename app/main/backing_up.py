@@ -11,7 +11,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Mapping
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -26,13 +27,12 @@ from app.config.bridge_secrets import FILE_NAME as SECRETS
 from app.core.clock import SystemClock
 from app.errors import BackupUnusable
 from app.store.copying import Copied, check_fit, copy_in, copy_out
-from app.store.database import FILE_NAME, LOCK_NAME, locked
+from app.store.database import FILE_NAME, MOVED_NAME, locked
 
-DATA: Final = "data"
 DATABASE: Final = "database"
 _LEFT_OUT: Final = {
     *(f"{FILE_NAME}{ending}" for ending in ("", "-wal", "-shm", "-journal")),
-    LOCK_NAME,
+    MOVED_NAME,
     SECRETS,
     "bridge.sock",
     "gates",
@@ -69,9 +69,10 @@ def back_up(configuration: Configuration, target: Path, secret: Secret) -> Conte
         )
         with packing(target, secret, contents) as packer:
             packer.add_tree(DATABASE, Path(scratch))
-            packer.add_tree(DATA, data, lambda path: _is_left_out(data, path))
+            for name, folder in _folders(configuration).items():
+                packer.add_tree(name, folder, partial(_is_left_out, folder))
             if secret.kind == "passphrase":
-                packer.add_bytes(f"{DATA}/{SECRETS}", secrets.write().encode())
+                packer.add_bytes(SECRETS, secrets.write().encode())
     return contents
 
 
@@ -93,34 +94,55 @@ def restore(configuration: Configuration, source: Path, secret: Secret) -> Conte
         draft.mkdir(mode=0o700)
         try:
             contents = unpack(source, secret, draft)
-            _check(configuration, contents, draft / DATA)
-            names = os.listdir(draft / DATA)  # noqa: PTH208 - names
-            _move(names, draft / DATA, data)
+            moves = _plan(configuration, draft)
+            _check(configuration, contents, draft, moves)
+            _move(moves)
             try:
                 copied = Copied(contents.database, contents.revision, contents.rows)
                 now = SystemClock().now()
                 copy_in(configuration.database_url, draft / DATABASE, copied, now)
             except BaseException:
-                _move(names, data, draft / DATA)
+                _move({new: old for old, new in moves.items()})
                 raise
         finally:
             shutil.rmtree(draft)
     return contents
 
 
-def _check(configuration: Configuration, contents: Contents, files: Path) -> None:
+def _folders(configuration: Configuration) -> dict[str, Path]:
+    """Name the folders of a bridge: one, unless it shares files with others."""
+    data, shared = configuration.data_dir, configuration.shared_dir
+    return {"data": data} if shared == data else {"data": data, "shared": shared}
+
+
+def _plan(configuration: Configuration, draft: Path) -> dict[Path, Path]:
+    """Say where each file and folder of a backup goes."""
+    data, shared = configuration.data_dir, configuration.shared_dir
+    moves = {
+        each: target / each.name
+        for name, target in (("data", data), ("shared", shared))
+        if (draft / name).is_dir()
+        for each in sorted((draft / name).iterdir())
+    }
+    if (draft / SECRETS).exists():
+        moves[draft / SECRETS] = shared / SECRETS
+    return moves
+
+
+def _check(
+    configuration: Configuration, contents: Contents, draft: Path, moves: Mapping[Path, Path]
+) -> None:
     """Refuse to mix a backup with what is there."""
     copied = Copied(contents.database, contents.revision, contents.rows)
     check_fit(configuration.database_url, copied)
-    data = configuration.data_dir
-    for name in sorted(os.listdir(files)):  # noqa: PTH208 - names
-        if os.path.lexists(data / name):
+    for target in moves.values():
+        if os.path.lexists(target):
             raise BackupUnusable(
-                f"{str(data / name)!r} is there already. A backup is restored to an empty DATA_DIR"
+                f"{str(target)!r} is there already. A backup is restored to an empty DATA_DIR"
             )
     key = find_secret_key(configuration)
-    if key is None and (files / SECRETS).exists():
-        held = BridgeSecrets.parse((files / SECRETS).read_text())
+    if key is None and (draft / SECRETS).exists():
+        held = BridgeSecrets.parse((draft / SECRETS).read_text())
         key = None if held is None else held.secret_key
     if key is None or not hmac.compare_digest(_mark(key), contents.key):
         raise BackupUnusable(
@@ -129,9 +151,10 @@ def _check(configuration: Configuration, contents: Contents, files: Path) -> Non
         )
 
 
-def _move(names: Iterable[str], source: Path, target: Path) -> None:
-    for name in names:
-        (source / name).rename(target / name)
+def _move(moves: Mapping[Path, Path]) -> None:
+    for old, new in moves.items():
+        new.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.move(old, new)
 
 
 def _mark(key: SecretStr) -> str:
@@ -143,4 +166,7 @@ def _is_left_out(data: Path, path: PurePosixPath) -> bool:
     first, *rest = path.parts
     if first == "workspaces" and len(rest) == 1 and _CLONE.fullmatch(rest[0]):
         return (data / path / ".git").exists()
-    return not rest and (first in _LEFT_OUT or first.startswith((_SCRATCH, _RESTORING)))
+    if rest:
+        return False
+    ours = first.startswith((_SCRATCH, _RESTORING)) or first.endswith(".lock")
+    return ours or first in _LEFT_OUT

@@ -33,6 +33,7 @@ from app.server.metrics import Metrics
 from app.services import find_area
 from app.store.database import Database, check_not_moved, locked
 from app.store.guarding import Guard, put_on_guard
+from app.store.purging import purged_texts
 from app.store.sealed import recognizes
 from app.store.stores import Stores
 from app.vault import Vault
@@ -105,7 +106,7 @@ def open_resources(
             files = AgentFiles(configuration.shared_dir, vault)
             registry = open_registry(configuration, stores.agents.records())
             registry.replace(label(registry.configuration, files), registry.records)
-            vault.register(*registry.configuration.secret_values())
+            vault.register(*registry.configuration.secret_values(), *purged_texts(database))
             forget_process_secrets(registry.configuration)
             shelters = shelter_all(registry.configuration, outside)
             metrics = Metrics()

@@ -28,10 +28,10 @@ T = TypeVar("T")
 
 HEAD_REVISION = "0007"
 """The newest migration; tested against the files, so that alembic need not be imported."""
-MOVING = "bridge_move"
-"""The table that is there while rows are moved to a database; see `moving.py`."""
 REVISION_BEFORE = "0006"
 """The migration of the release before this one, which knows SQLite alone."""
+MOVING = "bridge_move"
+"""The table that is there while rows are moved to a database; see `moving.py`."""
 FILE_NAME = "bridge.db"
 LOCK_NAME = "bridge.lock"
 MOVED_NAME = "moved-to-postgresql"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from sqlalchemy import delete, select
+from sqlalchemy import Connection, delete, select
 
 from app.store.database import Database
 from app.store.dialects import insert
@@ -36,6 +36,16 @@ def recognizes(database: Database, sealing: Sealing) -> bool:
     return sealing.open(CHECK, kept) == CHECK
 
 
+def put_sealed(connection: Connection, name: str, value: str, now: float) -> None:
+    """Store something under a name inside the caller's commit, replacing what was there."""
+    new = {"value": value, "kept_at": now}
+    connection.execute(
+        insert(sealed)
+        .values(name=name, **new)
+        .on_conflict_do_update(index_elements=[sealed.c.name], set_=new)
+    )
+
+
 class SealedRows:
     """The sealed-secrets port."""
 
@@ -50,13 +60,8 @@ class SealedRows:
 
     async def keep(self, name: str, value: str) -> None:
         """Store something under a name, replacing what was there."""
-        new = {"value": value, "kept_at": self._now()}
-        change = (
-            insert(sealed)
-            .values(name=name, **new)
-            .on_conflict_do_update(index_elements=[sealed.c.name], set_=new)
-        )
-        await self._database.writer.run(lambda connection: connection.execute(change))
+        now = self._now()
+        await self._database.writer.run(lambda connection: put_sealed(connection, name, value, now))
 
     async def take(self, name: str) -> str | None:
         """Remove and return what is stored under a name: of several callers, one gets it."""

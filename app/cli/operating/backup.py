@@ -99,7 +99,7 @@ def _secret_of(configuration: Configuration, kind: Sealing, passphrase: Ask | No
     if key is None:
         raise BackupUnusable(
             "it is sealed with the BRIDGE_SECRET_KEY of the bridge that made it: set that, or put "
-            "the file `secrets` of that bridge into DATA_DIR"
+            "the file `secrets` of that bridge into SHARED_DIR, else DATA_DIR"
         )
     return Secret("secret key", key.get_secret_value())
 

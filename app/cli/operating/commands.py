@@ -140,7 +140,7 @@ def restore(
 
 @operating.command(
     epilog=examples(
-        "migrate", "migrate --to postgresql://bridge@db.example.com/bridge", "migrate --back"
+        "migrate", "migrate --back", "migrate --to postgresql://bridge@db.example.com/bridge"
     )
 )
 def migrate(
@@ -149,8 +149,8 @@ def migrate(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Move the SQLite database to this empty PostgreSQL database. Its password can be "
-            "in PGPASSWORD or ~/.pgpass.",
+            help="Move it to an empty PostgreSQL database, with its password in PGPASSWORD or "
+            "~/.pgpass. Every row is copied and then checked; the file stays as it is.",
         ),
     ] = None,
     back: Annotated[
@@ -159,14 +159,13 @@ def migrate(
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Bring the database to this release, or move it to PostgreSQL.
+    """Bring the database to this release, or move it.
 
-    A start brings it to this release, too. No bridge may run meanwhile. A move copies every row and
-    then checks it; the file stays as it is. If it is cut off, run it again: it goes on where it
-    ended. Then set DATABASE_URL and start the bridge.
+    No bridge may run meanwhile. A start brings it to the release too. If --to is cut off, run it
+    again: it goes on where it ended. Then set DATABASE_URL and start the bridge.
     """
-    if to is not None and back:
-        raise typer.BadParameter("choose one of --to and --back")
+    if back and to is not None:
+        raise typer.BadParameter("--back and --to exclude each other.")
     with in_one_line():
         from app.cli.operating.migrating import migrate as move  # noqa: PLC0415 - 0.6 s
         from app.cli.operating.schema import migrate_back, migrate_forward  # noqa: PLC0415 - 0.6 s
