@@ -7,7 +7,7 @@ import itertools
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -15,6 +15,7 @@ from typing import BinaryIO, Final, Protocol
 
 _FOLDER: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CHANGE: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -144,6 +145,15 @@ class Tree:
             if like is not None:
                 os.utime(file, ns=(like.st_atime_ns, like.st_mtime_ns))
 
+    def link(self, path: PurePosixPath) -> str:
+        """Return where a symbolic link points to.
+
+        Raises:
+            OSError: there is none.
+        """
+        with self._folder(path.parent) as folder:
+            return os.readlink(path.name, dir_fd=folder)
+
     def replace(self, path: PurePosixPath, content: bytes) -> None:
         """Write a file at once: readers and crashes see the old content or the new.
 
@@ -165,6 +175,36 @@ class Tree:
         found = self.stat(path)
         if found is None or not os.path.samestat(found, written):
             raise OSError(errno.ESTALE, "its folder was exchanged meanwhile")
+
+    def overwrite(self, path: PurePosixPath, spans: Iterable[tuple[int, int]]) -> None:
+        """Write stars over parts of a plain file, where they are; nothing else in it changes.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        with self.open(path) as content, self._folder(path.parent) as folder:
+            before = os.fstat(content.fileno())
+            os.fchmod(content.fileno(), before.st_mode | stat.S_IWUSR)
+            file = os.open(path.name, _CHANGE, dir_fd=folder)
+            try:
+                if os.path.samestat(os.fstat(file), before):
+                    for start, end in spans:
+                        os.pwrite(file, b"*" * (end - start), start)
+                    os.fsync(file)
+            finally:
+                os.close(file)
+                os.fchmod(content.fileno(), stat.S_IMODE(before.st_mode))
+
+    def rename(self, path: PurePosixPath, name: str) -> None:
+        """Give what is at a path another name in its folder, unless that is taken.
+
+        Raises:
+            OSError: it cannot be renamed.
+        """
+        with self._folder(path.parent) as folder:
+            if self.stat(path.parent / name) is not None:
+                raise FileExistsError(str(path.parent / name))
+            os.rename(path.name, name, src_dir_fd=folder, dst_dir_fd=folder)
 
     def make_folder(self, path: PurePosixPath) -> None:
         """Create a folder and its parents."""

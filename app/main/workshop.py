@@ -37,6 +37,7 @@ from app.main.terms import (
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
+from app.repos.purging import RepositoryPurge
 from app.repos.sandboxed_git import SandboxedGit
 
 T = TypeVar("T")
@@ -80,20 +81,11 @@ class Workshop:
     def checkouts(self) -> GitCheckouts:
         """Runs git: mirrors, clones and the gates that they push to."""
         configuration, person = self._configuration, self._configuration.surroundings
-        git, names = Git(person, bridge_id(configuration)), self._stores.names
         return GitCheckouts(
             configuration.data_dir / "gates",
             self._per_agent(self._sandboxed_git),
-            git,
-            Mirrors(
-                configuration.shared_dir / "mirrors",
-                git,
-                self.forge,
-                person,
-                disk=DiskSpace(configuration.shared_dir),
-                shallow=fetched_as("shallow", configuration, self._directory, names.now),
-                partial=fetched_as("partial", configuration, self._directory, names.now),
-            ),
+            self._git,
+            self._mirrors,
             tokens=self.forge,
             vault=self._base.vault,
             person=person,
@@ -110,6 +102,29 @@ class Workshop:
     @cached_property
     def _machine(self) -> str:
         return identify(self._folders.root)
+
+    @cached_property
+    def _git(self) -> Git:
+        configuration = self._configuration
+        return Git(configuration.surroundings, bridge_id(configuration))
+
+    @cached_property
+    def _mirrors(self) -> Mirrors:
+        configuration, names = self._configuration, self._stores.names
+        return Mirrors(
+            configuration.shared_dir / "mirrors",
+            self._git,
+            self.forge,
+            configuration.surroundings,
+            disk=DiskSpace(configuration.shared_dir),
+            shallow=fetched_as("shallow", configuration, self._directory, names.now),
+            partial=fetched_as("partial", configuration, self._directory, names.now),
+        )
+
+    @cached_property
+    def repository_purge(self) -> RepositoryPurge:
+        """Takes secrets out of the repositories on this disk."""
+        return RepositoryPurge(self._git, self._mirrors, self.checkouts)
 
     def _sandboxed_git(self, _configuration: Configuration, agent: str) -> SandboxedGit:
         shelter = self._base.shelters[agent]
@@ -136,7 +151,7 @@ class Workshop:
         stores = self._stores
         return RepoProvider(
             self._folders,
-            self._clones,
+            self.clones,
             self.checkouts,
             stores.decisions,
             stores.sessions,
@@ -149,7 +164,7 @@ class Workshop:
             ),
             joint=JointWork(
                 SharedClones(
-                    self._clones,
+                    self.clones,
                     self.checkouts,
                     stores.checkouts,
                     self._shipping,
@@ -182,7 +197,8 @@ class Workshop:
         )
 
     @cached_property
-    def _clones(self) -> Clones:
+    def clones(self) -> Clones:
+        """Manages the clones of sessions."""
         stores = self._stores
         return Clones(
             self._folders.root,
@@ -205,7 +221,7 @@ class Workshop:
         return WorkProgress(
             self._stores.sessions,
             self._stores.checkouts,
-            self._clones,
+            self.clones,
             self.feed,
             self._base.clock,
             self.forge,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.core.delegation.store import DelegationStore
 from app.core.delegation.tree import DelegationTree
+from app.core.erasure.ports import PersonStore, PurgeStore
 from app.core.keys import AreaOf, no_area
 from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
@@ -33,8 +34,10 @@ from app.store.ledger import Asks
 from app.store.logins import Logins
 from app.store.memory import MemoryRows
 from app.store.names import Names
+from app.store.people import PersonRows
 from app.store.posts import Posts
 from app.store.proposals import ProposalRows
+from app.store.purging import PurgeRows
 from app.store.reviews import ReviewRows
 from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
@@ -73,6 +76,8 @@ class Stores:
     delegations: DelegationStore
     tree: DelegationTree
     vitals: VitalStore
+    purges: PurgeStore
+    people: PersonStore
     suspensions: SuspensionStore
 
     @classmethod
@@ -102,5 +107,7 @@ class Stores:
             delegations=DelegationRows(database, now),
             tree=Tree(database, now),
             vitals=VitalRows(database, now),
+            purges=PurgeRows(database, now),
+            people=PersonRows(database, now),
             suspensions=SuspensionRows(database, now),
         )
