@@ -579,7 +579,8 @@ class Joined(Workshop):
             configuration.data_dir / "gates",
             homes_root(configuration),
             self.uploads,
-            saved=self.saved,
+            saved=self.saving.folder,
+            forget=self.saving.forget,
             base_homes=configuration.shared_dir / "homes",
             user_of=self._user_of,
         )
