@@ -244,6 +244,6 @@ def _connected(url: str) -> Iterator[tuple[Driver, Connection]]:
         with backend.engine.connect() as connection:
             yield cast("Driver", connection.connection.driver_connection), connection
     except DatabaseError as error:
-        raise backend.explain(error) from error
+        backend.refuse(error)
     finally:
         backend.engine.dispose()

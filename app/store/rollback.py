@@ -36,7 +36,7 @@ def roll_back(url: str) -> str:
                 )
         migrate_to(REVISION_BEFORE, engine, back=True)
     except DatabaseError as error:
-        raise backend.explain(error) from error
+        backend.refuse(error)
     finally:
         engine.dispose()
     return REVISION_BEFORE
