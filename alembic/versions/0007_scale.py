@@ -43,6 +43,13 @@ def upgrade() -> None:
     for name in ("saved", "machine"):
         column = sa.Column(name, sa.String, nullable=False, server_default="")
         op.add_column("checkout", column)
+    op.create_table(
+        "saved_folder",
+        sa.Column("session", NUMBER, sa.ForeignKey("session.id"), primary_key=True),
+        sa.Column("kind", sa.String, primary_key=True),
+        sa.Column("saved", sa.String, nullable=False),
+        sa.Column("machine", sa.String, nullable=False),
+    )
     if op.get_bind().dialect.name == "postgresql":
         _run(_schema_of_jobs())
 
@@ -51,6 +58,7 @@ def downgrade() -> None:
     _write_out_notes()
     if op.get_bind().dialect.name == "postgresql":
         _run(_DROP_JOBS)
+    op.drop_table("saved_folder")
     for name in ("machine", "saved"):
         op.drop_column("checkout", name)
     op.drop_table("suspension")

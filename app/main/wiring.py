@@ -129,7 +129,13 @@ class Joined(Workshop):
             base.vault,
             base.metrics,
             signals=base.signals,
+            ensure=self._ensure,
         )
+
+    def _ensure(self) -> None:
+        """End this process if others have its work."""
+        if self._fleet is not None:
+            self._fleet.membership.ensure()
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -275,6 +281,7 @@ class Joined(Workshop):
             showing=self.showing,
             memory=self.memory,
             look=self.progress.look,
+            ensure=self._ensure,
             availability=self.availability,
             estimate=read_prices(configuration.shared_dir).estimate,
             delegations=stores.delegations,

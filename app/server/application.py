@@ -12,6 +12,7 @@ from app.server import (
     agents_api,
     api,
     conversations_api,
+    erasure_api,
     files_api,
     install,
     login,
@@ -71,6 +72,7 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     application.include_router(memory_api.router)
     application.include_router(conversations_api.router)
     application.include_router(schedules_api.router)
+    application.include_router(erasure_api.router)
     application.include_router(operating_api.router)
     application.include_router(install.router)
     page.install(application)

@@ -132,7 +132,14 @@ class Database:
         Raises:
             StoreUnavailable: the file is in use, or the disk is full.
         """
-        await self.writer.alone(self._backend.compact)
+        if self._backend.is_file:
+            await self.writer.alone(self._backend.compact)
+            return
+        try:
+            # Next to the writer: this takes seconds, and this bridge must say that it is there.
+            await self.read(self._backend.compact)
+        except DatabaseError as error:
+            raise StoreUnavailable(str(error.orig)) from error
 
     def one(self, statement: Executable, **values: object) -> Row[Any] | None:
         """Read one row in this thread: a point read is cheaper than a thread switch.

@@ -70,3 +70,9 @@ def test_what_machines_share_is_in_the_shared_folder_and_nothing_else_is(tmp_pat
         assert kinds <= {each.name for each in shared.iterdir()}
         assert not own & kinds
         assert {"workspaces", "gates", "tools"} <= own
+
+        here.command("repo none", "t2")
+        here.tell("write notes.txt all of it", "t2")
+        lose_disk(here)
+        post = here.tell("run cat notes.txt", "t2")
+        assert "all of it" in post.content["text"]
