@@ -60,9 +60,10 @@ class DataDirInUse(BridgeError):
 class StoreUnavailable(BridgeError):
     """The store cannot commit now; nothing of what was asked for has been written."""
 
-    def __init__(self, cause: str) -> None:
+    def __init__(self, cause: str, remedy: str = "") -> None:
         self.cause = cause
-        super().__init__(f"the store cannot write now: {cause}")
+        self.remedy = remedy
+        super().__init__(f"the store cannot write now: {cause}{f'. {remedy}' if remedy else ''}")
 
 
 class DeliveryRefused(BridgeError):

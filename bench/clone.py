@@ -21,6 +21,7 @@ from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.sandboxed_git import SandboxedGit
+from app.shelf.folder import FolderShelf
 from app.vault import Vault
 from bench.figures import Goal, Row, Scale, milliseconds
 from bench.proof import prove, prove_equal
@@ -110,6 +111,7 @@ async def _opened(remote: Path, folder: Path, number: int, tree: str) -> float:
         tokens=None,
         vault=Vault(),
         person=surroundings,
+        shelf=FolderShelf(folder / "kept"),
     )
     clone = Clone(
         folder / "workspaces" / str(number),

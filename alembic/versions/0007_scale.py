@@ -40,6 +40,9 @@ def upgrade() -> None:
         sa.Column("reason", sa.String, nullable=False),
         sa.Column("since", sa.Float, nullable=False),
     )
+    for name in ("saved", "machine"):
+        column = sa.Column(name, sa.String, nullable=False, server_default="")
+        op.add_column("checkout", column)
     if op.get_bind().dialect.name == "postgresql":
         _run(_schema_of_jobs())
 
@@ -47,6 +50,8 @@ def upgrade() -> None:
 def downgrade() -> None:
     if op.get_bind().dialect.name == "postgresql":
         _run(_DROP_JOBS)
+    for name in ("machine", "saved"):
+        op.drop_column("checkout", name)
     op.drop_table("suspension")
     op.drop_table("progress")
     op.drop_column("session", "served_by")

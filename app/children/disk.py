@@ -13,6 +13,7 @@ import os
 import shutil
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from app.errors import DiskNearlyFull
 
@@ -27,6 +28,21 @@ RESERVE: Final = "reserve"
 _WATERMARK_SHARE: Final = 10
 _RESERVE_SHARE: Final = 20
 """On a small disk: at most this part of it."""
+
+
+def identify(folder: Path) -> str:
+    """Return the name that marks a folder's disk, and changes with it; it is made if necessary.
+
+    Raises:
+        OSError: it cannot be read or written.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mark = folder / ".machine"
+    if not mark.exists():
+        new = folder / ".machine.new"
+        new.write_text(uuid4().hex)
+        new.replace(mark)
+    return mark.read_text()
 
 
 class DiskSpace:

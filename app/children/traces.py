@@ -32,6 +32,7 @@ class Traces:
         homes: Path,
         uploads: Path,
         *,
+        saved: Path,
         base_homes: Path,
         user_of: Callable[[str], int | None],
     ) -> None:
@@ -40,12 +41,13 @@ class Traces:
         self._gates = gates
         self._homes = homes
         self._uploads = uploads
+        self._saved = saved
         self._base_homes = base_homes
         self._user_of = user_of
 
     def measure(self, sessions: Collection[int]) -> int:
         """Return how many bytes sessions take on disk."""
-        roots = (self._workspaces, self._gates, self._homes)
+        roots = (self._workspaces, self._gates, self._homes, self._saved)
         return sum(_size(path) for root in roots for path in _of(root, sessions))
 
     def remove(self, sessions: Collection[int], conversations: Collection[str]) -> None:
@@ -55,7 +57,7 @@ class Traces:
             OSError: something cannot be removed.
         """
         self.remove_said(sessions, conversations)
-        for root in (self._workspaces, self._gates):
+        for root in (self._workspaces, self._gates, self._saved):
             for path in _of(root, sessions):
                 _remove(path)
 

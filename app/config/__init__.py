@@ -11,7 +11,7 @@ from app.config.bridge_secrets import BridgeSecrets, ensure_secrets, find_secret
 from app.config.cautions import Caution, cautions, describe_unserved
 from app.config.configuration import Configuration, Limits
 from app.config.fields import Account
-from app.config.loading import forget_process_secrets, from_process, load
+from app.config.loading import forget_process_secrets, from_process, load, share_outbound
 from app.config.records import AgentRecord
 from app.config.roster import AgentsSource, KnownAgent
 from app.config.services import IdForm, KnownService, ServiceCredentials, ServiceSettings
@@ -41,4 +41,5 @@ __all__ = [
     "forget_process_secrets",
     "from_process",
     "load",
+    "share_outbound",
 ]

@@ -48,7 +48,7 @@ def ensure_secrets(configuration: Configuration) -> BridgeSecrets:
     token, key = configuration.admin_token, configuration.secret_key
     if token is not None and key is not None:
         return BridgeSecrets(token, key)
-    kept = _load_or_create(configuration.data_dir)
+    kept = _load_or_create(configuration.shared_dir)
     return BridgeSecrets(token or SecretStr(kept[_TOKEN]), key or SecretStr(kept[_KEY]))
 
 
@@ -58,7 +58,7 @@ def find_secret_key(configuration: Configuration) -> SecretStr | None:
     Raises:
         ConfigurationError: the secrets file of DATA_DIR is unusable.
     """
-    if configuration.secret_key is None and (configuration.data_dir / FILE_NAME).exists():
+    if configuration.secret_key is None and (configuration.shared_dir / FILE_NAME).exists():
         return ensure_secrets(configuration).secret_key
     return configuration.secret_key
 

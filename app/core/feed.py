@@ -90,6 +90,8 @@ class Feed:
         self._places: dict[int, tuple[PlaceKey, ...]] = {}
         self._afar: dict[int | PlaceKey, bool] = {}
         """What is followed at other members, and whether that was said since the last sweep."""
+        self._told: dict[int, str] = {}
+        """The text without a row that other members were told since the last sweep, by turn."""
         self._closed = False
         self.listeners: list[Callable[[int], None]] = []
         """Are told of every session that has news; they must not wait."""
@@ -125,7 +127,9 @@ class Feed:
     def show(self, unfinished: Unfinished) -> None:
         """Show text that has no row yet."""
         self._show(unfinished)
-        if self._is_followed_afar(unfinished.session):
+        is_new = self._told.get(unfinished.turn) != unfinished.text
+        if is_new and self._is_followed_afar(unfinished.session):
+            self._told[unfinished.turn] = unfinished.text
             self._signals.send(Topic.TEXT, **asdict(unfinished))
 
     def _tell(self, session: int) -> None:
@@ -157,6 +161,7 @@ class Feed:
     def _look_again(self) -> None:
         """Wake every follower, and tell the other members what is followed here."""
         self._afar = {key: False for key, is_new in self._afar.items() if is_new}
+        self._told.clear()
         self.stirs += 1
         if not self._followers and not self._afar:
             self._places.clear()

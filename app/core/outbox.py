@@ -147,6 +147,10 @@ class Outbox:
 
     async def drained(self, adapter: str) -> None:
         """Wait until everything committed for an adapter was sent."""
+        if not self._signals.at_desk:
+            while any(post.target.adapter == adapter for post in await self._posts.unsent()):
+                await self._clock.sleep(DRAIN_SECONDS)
+            return
         while any(
             lane.committed or lane.busy
             for target, lane in self._lanes.items()

@@ -27,6 +27,7 @@ from app.core.workspaces import (
     Judged,
     Opened,
     Proposal,
+    Rebuilt,
     Repository,
     Workspace,
 )
@@ -183,6 +184,42 @@ class AgentLauncher(Protocol):
         ...
 
 
+class Shelf(Protocol):
+    """Files that every machine of a bridge finds, by name; each is replaced as a whole."""
+
+    async def put(self, name: str, file: Path) -> None:
+        """Store a copy of a file.
+
+        Raises:
+            OSError: it cannot be stored.
+        """
+        ...
+
+    async def get(self, name: str, into: Path) -> bool:
+        """Copy a stored file to a path; False if there is none.
+
+        Raises:
+            OSError: it cannot be read or written.
+        """
+        ...
+
+    async def names(self, folder: str) -> Sequence[str]:
+        """List the stored files below a folder, by their whole names.
+
+        Raises:
+            OSError: they cannot be listed.
+        """
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Remove a stored file, if there is one.
+
+        Raises:
+            OSError: it cannot be removed.
+        """
+        ...
+
+
 class Checkouts(Protocol):
     """What git does for workspaces: clones, and the gates they push to."""
 
@@ -201,6 +238,42 @@ class Checkouts(Protocol):
 
         Raises:
             RepositoryError: it cannot be.
+        """
+        ...
+
+    async def rebuild(
+        self,
+        clone: Clone,
+        state: str,
+        *,
+        start: str,
+        on_sent: Callable[[str], Awaitable[None]],
+        ask: Callable[[str, Sequence[str]], Awaitable[bool]],
+    ) -> Rebuilt | None:
+        """Make a clone from its saved state; None if the state is gone or broken.
+
+        `start` is the commit that the clone began with. What is in its folder is removed.
+
+        Raises:
+            RepositoryError: it cannot be made now.
+        """
+        ...
+
+    async def save(self, clone: Clone, *, known: str, bases: Sequence[str]) -> str:
+        """Save the state of an open clone, if it is not the known one; returns its name.
+
+        `bases` are commits that the remote has.
+
+        Raises:
+            RepositoryError: it cannot be saved.
+        """
+        ...
+
+    async def forget_states(self, clone: Clone, but: str = "") -> None:
+        """Remove the saved states of a clone, but for one.
+
+        Raises:
+            OSError: they cannot be removed.
         """
         ...
 

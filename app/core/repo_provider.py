@@ -157,10 +157,21 @@ class RepoProvider:
         return outgoing(self._folders.folder(session))
 
     async def close(self, session_id: int) -> None:
-        """Release a workspace whose agent is gone; its content stays."""
-        folder = self._open.pop(session_id, None)
-        if folder is not None:
+        """Release a workspace whose agent is gone; its content stays, and its state is saved."""
+        folder = self._open.get(session_id)
+        if folder is None:
+            return
+        try:
+            await self.save(session_id)
+        finally:
+            self._open.pop(session_id, None)
             await self._checkouts.close(folder)
+
+    async def save(self, session_id: int) -> None:
+        """Save the state of a session's clone, so that another machine can rebuild it."""
+        folder, session = self._open.get(session_id), self._sessions.session(session_id)
+        if folder is not None and session is not None:
+            await self._clones.save(session, folder)
 
     @asynccontextmanager
     async def attended(
@@ -313,7 +324,7 @@ class RepoProvider:
         kept: list[str] = []
         for record in await self._clones.all():
             session = self._find_idle(record.session, before)
-            if session is None:
+            if session is None or not self._clones.is_ours(record):
                 continue
             try:
                 kept.append(await self._reap(session, record, before))

@@ -67,6 +67,16 @@ CLONE_KEPT = "The clone of {session} is kept because it holds {held}."
 CLONE_UNUSABLE = (
     "The old clone can no longer be used and is kept as it is. A new one is made. {problem}"
 )
+STATE_UNUSABLE = (
+    "The clone is not on this machine, and its saved state cannot be used. A new one is made; "
+    "work that was not pushed is missing in it."
+)
+REBUILT = "The clone was rebuilt from its saved state; ignored files are not part of that."
+REBUILT_WITHOUT = " Too large to be saved, so missing: {files}."
+REBUILT_UNFINISHED = (
+    " A merge or rebase was under way: its files are there, its state in git is not."
+)
+SAVED_STATE = "a saved state that is not on this machine"
 BRANCH_GUARDED = (
     "Nothing is pushed to `{branch}` of {repository} because {reason}. Changes go to a new branch "
     "and are proposed from there."
@@ -344,6 +354,12 @@ def limit_reset(until: float | None, now: float, *, resumes: bool) -> str:
     is_near = until - now < 20 * 3600
     day = "" if is_near else f"{moment:%b} {moment.day}, "
     return (RESUMES if resumes else RESETS).format(at=f"{day}{moment:%H:%M} UTC (in {span})")
+
+
+def rebuilt(left_out: Sequence[str], unfinished: bool) -> str:
+    """Tell what a clone that was rebuilt from its saved state lacks."""
+    without = REBUILT_WITHOUT.format(files=some(left_out)) if left_out else ""
+    return f"{REBUILT}{without}{REBUILT_UNFINISHED if unfinished else ''}"
 
 
 def some(names: Sequence[str]) -> str:

@@ -71,10 +71,15 @@ class AppliedChanges:
         configuration: Configuration,
         records: Sequence[AgentRecord],
         shelters: Mapping[str, Shelter],
+        *,
+        leads: bool = True,
     ) -> None:
-        """Let everything that begins from now on use this configuration."""
+        """Let everything that begins from now on use this configuration.
+
+        `leads` has the work of agents that go stopped; another member does that otherwise.
+        """
         base, before = self._base, self._base.configuration
-        await self._part(before, configuration)
+        await self._part(before, configuration, leads=leads)
         base.vault.register(*configuration.secret_values())
         base.shelters.clear()
         base.shelters.update(shelters)
@@ -91,12 +96,14 @@ class AppliedChanges:
         self._base.registry.replace(configuration, self._base.registry.records)
         self._applied(())
 
-    async def _part(self, before: Configuration, now: Configuration) -> None:
+    async def _part(self, before: Configuration, now: Configuration, *, leads: bool) -> None:
         """Let adapters that go hear nothing new, and decide on what they have heard."""
         adapters, joined = self._joined.adapters, self._joined
         going = [name for name in adapter_names(before) - adapter_names(now) if name in adapters]
         await joined.listeners.replace(going, ())
         self._applied(going)
+        if not leads:
+            return
         for agent in before.agents.keys() - now.agents.keys():
             sessions = self._base.stores.agents.open_sessions(agent)
             words = wording.REMOVED_AT_WORK.format(agent=self._base.registry.display_name(agent))
@@ -153,7 +160,7 @@ class AppliedChanges:
         await self._base.stores.agents.settle(agent, REMOVED)
         await self._joined.memory.forget(agent)
         await asyncio.to_thread(
-            archive, self._base.configuration.data_dir, agent, self._base.clock.now()
+            archive, self._base.configuration.shared_dir, agent, self._base.clock.now()
         )
         self._tasks.start(self._settle_late(agent), name=f"last events of {agent}")
 

@@ -76,9 +76,10 @@ class Bridge:
         self.intake = joined.intake
         self._purging = purging_of(base, joined)
         self._forgetting = forgetting_of(base, joined)
-        self._operating = Operating(base, joined, self._go_on)
+        self._operating = Operating(base, joined, self._go_on_at_desk)
         self._maintenance = Maintenance(base, joined.workspaces, joined.uploads)
         self._tasks = Tasks("bridge")
+        base.signals.on_sweep(self._look_again)
         self._started = asyncio.Event()
         self._hurried = False
         self._front: Front | None = None
@@ -201,7 +202,7 @@ class Bridge:
         await self._joined.tooling.doors.start()
         self._tasks.start(self._joined.launcher.prepare(), name="import of ACP")
         if self._fleet is not None:
-            await self._fleet.membership.join()
+            await self._fleet.join()
         await self._joined.engine.start()
         if not resume:
             self.intake.start()
@@ -226,14 +227,26 @@ class Bridge:
 
         A bridge that was restored from a backup does not before it is resumed.
         """
-        if self._operating.suspensions.is_restored:
-            self._joined.outbox.hold()
-        else:
+        self._joined.outbox.hold()
+        if not self._operating.suspensions.is_restored:
             await self._go_on()
+
+    async def _go_on_at_desk(self) -> None:
+        """Go on after a backup was restored; a bridge that has not the desk leaves it to others."""
+        if self._fleet is None or self._fleet.membership.at_desk:
+            await self._go_on()
+
+    def _look_again(self) -> None:
+        """Open the desk if it was resumed at another bridge."""
+        fleet = self._fleet
+        if fleet is not None and fleet.membership.at_desk and not self._base.signals.at_desk:
+            self._tasks.start(self._open_desk(), name="desk")
 
     async def _go_on(self) -> None:
         """Go on with what the last run left, and start reading."""
         joined = self._joined
+        if self._fleet is not None:
+            self._fleet.sit_down()
         # Before any turn resumes: its post may have arrived without being recorded.
         await joined.outbox.start()
         # And before agents that are gone would begin to work.
@@ -295,7 +308,7 @@ class Bridge:
         for adapter in self._joined.adapters.values():
             await adapter.close()
         if self._fleet is not None:
-            await self._fleet.membership.leave()
+            await self._fleet.leave()
 
     def hurry(self) -> None:
         """Give running turns no more time; they resume at the next start."""

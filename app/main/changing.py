@@ -20,6 +20,8 @@ from app.config import AgentEntry, AgentRecord, AgentsSource, Configuration
 from app.config.records import merge, new_id
 from app.config.roster import check_name
 from app.config.showing import show_entry
+from app.core.signals import Topic
+from app.core.tasks import Tasks
 from app.errors import Conflict
 from app.main.applying import AppliedChanges
 from app.main.connecting import set_up, try_out
@@ -49,10 +51,33 @@ class AgentChanges:
         self._applied = applied
         self._reader = base.configuration.reader
         self._lock = asyncio.Lock()
+        self._tasks = Tasks("changes of other members")
+        self._signals = base.signals
+        self._signals.on(Topic.AGENTS, lambda _facts: self._follow_soon())
+        self._signals.on(Topic.LABELS, lambda _facts: self._relabel_soon())
+        self._signals.on_sweep(self._follow_soon)
 
     async def close(self) -> None:
         """Stop looking at what was changed."""
+        await self._tasks.close()
         await self._applied.close()
+
+    def _follow_soon(self) -> None:
+        self._tasks.start(self._follow(), name="agents")
+
+    def _relabel_soon(self) -> None:
+        self._tasks.start(self._relabel(), name="labels")
+
+    async def _follow(self) -> None:
+        """Apply what another member changed."""
+        async with self._lock:
+            records = tuple(self._base.stores.agents.records())
+            known = {each.id: each for each in self._base.registry.records}
+            if {each.id: each for each in records} == known:
+                return
+            configuration = await asyncio.to_thread(self._read, records)
+            shelters = await asyncio.to_thread(shelter_all, configuration, self._base.outside)
+            await self._applied.apply(configuration, records, shelters, leads=False)
 
     def show(self, name: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """Return an agent's entry and the fields of its stored credentials, without any secret.
@@ -174,7 +199,7 @@ class AgentChanges:
             raise Conflict(f"{to} has conversations of its own already.")
         former = (*gone.former, gone.name)
         record = replace(heir, id=gone.id, former=former, removed_at=None)
-        await asyncio.to_thread(restore, self._base.configuration.data_dir, gone.id)
+        await asyncio.to_thread(restore, self._base.configuration.shared_dir, gone.id)
         await self._commit(record, instead_of=heir.id)
         return registry.get(record.id)
 
@@ -225,6 +250,10 @@ class AgentChanges:
 
     async def relabel(self) -> None:
         """Show agents as their identity files now say; nothing else changes."""
+        await self._relabel()
+        self._signals.send(Topic.LABELS)
+
+    async def _relabel(self) -> None:
         async with self._lock:
             registry, files = self._base.registry, self._base.files
             configuration = await asyncio.to_thread(label, registry.configuration, files)
@@ -319,6 +348,7 @@ class AgentChanges:
                 await stored.succeed(changed[0], instead_of)
             else:
                 await stored.save(*changed)
+            self._signals.send(Topic.AGENTS)
             await self._applied.apply(configuration, records, shelters)
         finally:
             registry.leaving -= gone

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
-import socket
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 
 from app.children.leftovers import kill_leftovers
 from app.core.stores.members import HandedOut
@@ -15,16 +12,15 @@ from app.core.turns.turn_context import TurnContext
 from app.fleet.engine import FleetTurnEngine
 from app.fleet.membership import Membership
 from app.fleet.worker import FleetWorker, Hands
+from app.main.naming import read_name
 from app.main.resources import Resources, bridge_id
 from app.store.fencing import Fence
 from app.store.jobs import Jobs
 from app.store.members import Members
+from app.store.signals import Notifications
 
 logger = logging.getLogger(__name__)
 
-NAME_FILE = "member"
-HOST_CHARACTERS = 24
-"""Of a member's name: with the rest it fits into the name of a channel of PostgreSQL."""
 TAKEN_OVER = 75
 """The status of a process that others have taken over from: try again, as sysexits.h says."""
 
@@ -41,7 +37,9 @@ class Fleet:
     ) -> None:
         """Prepare; `open_desk` begins what one member does for all."""
         configuration = base.configuration
+        assert isinstance(base.signals, Notifications), "it is PostgreSQL"
         self._base = base
+        self._signals = base.signals
         self.name = read_name(configuration.data_dir)
         fence = Fence(lambda: self._die("another member has taken over"))
         self._jobs = Jobs(base.database, fence)
@@ -58,6 +56,20 @@ class Fleet:
             handed_out=handed_out,
             die=self._die,
         )
+
+    async def join(self) -> None:
+        """Become a member that hears the others."""
+        await self._signals.start()
+        await self.membership.join()
+
+    async def leave(self) -> None:
+        """Stop being a member."""
+        await self.membership.leave()
+        await self._signals.close()
+
+    def sit_down(self) -> None:
+        """Do what one member does for all from now on; the others tell this one what there is."""
+        self._signals.at_desk = True
 
     def build_engine(
         self, context: TurnContext, of_agent: Mapping[str, int | None]
@@ -84,13 +96,3 @@ class Fleet:
         logger.critical("%s: this process ends, its sessions continue elsewhere", why)
         kill_leftovers((), bridge=bridge_id(self._base.configuration))
         os._exit(TAKEN_OVER)
-
-
-def read_name(data_dir: Path) -> str:
-    """Return the name of the member that works in a DATA_DIR; it stays the same for good."""
-    file = data_dir / NAME_FILE
-    name = file.read_text().strip() if file.exists() else ""
-    if not name:
-        name = f"{socket.gethostname()[:HOST_CHARACTERS]}-{secrets.token_hex(4)}"
-        file.write_text(name)
-    return name

@@ -27,9 +27,10 @@ from app.config import (
 from app.core.clock import SystemClock
 from app.core.ports import Clock
 from app.core.signals import ALONE, Signals
+from app.main.signalling import open_signals
 from app.server.metrics import Metrics
 from app.services import find_area
-from app.store.database import Database, locked
+from app.store.database import Database, check_not_moved, locked
 from app.store.guarding import Guard, put_on_guard
 from app.store.purging import purged_texts
 from app.store.stores import Stores
@@ -85,6 +86,8 @@ def open_resources(
     """
     clock = clock or SystemClock()
     with locked(configuration.data_dir):
+        if configuration.database_file is not None:
+            check_not_moved(configuration.data_dir)
         secrets = ensure_secrets(configuration)
         vault = Vault([*configuration.secret_values(), *secrets.values()])
         logs.configure(configuration.log_level, configuration.log_format, vault)
@@ -95,7 +98,7 @@ def open_resources(
         database.open()
         try:
             stores = Stores.on(database, clock.now, find_area)
-            files = AgentFiles(configuration.data_dir, vault)
+            files = AgentFiles(configuration.shared_dir, vault)
             registry = open_registry(configuration, stores.agents.records())
             registry.replace(label(registry.configuration, files), registry.records)
             vault.register(*registry.configuration.secret_values(), *purged_texts(database))
@@ -114,6 +117,7 @@ def open_resources(
                 clock=clock,
                 metrics=metrics,
                 files=files,
+                signals=open_signals(configuration, database, clock),
                 outside=outside,
             )
         finally:

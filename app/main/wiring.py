@@ -276,7 +276,7 @@ class Joined(Workshop):
             memory=self.memory,
             look=self.progress.look,
             availability=self.availability,
-            estimate=read_prices(configuration.data_dir).estimate,
+            estimate=read_prices(configuration.shared_dir).estimate,
             delegations=stores.delegations,
             abandon=lambda asked: self.delegations.stop(asked),
         )
@@ -566,13 +566,14 @@ class Joined(Workshop):
     @cached_property
     def reach(self) -> Reach:
         """Reaches what members hold of sessions."""
-        data = self._configuration.data_dir
+        configuration = self._configuration
         traces = Traces(
             self._folders.root,
-            data / "gates",
-            homes_root(self._configuration),
+            configuration.data_dir / "gates",
+            homes_root(configuration),
             self.uploads,
-            base_homes=data / "homes",
+            saved=self.saved,
+            base_homes=configuration.shared_dir / "homes",
             user_of=self._user_of,
         )
         return Reach(

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from app.agents.isolation import homes_root
 from app.agents.registry import PerAgent
-from app.children.disk import DiskSpace
+from app.children.disk import DiskSpace, identify
 from app.children.users import give
 from app.config import Configuration
 from app.core.feed import Feed
@@ -38,6 +38,7 @@ from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.purging import RepositoryPurge
 from app.repos.sandboxed_git import SandboxedGit
+from app.shelf.folder import FolderShelf
 
 T = TypeVar("T")
 
@@ -52,7 +53,8 @@ class Workshop:
         self._disk = DiskSpace(base.configuration.data_dir)
         self._directory = directory_of(base.configuration)
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
-        self.uploads = base.configuration.data_dir / "uploads"
+        self.uploads = base.configuration.shared_dir / "uploads"
+        self.saved = base.configuration.shared_dir / "kept"
 
     @property
     def _configuration(self) -> Configuration:
@@ -90,6 +92,7 @@ class Workshop:
             person=person,
             variables=self._variables,
             guard=self.forge.guard,
+            shelf=FolderShelf(self.saved),
         )
 
     @cached_property
@@ -101,11 +104,11 @@ class Workshop:
     def _mirrors(self) -> Mirrors:
         configuration, names = self._configuration, self._stores.names
         return Mirrors(
-            configuration.data_dir / "mirrors",
+            configuration.shared_dir / "mirrors",
             self._git,
             self.forge,
             configuration.surroundings,
-            disk=self._disk,
+            disk=DiskSpace(configuration.shared_dir),
             shallow=fetched_as("shallow", configuration, self._directory, names.now),
             partial=fetched_as("partial", configuration, self._directory, names.now),
         )
@@ -194,6 +197,7 @@ class Workshop:
             self._shipping,
             clock=self._base.clock,
             vault=self._base.vault,
+            machine=identify(self._folders.root),
         )
 
     @cached_property

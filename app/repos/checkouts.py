@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from app.children.sandbox import Plain
+from app.core.ports import Shelf
 from app.core.workspaces import (
     Changes,
     Clone,
@@ -22,6 +23,7 @@ from app.core.workspaces import (
     Followed,
     Gathered,
     Opened,
+    Rebuilt,
     Repository,
     Target,
 )
@@ -31,6 +33,7 @@ from app.repos import clone as clones
 from app.repos.gate import Gate, Guard, conflicts
 from app.repos.git import Git
 from app.repos.in_place import find_programs
+from app.repos.keeping import KeptStates
 from app.repos.lfs import LargeFiles
 from app.repos.mirror import Mirrors
 from app.repos.objects import NEEDED, UNUSED, names_in
@@ -62,9 +65,11 @@ class GitCheckouts:
         person: Mapping[str, str],
         variables: Mapping[Target, Mapping[str, str]] | None = None,
         guard: Guard | None = None,
+        shelf: Shelf,
     ) -> None:
         self.gates = root
         """The folder of all gates."""
+        self._states = KeptStates(shelf)
         self._isolations = isolation
         self._git = git
         self._mirrors = mirrors
@@ -110,6 +115,51 @@ class GitCheckouts:
             logger.warning("the mirror of %s is damaged: %s", clone.repository.name, error)
         await self._mirrors.rebuild(clone.repository, clone.agent)
         return await self._make(clone, gate)
+
+    async def rebuild(
+        self,
+        clone: Clone,
+        state: str,
+        *,
+        start: str,
+        on_sent: Callable[[str], Awaitable[None]],
+        ask: Callable[[str, Sequence[str]], Awaitable[bool]],
+    ) -> Rebuilt | None:
+        """Make a clone from its saved state; None if the state is gone or broken.
+
+        Raises:
+            RepositoryError: it cannot be made now.
+        """
+        await self.close(clone.folder)
+        await self._mirrors.check_room()
+        await self._mirrors.find(clone.repository, clone.agent, start)
+        gate = await self._listen(clone, on_sent, ask)
+        if not await self._states.fetch(gate.door, clone, state):
+            logger.warning("the saved state of %s is gone", clone.session)
+            return None
+        await self._fill(clone, gate, start)
+        try:
+            return await self._states.restore(self._inside(clone), gate.door)
+        except GitFailed as error:
+            logger.warning("the saved state of %s cannot be used: %s", clone.session, error)
+            return None
+
+    async def save(self, clone: Clone, *, known: str, bases: Sequence[str]) -> str:
+        """Save the state of an open clone, if it is not the known one; returns its name.
+
+        Raises:
+            RepositoryError: it cannot be saved.
+        """
+        gate = self._gate(clone)
+        return await self._states.save(self._inside(clone), gate.door, clone, known, bases)
+
+    async def forget_states(self, clone: Clone, but: str = "") -> None:
+        """Remove the saved states of a clone, but for one.
+
+        Raises:
+            OSError: they cannot be removed.
+        """
+        await self._states.forget_others(clone, but)
 
     async def reach(self, repository: Repository, agent: str) -> None:
         """Ask a remote whether it has a repository that an agent may read.
@@ -253,10 +303,14 @@ class GitCheckouts:
         return await clones.unshipped(self._inside(clone), sent=sent, start=start)
 
     async def remove(self, clone: Clone) -> None:
-        """Delete a clone and its gate."""
+        """Delete a clone, its gate and its saved states."""
         await self.close(clone.folder)
         for folder in (clone.folder, self.gates / clone.folder.name):
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        try:
+            await self._states.forget_others(clone, "")
+        except OSError as error:
+            logger.warning("cannot remove the saved state of %s: %s", clone.session, error)
 
     async def forget_unused(self, clone: Clone) -> set[str]:
         """Delete what no branch of a clone needs; returns the objects that are needed.
@@ -303,6 +357,12 @@ class GitCheckouts:
             start = await mirrors.commit(repository, f"refs/heads/{clone.branch}") or start
         if start is None:
             raise RepositoryError(f"{repository.name} has no {wanted.removeprefix('refs/heads/')}.")
+        await self._fill(clone, gate, start)
+        return Opened(base, start)
+
+    async def _fill(self, clone: Clone, gate: Gate, start: str) -> None:
+        """Make a clone at a commit of the mirror."""
+        mirrors, repository = self._mirrors, clone.repository
         await mirrors.complete(repository, clone.agent, start)
         await gate.begin(start)
         template = gate.door.folder / "template"
@@ -316,7 +376,6 @@ class GitCheckouts:
             start=start,
             remote=gate.settings(with_large_files=self._has_lfs()),
         )
-        return Opened(base, start)
 
     async def _listen(
         self,

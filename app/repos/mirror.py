@@ -13,13 +13,14 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
 from app.children.disk import DiskSpace
+from app.children.file_lock import hold
 from app.core.workspaces import Repository, Target
 from app.errors import GitFailed, RepositoryError
 from app.repos import partial
@@ -35,6 +36,8 @@ _PACKS: Final = 50
 """With more packs every lookup gets slow; git itself repacks at this number."""
 _REPACK_SECONDS: Final = 600.0
 """How long a repack may take, while others wait for the mirror."""
+_OTHERS_SECONDS: Final = 3600.0
+"""How long another machine may work on a mirror: more than a fetch and a repack take."""
 _ELSEWHERE: Final = ".elsewhere"
 _LATEST: Final = "--depth=50"
 """What a shallow mirror begins with: enough to see what happened lately, little to fetch."""
@@ -121,6 +124,18 @@ class Mirrors:
                 await self._try_fetch(repository, agent, mirror, *also, whole=whole)
             await self._repack(repository, mirror)
         return mirror
+
+    async def find(self, repository: Repository, agent: str, commit: str) -> None:
+        """Have a commit in a mirror: as it is, else fetched.
+
+        Raises:
+            RepositoryError: it is not there, and cannot be fetched.
+        """
+        if await self.commit(repository, commit) is None:
+            await self.refresh(repository, agent)
+        if await self.commit(repository, commit) is None:
+            # No branch has it any more.
+            await self.refresh(repository, agent, commit)
 
     async def reach(self, repository: Repository, agent: str) -> None:
         """Ask a remote whether it has a repository that an agent may read.
@@ -281,10 +296,9 @@ class Mirrors:
 
     @asynccontextmanager
     async def _hold(self, mirror: Path) -> AsyncIterator[None]:
-        async with self._locks[mirror]:
+        async with self._locks[mirror], _lock_out_others(mirror):
             if mirror not in self._tidied:
-                # The processes that held these locks were ended at the start: no other bridge
-                # uses this DATA_DIR.
+                # The processes that held these locks have ended: no other bridge is at work here.
                 await asyncio.to_thread(tidy, mirror)
                 await self._make_readable(mirror)
                 self._tidied.add(mirror)
@@ -429,6 +443,21 @@ class Mirrors:
             self._packs_left[mirror] = packs
         else:
             self._packs_left[mirror] = 0
+
+
+@asynccontextmanager
+async def _lock_out_others(mirror: Path) -> AsyncIterator[None]:
+    """Keep the bridges of other machines out of a mirror."""
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(hold(mirror.with_suffix(".lock"), _OTHERS_SECONDS))
+        except TimeoutError:
+            raise RepositoryError(
+                f"Another machine has worked on the mirror {mirror.name} for more than an hour."
+            ) from None
+        except OSError as error:
+            raise RepositoryError(f"The mirror {mirror.name} cannot be locked: {error}") from error
+        yield
 
 
 @contextmanager

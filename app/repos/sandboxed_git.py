@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from app.children.homes import Home
 from app.children.layout import Confinement
@@ -115,6 +116,27 @@ class Inside:
         Raises:
             GitFailed: it could not run, wrote too much or took too long.
         """
+        written = BytesIO()
+        status, words = await self.pour(
+            *argv, into=written, seconds=seconds, limit=limit, name=name, more=more, witness=witness
+        )
+        return status, written.getvalue(), words
+
+    async def pour(
+        self,
+        *argv: str,
+        into: BinaryIO,
+        seconds: float,
+        limit: int,
+        name: str = "",
+        more: Mapping[str, str] | None = None,
+        witness: Witness | None = None,
+    ) -> tuple[int, str]:
+        """Run a command as `run` does; its output goes into a file.
+
+        Raises:
+            GitFailed: it could not run, wrote too much or took too long.
+        """
         name = name or argv[0]
         isolation = self.isolation
         home = await asyncio.to_thread(isolation.home, self.home)
@@ -144,13 +166,11 @@ class Inside:
         try:
             async with asyncio.timeout(seconds):
                 child.close_input()
-                written = bytearray()
                 while data := await child.stdout.read(_CHUNK_BYTES):
-                    written += data
-                    if len(written) > limit:
+                    if into.tell() + len(data) > limit:
                         raise GitFailed(name, f"wrote more than {limit} bytes")
-                status = await child.wait()
-                return status, bytes(written), child.last_words()
+                    into.write(data)
+                return await child.wait(), child.last_words()
         except TimeoutError:
             raise GitFailed(name, f"timed out after {seconds:g} s") from None
         finally:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
+from urllib.parse import quote
 
 import orjson
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import QueuePool
 
@@ -53,19 +54,38 @@ class Backend(Protocol):
         """Leave nothing of deleted rows."""
         ...
 
-    def explain(self, error: DatabaseError) -> str:
-        """Say why the database cannot be used, and the remedy."""
+    def check(self) -> None:
+        """Check that the database is one that can be used.
+
+        Raises:
+            StoreUnavailable: it is not; the remedy is said.
+        """
+        ...
+
+    def refuse(self, error: DatabaseError) -> NoReturn:
+        """Say why the database cannot be used, and the remedy.
+
+        Raises:
+            StoreUnavailable: always.
+        """
         ...
 
 
-def open_backend(url: str) -> Backend:
-    """Choose the backend of an address."""
+def open_backend(url: str, *, readonly: bool = False) -> Backend:
+    """Choose the backend of an address; read-only ones neither write nor wait."""
     if make_url(url).get_backend_name() == POSTGRESQL:
         # The import takes 0.2 s, and only PostgreSQL needs it.
         from app.store.postgresql import Server  # noqa: PLC0415
 
-        return Server(url, to_json)
-    return File(url)
+        return Server(url, to_json, readonly=readonly)
+    return File(_readonly(url) if readonly else url)
+
+
+def _readonly(url: str) -> str:
+    # An address within an address: SQLite's own, inside SQLAlchemy's.
+    own = f"file:{quote(make_url(url).database or '')}"
+    query = {"mode": "ro", "uri": "true"}
+    return URL.create("sqlite", database=own, query=query).render_as_string(hide_password=False)
 
 
 def to_json(value: object) -> str:
@@ -116,12 +136,15 @@ class File:
                 return
         raise StoreUnavailable("its log is being read and could not be emptied")
 
-    def explain(self, error: DatabaseError) -> str:
+    def check(self) -> None:
+        """Do nothing: a file is refused when it is read."""
+
+    def refuse(self, error: DatabaseError) -> NoReturn:
         """Say why the file cannot be used."""
-        return (
+        raise StoreUnavailable(
             f"{error.orig}. The file is unchanged: free some disk space, stop the process that "
             "locks it, or move it away and restore a copy"
-        )
+        ) from error
 
 
 def _prepare(connection: Any, _record: object) -> None:

@@ -103,11 +103,24 @@ class CheckoutRows:
             lambda connection: connection.execute(insert(checkout), row)
         )
 
-    async def ready(self, session_id: int, number: int, opened: Opened) -> None:
-        """Record that a clone is ready."""
+    async def ready(self, session_id: int, number: int, opened: Opened, machine: str) -> None:
+        """Record that a clone is ready, on a machine."""
         await self._change(
-            session_id, number, state="ready", base=opened.base, commit=opened.commit
+            session_id,
+            number,
+            state="ready",
+            base=opened.base,
+            commit=opened.commit,
+            machine=machine,
         )
+
+    async def saved(self, session_id: int, number: int, state: str) -> None:
+        """Record which saved state of a clone is the last one."""
+        await self._change(session_id, number, saved=state)
+
+    async def placed(self, session_id: int, number: int, machine: str) -> None:
+        """Record which machine's disk holds a clone."""
+        await self._change(session_id, number, machine=machine)
 
     async def sent(self, session_id: int, number: int, commit: str) -> None:
         """Record that a commit was pushed to the remote."""
@@ -168,4 +181,6 @@ def _checkout_of(row: Row[Any]) -> Checkout:
         outcome=row.outcome,
         judged=Judged(row.checks, row.review),
         changes=None if row.files is None else Changes(row.files, row.added, row.removed),
+        saved=row.saved,
+        machine=row.machine,
     )

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, Executable, Row, delete, insert
+from sqlalchemy import Connection, Engine, Executable, Row, delete, insert, make_url
 from sqlalchemy.exc import DatabaseError
 
-from app.errors import DataDirInUse, StoreUnavailable
+from app.errors import ConfigurationError, DataDirInUse, StoreUnavailable
 from app.store.backend import open_backend
-from app.store.dialects import has_table, transaction
+from app.store.dialects import POSTGRESQL, has_table, is_postgresql, transaction
 from app.store.tables import sealed
 from app.store.writer import Writer
 
@@ -28,8 +28,11 @@ T = TypeVar("T")
 
 HEAD_REVISION = "0007"
 """The newest migration; tested against the files, so that alembic need not be imported."""
+MOVING = "bridge_move"
+"""The table that is there while rows are moved to a database; see `moving.py`."""
 FILE_NAME = "bridge.db"
 LOCK_NAME = "bridge.lock"
+MOVED_NAME = "moved-to-postgresql"
 LOCK_SECONDS = 5.0
 """How long a start waits for the lock. A killed bridge keeps it until the kernel has removed its
 last thread, and so does a child that it was forking; the command line holds it for a moment."""
@@ -67,8 +70,8 @@ def _lock(handle: int) -> bool:
 class Database:
     """One SQLite file, or a PostgreSQL schema, with its writer and its readers."""
 
-    def __init__(self, url: str) -> None:
-        self._backend = open_backend(url)
+    def __init__(self, url: str, *, readonly: bool = False) -> None:
+        self._backend = open_backend(url, readonly=readonly)
         self.engine = self._backend.engine
         self.writer = Writer(self._backend)
 
@@ -78,11 +81,35 @@ class Database:
         Raises:
             StoreUnavailable: the file cannot be used; it is left unchanged.
         """
+        self.upgrade()
+        if is_postgresql(self.engine.dialect) and self._backend.read(_is_moving):
+            raise StoreUnavailable(
+                "data is being moved there", "Finish it: run `agent-bridge migrate` again."
+            )
+        self.writer.start()
+
+    def upgrade(self) -> None:
+        """Bring the schema up to date.
+
+        Raises:
+            StoreUnavailable: the database cannot be used; it is left unchanged.
+        """
         try:
+            self.check()
             migrate(self.engine, self._backend.prepare_migration)
         except DatabaseError as error:
-            raise StoreUnavailable(self._backend.explain(error)) from error
-        self.writer.start()
+            self._backend.refuse(error)
+
+    def check(self) -> None:
+        """Check that a server is one that can be used.
+
+        Raises:
+            StoreUnavailable: it is not; the remedy is said.
+        """
+        try:
+            self._backend.check()
+        except DatabaseError as error:
+            self._backend.refuse(error)
 
     def close(self) -> None:
         """Commit waiting writes and close every connection."""
@@ -121,10 +148,39 @@ class Database:
         return await asyncio.to_thread(self._backend.read, function)
 
 
+def _is_moving(connection: Connection) -> bool:
+    return has_table(connection, MOVING)
+
+
 def _write_and_remove(connection: Connection) -> None:
     row = {"name": "check:writable", "value": "", "kept_at": 0.0}
     connection.execute(insert(sealed), row)
     connection.execute(delete(sealed).where(sealed.c.name == row["name"]))
+
+
+def is_postgresql_address(url: str) -> bool:
+    """Tell whether an address is that of a PostgreSQL database."""
+    return make_url(url).get_backend_name() == POSTGRESQL
+
+
+def note_move(data_dir: Path, where: str) -> None:
+    """Note that the data of a folder's file is on a server now."""
+    (data_dir / MOVED_NAME).write_text(where)
+
+
+def check_not_moved(data_dir: Path) -> None:
+    """Refuse the file of a folder whose data is on a server now: all work would be done twice.
+
+    Raises:
+        ConfigurationError: it was moved.
+    """
+    note = data_dir / MOVED_NAME
+    if note.exists():
+        raise ConfigurationError(
+            "DATABASE_URL",
+            f"the data was moved to {note.read_text()}",
+            f"Set it to that address; to go back to the state before, remove {note}.",
+        )
 
 
 def sqlite_url(data_dir: Path) -> str:

@@ -78,7 +78,8 @@ class MemoryRows:
                 which = (memory_day.c.agent == agent, memory_day.c.day == day)
                 connection.execute(delete(memory_day).where(*which))
                 return
-            add_entries(connection, agent, day, entries)
+            rows = [{**known, "number": number, "text": words} for number, words in entries]
+            add_entries(connection, rows)
             statement = insert(memory_day).values(**known, version=version)
             changed = {"version": version}
             connection.execute(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Row, exists, func, literal, select, update
 
 from app.core.inbound import Naming, Renamed
 from app.store.database import Database
@@ -109,17 +109,22 @@ def _keep(connection: Connection, host: str, number: int, name: str) -> None:
 def _move(connection: Connection, renamed: Renamed) -> None:
     """Replace the old name by the new one everywhere."""
     old, new = renamed.old, renamed.new
-    for table, column in (
-        (place, place.c.name),
-        (surface, surface.c.external),
-        (post, post.c.external),
-        (schedule, schedule.c.external),
-        (schedule, schedule.c.place),
+    for column, unique in (
+        (place.c.name, [place.c.service]),
+        (surface.c.external, [surface.c.service, surface.c.agent]),
+        (post.c.external, []),
+        (schedule.c.external, []),
+        (schedule.c.place, []),
     ):
+        table = column.table
         there = func.substr(column, 1, len(old) + 1) == f"{old}:"
         changed: ColumnElement[Any] = literal(new) + func.substr(column, len(old) + 1)
         change = update(table).where(table.c.service == renamed.service, there)
-        connection.execute(change.prefix_with("OR IGNORE").values({column: changed}))
+        if unique:  # a row that has the new name already stays the one
+            other = table.alias()
+            same = (other.c[each.name] == each for each in unique)
+            change = change.where(~exists().where(other.c[column.name] == changed, *same))
+        connection.execute(change.values({column: changed}))
     connection.execute(update(place).where(place.c.repository == old).values(repository=new))
     connection.execute(
         update(checkout)

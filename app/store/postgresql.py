@@ -10,7 +10,7 @@ import select
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import psycopg
 from psycopg.types.string import StrDumper
@@ -20,6 +20,7 @@ from sqlalchemy.pool import QueuePool
 from typing_extensions import override
 
 from app.store.dialects import measure
+from app.store.server_check import check_server, refuse_server
 
 T = TypeVar("T")
 
@@ -55,8 +56,11 @@ _patience = threading.local()
 class Server:
     """A schema on a PostgreSQL server."""
 
-    def __init__(self, url: str, json_serializer: Callable[[object], str]) -> None:
+    def __init__(
+        self, url: str, json_serializer: Callable[[object], str], *, readonly: bool = False
+    ) -> None:
         address = name_driver(url)
+        self._away_seconds = 0.0 if readonly else AWAY_SECONDS
         self.engine = create_engine(
             address,
             poolclass=QueuePool,
@@ -65,14 +69,15 @@ class Server:
             pool_reset_on_return=None,
             isolation_level="AUTOCOMMIT",
             connect_args={
-                "options": _options(address),
+                "options": _options(address, readonly=readonly),
                 "connect_timeout": CONNECT_SECONDS,
                 "application_name": "agent-bridge",
             },
             json_serializer=json_serializer,
             hide_parameters=True,
+            execution_options={"preserve_rowcount": True},  # also of an insert that does nothing
         )
-        event.listen(self.engine, "do_connect", _connect_patiently)
+        event.listen(self.engine, "do_connect", self._connect)
         event.listen(self.engine, "connect", _prepare)
         event.listen(self.engine, "checkout", _check)
         self._transaction = ""
@@ -117,7 +122,7 @@ class Server:
 
     def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function that reads; what a restart of the server cut off is read again."""
-        deadline = time.monotonic() + AWAY_SECONDS
+        deadline = time.monotonic() + self._away_seconds
         while True:
             try:
                 with self.engine.connect() as connection:
@@ -135,9 +140,30 @@ class Server:
         small = measure(connection) <= COMPACTED_BYTES
         connection.exec_driver_sql("vacuum full" if small else "vacuum")
 
-    def explain(self, error: DatabaseError) -> str:
+    def check(self) -> None:
+        """Check the server's version, and what we may do in the schema.
+
+        Raises:
+            StoreUnavailable: it cannot be used; the remedy is said.
+        """
+        with self.engine.connect() as connection:
+            check_server(connection)
+
+    def refuse(self, error: DatabaseError) -> NoReturn:
         """Say why the server cannot be used."""
-        return f"{str(error.orig).strip()}. Look at DATABASE_URL, and run `agent-bridge doctor`"
+        refuse_server(error)
+
+    def _connect(self, dialect: Any, _record: object, words: Any, settings: Any) -> Any:
+        """Connect; a server that is away is waited for, as long as the thread waits at all."""
+        patience = min(self._away_seconds, getattr(_patience, "seconds", AWAY_SECONDS))
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                return dialect.connect(*words, **settings)
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(LOOK_SECONDS)
 
 
 def name_driver(address: str) -> URL:
@@ -145,27 +171,16 @@ def name_driver(address: str) -> URL:
     return make_url(address).set(drivername=DRIVER)
 
 
-def _options(address: URL) -> str:
+def _options(address: URL, *, readonly: bool) -> str:
     given = address.query.get("options", "")
     bounds = {
+        "default_transaction_read_only": "on" if readonly else "off",
         "lock_timeout": f"{LOCK_SECONDS}s",
         "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
         "synchronous_commit": "on",
     }
     ours = " ".join(f"-c {name}={value}" for name, value in bounds.items())
     return f"{ours} {given if isinstance(given, str) else ' '.join(given)}".strip()
-
-
-def _connect_patiently(dialect: Any, _record: object, words: Any, settings: Any) -> Any:
-    """Connect; a server that is away is waited for, as long as the thread waits at all."""
-    deadline = time.monotonic() + getattr(_patience, "seconds", AWAY_SECONDS)
-    while True:
-        try:
-            return dialect.connect(*words, **settings)
-        except psycopg.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(LOOK_SECONDS)
 
 
 def _check(connection: psycopg.Connection[Any], _record: object, _proxy: object) -> None:
@@ -176,12 +191,17 @@ def _check(connection: psycopg.Connection[Any], _record: object, _proxy: object)
         raise DisconnectionError
 
 
+def replace_refused(said: str) -> str:
+    """Replace the one character that PostgreSQL refuses in a text."""
+    return said.replace("\0", "\ufffd") if "\0" in said else said
+
+
 class _Text(StrDumper):
-    """Texts as PostgreSQL takes them: the one character that it refuses is replaced."""
+    """Texts as PostgreSQL takes them."""
 
     @override
     def dump(self, obj: str) -> Any:
-        return super().dump(obj.replace("\0", "\ufffd") if "\0" in obj else obj)
+        return super().dump(replace_refused(obj))
 
 
 def _prepare(connection: psycopg.Connection[Any], _record: object) -> None:

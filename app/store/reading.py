@@ -1,25 +1,28 @@
-"""Opens the store read-only: no lock, no writer, and the file stays unchanged."""
+"""Opens the store read-only: no lock, no writer, and the database stays unchanged."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
 
-from sqlalchemy import URL, make_url
+from sqlalchemy import make_url
 from sqlalchemy.exc import DatabaseError
 
 from app.core.clock import SystemClock
 from app.errors import StoreUnavailable
 from app.store.database import HEAD_REVISION, Database
+from app.store.dialects import has_table
 from app.store.guarding import Guard, put_on_guard
 from app.store.stores import Stores
 
 
-def file_of(url: str) -> Path:
-    """Return the file of a SQLite address."""
-    return Path(make_url(url).database or "")
+def name_store(url: str) -> str:
+    """Name a database for people: its file, or its server and name without the password."""
+    address = make_url(url)
+    if address.get_backend_name() == "sqlite":
+        return address.database or ""
+    return address.set(password=None, query={}).render_as_string()
 
 
 def revision(url: str) -> str | None:
@@ -28,15 +31,18 @@ def revision(url: str) -> str | None:
     Raises:
         StoreUnavailable: it cannot be read.
     """
-    if not file_of(url).exists():
+    if _is_missing(url):
         return None
     database = _open_readonly(url)
     try:
+        database.check()
         with database.engine.connect() as connection:
+            if not has_table(connection, "alembic_version"):
+                return None
             row = connection.exec_driver_sql("select version_num from alembic_version").first()
             return str(row[0]) if row else None
     except DatabaseError as error:
-        raise StoreUnavailable(f"{file_of(url)} cannot be read: {error.orig}") from error
+        raise StoreUnavailable(f"{name_store(url)} cannot be read: {error.orig}") from error
     finally:
         database.engine.dispose()
 
@@ -63,16 +69,18 @@ def reading(url: str, guard: Guard | None = None) -> Iterator[Stores | None]:
     try:
         yield Stores.on(database, SystemClock().now)
     except DatabaseError as error:
-        raise StoreUnavailable(f"{file_of(url)} cannot be read: {error.orig}") from error
+        raise StoreUnavailable(f"{name_store(url)} cannot be read: {error.orig}") from error
     finally:
         database.engine.dispose()
 
 
+def _is_missing(url: str) -> bool:
+    address = make_url(url)
+    return address.get_backend_name() == "sqlite" and not Path(address.database or "").exists()
+
+
 def _open_readonly(url: str) -> Database:
-    # An address within an address: SQLite's own, inside SQLAlchemy's.
-    own = f"file:{quote(str(file_of(url)))}"
-    readonly = URL.create("sqlite", database=own, query={"mode": "ro", "uri": "true"})
-    database = Database(readonly.render_as_string(hide_password=False))
+    database = Database(url, readonly=True)
     # A write is refused instead of waiting for ever.
     database.writer.close()
     return database

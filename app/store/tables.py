@@ -342,6 +342,9 @@ checkout = Table(
     Column("files", NUMBER),
     Column("added", NUMBER, nullable=False, server_default="0"),
     Column("removed", NUMBER, nullable=False, server_default="0"),
+    # The name of its saved state, and the machine whose disk holds it.
+    Column("saved", String, nullable=False, server_default=""),
+    Column("machine", String, nullable=False, server_default=""),
 )
 Index("checkout_branch", checkout.c.url, checkout.c.branch)
 

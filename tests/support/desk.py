@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
+from app.children.traces import Traces
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.clock import SystemClock
@@ -49,6 +50,7 @@ from app.core.roster import Colleague, Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
+from app.core.signals import ALONE, Signals
 from app.core.stores.inbox import DeliveryStore
 from app.core.tools.agents import AgentTools
 from app.core.tools.home import Homes
@@ -58,6 +60,7 @@ from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.place_context import Surroundings
+from app.core.turns.reach import Reach
 from app.core.turns.standing import Personas, Standing
 from app.core.turns.turn_context import TurnContext
 from app.core.types import Attachment, Session, Speaker, Turn
@@ -293,8 +296,8 @@ class StirringDeliveries:
 class StirringFeed(Feed):
     """The feed as it is; whoever waits at the desk is woken with the followers."""
 
-    def __init__(self, stores: Stores, stir: Stir) -> None:
-        super().__init__(stores.transcript, stores.sessions, stores.tree.above)
+    def __init__(self, stores: Stores, stir: Stir, signals: Signals) -> None:
+        super().__init__(stores.transcript, stores.sessions, stores.tree.above, signals=signals)
         self._stir = stir
 
     @override
@@ -367,7 +370,24 @@ class Desk:
     showing: Showing
     memory: MemoryKeeper
     availability: Availabilities
+    feed: Feed
+    outbox: Outbox
+    reach: Reach
     inbound: dict[str, Inbound] = field(default_factory=dict)
+
+    async def close(self) -> None:
+        """Stop everything."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await self.delegations.close()
+            await self.scheduler.close()
+            await self.intake.close()
+            await self.engine.drain(grace=0)
+            await self.showing.close()
+            await self.ledger.close()
+            await self.memory.close()
+            await self.schedules.close()
+            await self.live.close()
+            await self.outbox.close(grace=0)
 
     async def until(self, seen: Callable[[], bool]) -> None:
         """Wait until something is so."""
@@ -447,21 +467,11 @@ async def open_desk(
     """Join a core; nothing of it runs before `start`. Guests are adapters of real platforms."""
     clock, rules = clock or SystemClock(), rules or Rules()
     with open_stores(folder, clock) as (database, stores):
-        desk, outbox = _joined(folder, clock, rules, database, stores, guests)
+        desk = join_desk(folder, clock, rules, database, stores, guests)
         try:
             yield desk
         finally:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                await desk.delegations.close()
-                await desk.scheduler.close()
-                await desk.intake.close()
-                await desk.engine.drain(grace=0)
-                await desk.showing.close()
-                await desk.ledger.close()
-                await desk.memory.close()
-                await desk.schedules.close()
-                await desk.live.close()
-                await outbox.close(grace=0)
+            await desk.close()
 
 
 @asynccontextmanager
@@ -483,15 +493,18 @@ async def running_desk(
         yield desk
 
 
-def _joined(
+def join_desk(
     folder: Path,
     clock: Clock,
     rules: Rules,
     database: Database,
     stores: Stores,
-    guests: Sequence[Adapter],
-) -> tuple[Desk, Outbox]:
-    stir, vault, metrics = Stir(), Vault(rules.secrets), Metrics()
+    guests: Sequence[Adapter] = (),
+    signals: Signals = ALONE,
+    stir: Stir | None = None,
+) -> Desk:
+    """Join a core on a store that may have others."""
+    stir, vault, metrics = stir or Stir(), Vault(rules.secrets), Metrics()
     scopes = {agent: rules.scopes.get(agent, Scope()) for agent in rules.agents}
     inbound: dict[str, Inbound] = {}
     presences = [Presence(agent, inbound, stir, rules.service) for agent in rules.agents]
@@ -501,9 +514,9 @@ def _joined(
     }
     launcher = ScriptedLauncher(stir)
     deliveries = StirringDeliveries(stores.deliveries, stir)
-    feed = StirringFeed(stores, stir)
-    outbox = Outbox(stores.posts, adapters, clock, vault, metrics)
-    availability = Availabilities(clock, vault.redact)
+    feed = StirringFeed(stores, stir, signals)
+    outbox = Outbox(stores.posts, adapters, clock, vault, metrics, signals=signals)
+    availability = Availabilities(clock, vault.redact, signals=signals)
     ledger = Ledger(
         stores.asks,
         stores.sessions,
@@ -518,6 +531,7 @@ def _joined(
             rules.names.get(session.key.agent, "") if session.place.service == SERVICE else ""
         ),
         find_voice=lambda session: showing.voice_of(session),
+        signals=signals,
     )
     workspaces = empty_folders(folder, stores, clock, vault)
     live = LiveAgents(
@@ -529,6 +543,7 @@ def _joined(
         max_processes=rules.max_processes,
         idle_seconds=dict.fromkeys(rules.agents, rules.idle_seconds),
         of_agent=rules.of_agent,
+        signals=signals,
     )
     terms = {
         agent: Terms(
@@ -555,6 +570,7 @@ def _joined(
         outbox=outbox,
         feed=feed,
         clock=clock,
+        signals=signals,
     )
     shop = TurnContext(
         places=stores.decisions,
@@ -598,10 +614,24 @@ def _joined(
         delegations=stores.delegations,
         showing=showing,
         abandon=lambda asked: delegations.stop(asked),
-        memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
+        memory=MemoryKeeper(
+            stores.memory, DailyLogs(AgentFiles(folder, vault)), clock, signals=signals
+        ),
         terms=terms,
     )
-    engine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns, of_agent=rules.of_agent)
+    engine = EmbeddedTurnEngine(
+        shop, max_turns=rules.max_turns, of_agent=rules.of_agent, signals=signals
+    )
+    traces = Traces(
+        folder / "workspaces",
+        folder / "gates",
+        folder / "homes",
+        folder / "uploads",
+        base_homes=folder / "base",
+        saved=folder / "saved",
+        user_of=lambda _agent: None,
+    )
+    reach = Reach(live, stores.sessions, workspaces, traces, signals, ended=engine.ended)
     book = ScheduleBook(
         stores.schedules,
         CronTimetable(),
@@ -617,7 +647,7 @@ def _joined(
         stores.sessions,
         stores.turns,
         engine=engine,
-        live=live,
+        live=reach,
         outbox=outbox,
         feed=feed,
         clock=clock,
@@ -648,6 +678,7 @@ def _joined(
         outbox=outbox,
         feed=feed,
         clock=clock,
+        signals=signals,
     )
     dispatcher = Dispatcher(
         stores.decisions,
@@ -674,11 +705,17 @@ def _joined(
             directory=directory(folder),
             clock=clock,
         ),
+        signals=signals,
     )
     scheduler = Scheduler(
-        stores.schedules, CronTimetable(), clock, adapters=adapters, deliver=intake.wake
+        stores.schedules,
+        CronTimetable(),
+        clock,
+        adapters=adapters,
+        deliver=intake.wake,
+        signals=signals,
     )
-    desk = Desk(
+    return Desk(
         schedules=book,
         scheduler=scheduler,
         delegations=delegations,
@@ -717,5 +754,7 @@ def _joined(
         intake=intake,
         ledger=ledger,
         inbound=inbound,
+        feed=feed,
+        outbox=outbox,
+        reach=reach,
     )
-    return desk, outbox

@@ -21,6 +21,7 @@ from app.core.types import BridgeSessionRequest, Speaker, TurnRef
 from app.core.updates import Ask, AskRequest
 from app.services import find_area
 from app.store.database import FILE_NAME, Database, sqlite_url
+from app.store.dialects import is_postgresql
 from app.store.stores import Stores
 from tests.support import postgres
 
@@ -70,13 +71,15 @@ def _open_file(folder: Path) -> Database:
 def prepare_store(folder: Path) -> None:
     """Put an empty store into a folder that has none."""
     file = folder / FILE_NAME
-    if not file.exists():
+    if not file.exists() and not postgres.is_wanted():
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         file.write_bytes(empty_store().content)
 
 
 def sync_never(database: Database) -> None:
     """Let connections not wait for the disk: a test survives no loss of power anyway."""
+    if is_postgresql(database.engine.dialect):
+        return
     event.listen(database.engine, "connect", _sync_never)
     database.engine.dispose()  # those that there are
 

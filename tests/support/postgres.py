@@ -26,6 +26,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
+from psycopg.types.string import TextLoader
 
 from app.store.database import Database
 from app.store.postgresql import LOCK
@@ -60,6 +61,18 @@ def is_wanted() -> bool:
 def settings_of(data_dir: Path) -> dict[str, str]:
     """Return the settings of a bridge on this run's database, if it is not SQLite."""
     return {"DATABASE_URL": server().provide(data_dir)} if is_wanted() else {}
+
+
+def read_store(data_dir: Path) -> dict[str, bytes]:
+    """Read all bytes of a bridge's database: its files, or the rows of every table."""
+    if not is_wanted():
+        return {file.name: file.read_bytes() for file in data_dir.glob("bridge.db*")}
+    return server().dump(data_dir)
+
+
+def only_on_files(reason: str) -> pytest.MarkDecorator:
+    """Mark a test of what only SQLite's file has."""
+    return pytest.mark.skipif(is_wanted(), reason=f"on PostgreSQL: {reason}")
 
 
 def need_server() -> None:
@@ -103,8 +116,20 @@ class Server:
     def run(self, owner: Path, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         """Run a statement in the words of SQLite's driver; return its rows."""
         with self.connect(self._name(owner)) as connection:
+            connection.adapters.register_loader("json", TextLoader)
             cursor = connection.execute(query.replace("%", "%%").replace("?", "%s"), parameters)
             return cursor.fetchall() if cursor.description else []
+
+    def dump(self, owner: Path) -> dict[str, bytes]:
+        """Read every row of every table as it is stored."""
+        tables = "select tablename from pg_tables where schemaname = current_schema()"
+        with self.connect(self._name(owner)) as connection, connection.cursor() as cursor:
+            names = [name for (name,) in connection.execute(tables).fetchall()]
+            found = {}
+            for name in names:
+                with cursor.copy(f'copy "{name}" to stdout') as rows:
+                    found[name] = b"".join(bytes(row) for row in rows)
+            return found
 
     @contextmanager
     def locked(self, owner: Path, how: Literal["immediate", "exclusive"]) -> Iterator[None]:

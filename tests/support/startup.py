@@ -22,7 +22,7 @@ from sqlalchemy import event
 from typing_extensions import override
 
 from app.agents.catalog import known_agents
-from app.config import load
+from app.config import load, share_outbound
 from app.errors import BridgeError
 from app.main import Bridge, Resources, bind_ports, open_resources, presence, serve
 from app.repos.git import Git
@@ -171,12 +171,13 @@ def main(plan_file: str) -> None:
             services=registered_services(),
             home=Path(plan["home"]),
         )
-        if plan["prepared"] and configuration.database_file is not None:
+        share_outbound(configuration)
+        if plan["prepared"]:
             prepare_store(configuration.data_dir)
         speed, driven = plan["speed"], plan.get("clock")
         clock = DrivenClock(speed, Path(driven)) if driven else FastClock(speed)
         with open_resources(configuration, clock=clock, wrap=wrap) as base:
-            if plan["prepared"] and configuration.database_file is not None:
+            if plan["prepared"]:
                 sync_never(base.database)
             _watch_commits(base, points)
             _limit_pages(base, Path(plan["full"]))

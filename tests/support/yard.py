@@ -23,6 +23,7 @@ from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.sandboxed_git import Inside, SandboxedGit
+from app.shelf.folder import FolderShelf
 from app.vault import Vault
 from tests.support.git_server import GitServer, git
 
@@ -101,7 +102,9 @@ class Yard:
 
     async def open(self, clone: Clone, *, fresh: bool = True) -> Opened | None:
         """Open a clone as a turn would."""
-        return await self.checkouts.open(clone, fresh=fresh, on_sent=self._sent, ask=self._ask)
+        return await self.checkouts.open(
+            clone, fresh=fresh, on_sent=self.note_sent, ask=self.answer
+        )
 
     async def do(self, clone: Clone, script: str) -> tuple[int, str]:
         """Do something as the agent: its status, and all that it said."""
@@ -114,10 +117,10 @@ class Yard:
         )  # fmt: skip
         return status, written.decode(errors="replace") + words
 
-    async def _sent(self, commit: str) -> None:
+    async def note_sent(self, commit: str) -> None:
         self.sent.append(commit)
 
-    async def _ask(self, question: str, files: Sequence[str]) -> bool:
+    async def answer(self, question: str, files: Sequence[str]) -> bool:
         self.questions.append((question, files))
         return self.allows
 
@@ -168,6 +171,7 @@ async def open_yard(
         vault=vault,
         person=surroundings,
         variables=variables,
+        shelf=FolderShelf(data / "kept"),
     )
     with GitServer(folder / "server") as server:
         server.create("acme/app")

@@ -74,28 +74,28 @@ def store(configuration: Configuration) -> Finding:
     """Check the database."""
     # 0.5 s that only this check needs.
     from app.store.database import HEAD_REVISION  # noqa: PLC0415
-    from app.store.reading import file_of, revision  # noqa: PLC0415
+    from app.store.reading import name_store, revision  # noqa: PLC0415
 
-    file = file_of(configuration.database_url)
+    name = name_store(configuration.database_url)
     try:
         found = revision(configuration.database_url)
     except StoreUnavailable as error:
         return problem(
             "database",
-            error.cause,
-            "Move the file away, then restore a backup or start with a new one.",
+            f"{name}: {error.cause}" if error.remedy else error.cause,
+            error.remedy or "Move the file away, then restore a backup or start with a new one.",
         )
     if found is None:
-        return ok("database", f"{file}, created at the first start")
+        return ok("database", f"{name}, created at the first start")
     if found == HEAD_REVISION:
-        return ok("database", f"{file}, schema {found}")
+        return ok("database", f"{name}, schema {found}")
     if found > HEAD_REVISION:
         return problem(
             "database",
-            f"{file} was written by a newer version (schema {found}, here {HEAD_REVISION})",
+            f"{name} was written by a newer version (schema {found}, here {HEAD_REVISION})",
             "Install that version again, or restore an older backup.",
         )
-    return ok("database", f"{file}, schema {found}, upgraded to {HEAD_REVISION} at the next start")
+    return ok("database", f"{name}, schema {found}, upgraded to {HEAD_REVISION} at the next start")
 
 
 def port(configuration: Configuration) -> Finding:
@@ -123,7 +123,7 @@ def git(configuration: Configuration) -> Finding:
 
 
 def _secrets(configuration: Configuration) -> Iterator[Finding]:
-    file: Path = configuration.data_dir / FILE_NAME
+    file: Path = configuration.shared_dir / FILE_NAME
     if configuration.admin_token is not None and configuration.secret_key is not None:
         yield ok("admin token", "set by BRIDGE_ADMIN_TOKEN")
     elif not file.exists():

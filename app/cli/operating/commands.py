@@ -78,6 +78,27 @@ def drain(
     raise typer.Exit(0 if is_done else 1)
 
 
+@operating.command(epilog=examples("migrate --to postgresql://bridge@db.example.com/bridge"))
+def migrate(
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="An empty PostgreSQL database. Its password can be in PGPASSWORD or ~/.pgpass.",
+        ),
+    ],
+) -> None:
+    """Move the SQLite database of this installation to PostgreSQL.
+
+    Stop the bridge first. Every row is copied and then checked; the file stays as it is. If it is
+    cut off, run it again: it goes on where it ended. Then set DATABASE_URL and start the bridge.
+    """
+    with in_one_line():
+        from app.cli.operating.migrating import migrate as run  # noqa: PLC0415 - 0.6 s
+
+        run(read_configuration(), to)
+
+
 def _check_scope(scope: str | None, *, everything: bool) -> None:
     if (scope is None) != everything:
         raise typer.BadParameter("say --all, or name one agent or place.")

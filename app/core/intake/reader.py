@@ -91,9 +91,12 @@ class Intake:
             self.open(adapter)
 
     def open(self, adapter: Adapter) -> None:
-        """Read the deliveries of one adapter from now on; one that replaces another continues."""
+        """Read the deliveries of one adapter from now on; one that replaces another continues.
+
+        Only the desk reads.
+        """
         name = adapter.service_name
-        if name not in self._wakes:
+        if self._signals.at_desk and name not in self._wakes:
             wake = self._wakes[name] = asyncio.Event()
             self._tasks.start(self._read(adapter, wake), name=name)
 

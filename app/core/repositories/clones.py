@@ -19,6 +19,7 @@ from app.core import wording
 from app.core.folders import folder_name
 from app.core.ports import Checkouts, Clock, Forge
 from app.core.posts import Pushed
+from app.core.repositories.saving import Saving
 from app.core.retry import persist
 from app.core.stores.repositories import CheckoutStore
 from app.core.stores.sessions import TranscriptStore
@@ -104,9 +105,11 @@ class Clones:
         *,
         clock: Clock,
         vault: Vault,
+        machine: str = "",
     ) -> None:
-        """Keep the clones below a folder."""
+        """Keep the clones below a folder, on the disk of a machine."""
         self._root = root
+        self._saving = Saving(checkouts, records, clock, machine)
         self._checkouts = checkouts
         self._records = records
         self._transcript = transcript
@@ -119,6 +122,17 @@ class Clones:
     async def all(self) -> Sequence[Checkout]:
         """List the clones that still exist."""
         return await self._records.all()
+
+    def is_ours(self, record: Checkout) -> bool:
+        """Tell whether a clone is, or was, on this machine's disk."""
+        return self._saving.is_ours(record)
+
+    async def save(self, session: Session, folder: Path) -> None:
+        """Save the state of a session's clone, if that is what the folder is."""
+        record = self._records.latest(session.id)
+        if record is None or record.state != "ready" or self._folder(session, record) != folder:
+            return
+        await self._saving.save(record, await self.clone(session, record))
 
     async def open(self, session: Session, target: Repository, ask: Ask) -> Path:
         """Prepare a session's clone, an earlier one if it can be used.
@@ -284,6 +298,8 @@ class Clones:
     async def unshipped(self, session: Session, record: Checkout) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be removed."""
         clone = await self.clone(session, record)
+        if record.saved and not self._saving.is_here(record, clone):
+            return wording.SAVED_STATE
         return await self._checkouts.unshipped(clone, sent=record.sent, start=record.commit)
 
     async def keep(self, session: Session, record: Checkout, held: str) -> str:
@@ -352,13 +368,50 @@ class Clones:
             )
             if opened is None:
                 raise RepositoryError(f"There is no clone of {record.repository.name}.")
-            said = await self._checkouts.prepare(clone)
-            if said is not None:
-                await self._note(session, said)
-            await persist(self._clock, self._records.ready, record.session, record.number, opened)
+            await self._prepare(session, clone)
+            await persist(
+                self._clock,
+                self._records.ready,
+                *(record.session, record.number, opened, self._saving.machine),
+            )
+
+    async def _prepare(self, session: Session, clone: Clone) -> None:
+        said = await self._checkouts.prepare(clone)
+        if said is not None:
+            await self._note(session, said)
 
     async def reopen(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> bool:
-        """Open an existing clone; False if it can no longer be used, and tell the place."""
+        """Open an existing clone, rebuilt if this machine does not have it.
+
+        False if it can no longer be used; then tell the place.
+
+        Raises:
+            RepositoryError: it cannot be rebuilt now.
+        """
+        if not self._saving.is_here(record, clone):
+            if record.saved:
+                return await self._rebuild(session, record, clone, ask)
+            if not self._saving.is_ours(record):
+                # Its machine is gone, and its first turn had not ended.
+                await self._make(session, record, clone, ask)
+                return True
+        return await self._open_here(session, record, clone, ask)
+
+    async def _rebuild(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> bool:
+        async with self._closed_if_it_fails(clone):
+            rebuilt = await self._saving.rebuild(
+                record, clone, on_sent=lambda commit: self.record_sent(record, commit), ask=ask
+            )
+            if rebuilt is None:
+                await self._checkouts.close(clone.folder)
+                await self._note(session, wording.STATE_UNUSABLE)
+                return False
+            await self._prepare(session, clone)
+            await self._note(session, wording.rebuilt(rebuilt.left_out, rebuilt.unfinished))
+            await self._saving.settle(record)
+        return True
+
+    async def _open_here(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> bool:
         try:
             async with self._closed_if_it_fails(clone):
                 await self._checkouts.open(

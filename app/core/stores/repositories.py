@@ -37,8 +37,16 @@ class CheckoutStore(Protocol):
         """Record how a clone will be opened, before it is made."""
         ...
 
-    async def ready(self, session: int, number: int, opened: Opened) -> None:
-        """Record that a clone is ready."""
+    async def ready(self, session: int, number: int, opened: Opened, machine: str) -> None:
+        """Record that a clone is ready, on a machine."""
+        ...
+
+    async def saved(self, session: int, number: int, state: str) -> None:
+        """Record which saved state of a clone is the last one."""
+        ...
+
+    async def placed(self, session: int, number: int, machine: str) -> None:
+        """Record which machine's disk holds a clone."""
         ...
 
     async def sent(self, session: int, number: int, commit: str) -> None:

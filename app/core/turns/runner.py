@@ -331,7 +331,12 @@ class TurnRun:
         except RepositoryError as error:
             self._shipped = Shipped(note=wording.NOT_PUSHED.format(problem=error))
 
+    async def _save(self) -> None:
+        """Save the state of its clone before people are told that the turn is over."""
+        await self._context.workspaces.save(self._session.id)
+
     async def _finish(self, end: PromptEnd | None) -> None:
+        await self._save()
         if self._course.phase is Phase.STOPPING or end is None:
             await self._end_stopped()
         elif self._course.phase is Phase.OVERDUE:
@@ -376,6 +381,7 @@ class TurnRun:
 
     async def _handle_error(self, error: Exception) -> None:
         """Fail the turn, or pause it if its provider's limit or a log-in is in the way."""
+        await self._save()
         if found := self._obstacle(error):
             await self._wait_for(found)
         elif isinstance(error, AgentError):
@@ -432,6 +438,7 @@ class TurnRun:
         if self._course.phase is Phase.PARKED:
             await self._context.live.end(self._session.id)
         else:
+            await self._save()
             await self._end_stopped()
 
     async def _end_stopped(self) -> None:

@@ -78,27 +78,31 @@ async def firm(folder: Path, ship: Ship = "push") -> AsyncIterator[Firm]:
             heard = Heard(place, "t1", "m1", ANN, "do it")
             request = BridgeSessionRequest("t1", "web", "demo", "do it", ANN, "m1", place)
             await stores.decisions.accept(Decision(1, heard, "done", "", (request,)))
-            folders = Folders(
-                yard.folder / "workspaces", yard.folder / "uploads", yard.folder / "session-homes"
-            )
-            clones = Clones(
-                folders.root,
-                yard.checkouts,
-                stores.checkouts,
-                stores.transcript,
-                Shipping({"demo": ship}, {"demo": BOT}),
-                clock=clock,
-                vault=yard.vault,
-            )
-            provider = RepoProvider(
-                folders,
-                clones,
-                yard.checkouts,
-                stores.decisions,
-                stores.sessions,
-                directory=Directory(yard.server.url, folder, yard.folder, default="acme/app"),
-            )
-            yield Firm(provider, stores, yard)
+            yield Firm(provide(yard, stores, ship), stores, yard)
+
+
+def provide(yard: Yard, stores: Stores, ship: Ship, machine: str = "") -> RepoProvider:
+    """Provide workspaces on the disk of a machine."""
+    own = yard.folder / machine
+    folders = Folders(own / "workspaces", own / "uploads", own / "session-homes")
+    clones = Clones(
+        folders.root,
+        yard.checkouts,
+        stores.checkouts,
+        stores.transcript,
+        Shipping({"demo": ship}, {"demo": BOT}),
+        clock=SystemClock(),
+        vault=yard.vault,
+        machine=machine,
+    )
+    return RepoProvider(
+        folders,
+        clones,
+        yard.checkouts,
+        stores.decisions,
+        stores.sessions,
+        directory=Directory(yard.server.url, yard.folder.parent, yard.folder, default="acme/app"),
+    )
 
 
 async def test_a_clone_with_unshipped_work_is_never_reaped_and_that_is_said_once(
@@ -164,6 +168,56 @@ async def test_no_gate_stays_open_of_a_clone_that_cannot_be_used_any_more(tmp_pa
         assert another != folder
         assert here.yard.checkouts.visible(another) != ()
         assert here.yard.checkouts.visible(folder) == ()
+
+
+async def test_a_session_takes_its_clone_along_from_machine_to_machine(tmp_path: Path) -> None:
+    async with firm(tmp_path, ship="none") as here:
+        machines = [provide(here.yard, here.stores, "none", name) for name in ("one", "two")]
+        for number, provider in enumerate([*machines, *machines], start=1):
+            workspace = await provider.open(here.session, here.target)
+            before = sorted(each.name for each in workspace.folder.glob("turn-*"))
+            assert before == [f"turn-{earlier}" for earlier in range(1, number)]
+            (workspace.folder / f"turn-{number}").write_text("uncommitted")
+            await provider.close(1)
+
+        assert await machines[0].reap(before=LATER) == []
+        (kept,) = await machines[1].reap(before=LATER)
+        assert "4 uncommitted changes" in kept
+        assert len(list((here.yard.folder / "kept" / "1-demo-1").iterdir())) == 1
+
+
+async def test_a_clone_that_was_never_saved_is_made_again_on_another_machine(
+    tmp_path: Path,
+) -> None:
+    async with firm(tmp_path) as here:
+        one, two = (provide(here.yard, here.stores, "push", name) for name in ("one", "two"))
+        first = await one.open(here.session, here.target)
+
+        second = await two.open(here.session, here.target)
+
+        assert (first.folder.name, second.folder.name) == ("1-demo-1", "1-demo-1")
+        assert await here.notices() == []
+
+
+async def test_a_clone_whose_rebuilding_was_cut_off_is_rebuilt_from_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with firm(tmp_path) as here:
+        folder = await here.open()
+        (folder / "precious.txt").write_text("work")
+        await here.provider.close(1)
+        shutil.rmtree(folder)
+
+        async def die(_clone: Clone) -> str | None:
+            (folder / "precious.txt").unlink()
+            raise RepositoryError("cut off")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(here.yard.checkouts, "prepare", die)
+            with pytest.raises(RepositoryError):
+                await here.open()
+
+        assert (await here.open() / "precious.txt").read_text() == "work"
 
 
 async def test_a_clone_of_an_agent_that_is_gone_keeps_no_other_from_being_reaped(

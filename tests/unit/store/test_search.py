@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, text
+from sqlalchemy import JSON, bindparam, insert, text
 
 from app.core.clock import SystemClock
 from app.core.keys import PlaceKey
@@ -22,14 +22,14 @@ pytestmark = pytest.mark.anyio
 THREADS = 5_000
 ROWS = 20
 FILL = """
-with recursive row(n) as (select 0 union all select n + 1 from row where n + 1 < :rows)
+with recursive count(n) as (select 0 union all select n + 1 from count where n + 1 < :rows)
 insert into transcript (id, place, kind, text, data, at)
-select n + 1, n % :threads + 1, iif(n < :threads, 'message', 'text'), case n
+select n + 1, n % :threads + 1, case when n < :threads then 'message' else 'text' end, case n
   when 0 then 'The oldest Tumbleweed.'
   when 42001 then 'Viel ÄRGER [*] mit Οδός.'
   when 42000 then 'A purple Heron, seen in the reeds.'
-  else 'Some ordinary words, as agents write them all day long.' end, '{}', n
-from row"""
+  else 'Some ordinary words, as agents write them all day long.' end, :data, n
+from count"""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
         made.execute(insert(tables.place), [_place(number) for number in range(THREADS)])
         made.execute(insert(tables.session), [_session(number) for number in range(THREADS)])
         made.execute(insert(tables.surface), [_surface(number) for number in range(THREADS)])
-        made.execute(text(FILL), {"rows": THREADS * (ROWS + 1), "threads": THREADS})
+        fill = text(FILL).bindparams(bindparam("data", {}, type_=JSON))
+        made.execute(fill, {"rows": THREADS * (ROWS + 1), "threads": THREADS})
         made.commit()
         yield database
 
