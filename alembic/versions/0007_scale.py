@@ -43,6 +43,13 @@ def upgrade() -> None:
     for name in ("saved", "machine"):
         column = sa.Column(name, sa.String, nullable=False, server_default="")
         op.add_column("checkout", column)
+    op.create_table(
+        "spending",
+        sa.Column("day", sa.String, primary_key=True),
+        sa.Column("share", sa.String, primary_key=True),
+        sa.Column("name", sa.String, primary_key=True),
+        sa.Column("usd", sa.Float, nullable=False),
+    )
     if op.get_bind().dialect.name == "postgresql":
         _run(_schema_of_jobs())
 
@@ -52,6 +59,7 @@ def downgrade() -> None:
         _run(_DROP_JOBS)
     for name in ("machine", "saved"):
         op.drop_column("checkout", name)
+    op.drop_table("spending")
     op.drop_table("suspension")
     op.drop_table("progress")
     op.drop_column("session", "served_by")

@@ -166,7 +166,7 @@ class Purging:
         try:
             await self._compact()
         except StoreUnavailable as error:
-            return [Left(Stays.UNREAD, f"the store's log: {error}")]
+            return [Left(Stays.STORE, str(error))]
         return []
 
     async def _clean_repositories(
