@@ -29,7 +29,7 @@ from app.main.maintenance import Maintenance
 from app.main.operating import Operating
 from app.main.presence import Build, presence
 from app.main.resources import Resources
-from app.main.terms import hosts_of, page_url_of, tools_url_of
+from app.main.terms import daily_limits_of, hosts_of, page_url_of, tools_url_of
 from app.main.wiring import Joined
 from app.server.application import build
 from app.server.front import Front
@@ -179,6 +179,8 @@ class Bridge:
             removed=base.registry.removed,
             schedules=self._joined.schedules,
             purging=self._purging,
+            spending=base.stores.spending,
+            daily=daily_limits_of(base.configuration),
             forgetting=self._forgetting,
             operator=self._operating,
         )
