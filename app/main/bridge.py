@@ -23,12 +23,13 @@ from app.main.applying import AppliedChanges
 from app.main.cards import cards_of, missing_agents
 from app.main.changing import AgentChanges
 from app.main.checkups import Checkups
+from app.main.erasing import forgetting_of, purging_of
 from app.main.joining import open_fleet
 from app.main.maintenance import Maintenance
 from app.main.operating import Operating
 from app.main.presence import Build, presence
 from app.main.resources import Resources
-from app.main.terms import hosts_of, page_url_of, tools_url_of
+from app.main.terms import daily_limits_of, hosts_of, page_url_of, tools_url_of
 from app.main.wiring import Joined
 from app.server.application import build
 from app.server.front import Front
@@ -73,6 +74,8 @@ class Bridge:
         )
         self.feed = joined.feed
         self.intake = joined.intake
+        self._purging = purging_of(base, joined)
+        self._forgetting = forgetting_of(base, joined)
         self._operating = Operating(base, joined, self._go_on_at_desk)
         self._maintenance = Maintenance(base, joined.workspaces, joined.uploads)
         self._tasks = Tasks("bridge")
@@ -106,7 +109,8 @@ class Bridge:
     def application(self) -> Front:
         """Build the HTTP server: the front for webhooks, with the application behind it."""
         base = self._base
-        hooks = list(self._joined.adapters.values())
+        is_worker = base.configuration.role == "worker"
+        hooks = [] if is_worker else list(self._joined.adapters.values())
         application = build(self.parts(), [path for hook in hooks for path in hook.paths])
         doors = self._joined.tooling.doors
         doors.url = tools_url_of(base.configuration)
@@ -130,7 +134,7 @@ class Bridge:
         cards = cards_of(base.configuration, base.shelters, adapters)
         self.cards.clear()
         self.cards.update(cards)
-        if self._front is not None:
+        if self._front is not None and base.configuration.role != "worker":
             self._front.open(each for name, each in adapters.items() if name not in but)
 
     def parts(self) -> Parts:
@@ -174,6 +178,10 @@ class Bridge:
             changes=self.changes,
             removed=base.registry.removed,
             schedules=self._joined.schedules,
+            purging=self._purging,
+            spending=base.stores.spending,
+            daily=daily_limits_of(base.configuration),
+            forgetting=self._forgetting,
             operator=self._operating,
         )
 
@@ -203,6 +211,16 @@ class Bridge:
             self.intake.start()
         else:
             self.checkups.start()
+            self._tasks.start(self._maintenance.forget(), name="retention")
+            self._joined.listeners.start()
+            self._purging.start()
+            self._forgetting.start()
+        self.intake.start()
+        if resume:
+            self._joined.scheduler.start()
+            self._joined.reviews.start()
+            self._joined.together.start()
+            self._joined.delegations.start()
             if self._fleet is None:
                 await self._open_desk()
         self._started.set()
@@ -265,6 +283,8 @@ class Bridge:
         self.feed.close()
         await self.changes.close()
         await self.checkups.close()
+        await self._purging.close()
+        await self._forgetting.close()
         await self._joined.listeners.close()
         await self._joined.delegations.close()
         await self._joined.scheduler.close()

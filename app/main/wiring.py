@@ -65,6 +65,7 @@ from app.main.launching import LateLauncher, acp_launcher
 from app.main.resources import Resources
 from app.main.terms import (
     access_of,
+    daily_limits_of,
     file_link_of,
     idle_seconds,
     max_processes,
@@ -129,7 +130,13 @@ class Joined(Workshop):
             base.vault,
             base.metrics,
             signals=base.signals,
+            ensure=self._ensure,
         )
+
+    def _ensure(self) -> None:
+        """End this process if others have its work."""
+        if self._fleet is not None:
+            self._fleet.membership.ensure()
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -264,6 +271,8 @@ class Joined(Workshop):
             outbox=self.outbox,
             feed=self.feed,
             clock=base.clock,
+            spending=stores.spending,
+            daily=daily_limits_of(configuration),
             counters=base.metrics,
             vault=base.vault,
             check_room=self._disk.check_room,
@@ -276,6 +285,7 @@ class Joined(Workshop):
             showing=self.showing,
             memory=self.memory,
             look=self.progress.look,
+            ensure=self._ensure,
             availability=self.availability,
             estimate=read_prices(configuration.shared_dir).estimate,
             delegations=stores.delegations,
@@ -573,7 +583,8 @@ class Joined(Workshop):
             configuration.data_dir / "gates",
             homes_root(configuration),
             self.uploads,
-            saved=self.saved,
+            saved=self.saving.folder,
+            forget=self.saving.forget,
             base_homes=configuration.shared_dir / "homes",
             user_of=self._user_of,
         )

@@ -1,7 +1,8 @@
 """Keeps one bare mirror per repository, from which clones and gates borrow their objects.
 
-An object that was in a mirror stays in it: clones borrow without asking, so nothing is ever
-deleted, and a damaged mirror is rebuilt with everything that can still be read of the old one.
+An object that was in a mirror stays in it: clones borrow without asking, so nothing is deleted but
+what the operator purges, and a damaged mirror is rebuilt with everything that can still be read of
+the old one.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from app.core.workspaces import Repository, Target
 from app.errors import GitFailed, RepositoryError
 from app.repos import partial
 from app.repos.git import COMMIT, NOWHERE, Access, Git
+from app.repos.objects import delete_objects
 from app.repos.remote import Tokens, access_to, failure, file_name, is_damage
 from app.repos.repair import COMPLETE, keep_boundaries, salvage, swap, tidy
 from app.repos.submodules import Submodule, parse
@@ -56,7 +58,8 @@ class Mirrors:
         shallow: Collection[Target] = (),
         partial: Collection[Target] = (),
     ) -> None:
-        self._root = root
+        self.root = root
+        """The folder of all mirrors."""
         self._git = git
         self._tokens = tokens
         self._person = person
@@ -72,9 +75,9 @@ class Mirrors:
         """Return where the mirror of a repository is, or would be."""
         name = file_name(repository)
         if name not in self._places:
-            note = self._root / f"{name}{_ELSEWHERE}"
+            note = self.root / f"{name}{_ELSEWHERE}"
             self._places[name] = note.read_text() if note.exists() else name
-        return self._root / self._places[name]
+        return self.root / self._places[name]
 
     async def rename(self, old: Repository, new: Repository) -> None:
         """Keep the mirror of a renamed repository where it is: clones borrow from it.
@@ -82,7 +85,7 @@ class Mirrors:
         A repository that takes the old name gets a new mirror.
         """
         async with self._hold(mirror := self.path(old)):
-            noted = self._root / f"{file_name(new)}{_ELSEWHERE}"
+            noted = self.root / f"{file_name(new)}{_ELSEWHERE}"
             # A crash may have interrupted this after the first half.
             is_done = noted.exists() and self.path(new).exists()
             if mirror.exists() and not is_done:
@@ -92,9 +95,9 @@ class Mirrors:
     def _note(self, repository: Repository, folder: str) -> None:
         """Note where the mirror of a repository is, if not where its name says."""
         name = file_name(repository)
-        new = self._root / f"{name}.note"
+        new = self.root / f"{name}.note"
         new.write_text(folder)
-        new.rename(self._root / f"{name}{_ELSEWHERE}")
+        new.rename(self.root / f"{name}{_ELSEWHERE}")
         self._places[name] = folder
 
     async def refresh(
@@ -140,12 +143,10 @@ class Mirrors:
         Raises:
             RepositoryError: it has none, or does not answer.
         """
-        await asyncio.to_thread(self._root.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(self.root.mkdir, parents=True, exist_ok=True)
         access = await self._access(repository, agent)
         with _translate_errors(repository):
-            await self._git.run(
-                self._root, "ls-remote", "--", repository.url, "HEAD", access=access
-            )
+            await self._git.run(self.root, "ls-remote", "--", repository.url, "HEAD", access=access)
 
     async def rebuild(self, repository: Repository, agent: str) -> Path:
         """Rebuild a damaged mirror, without losing what clones borrow."""
@@ -213,6 +214,15 @@ class Mirrors:
         async with self._hold(mirror := self.path(repository)):
             with _translate_errors(repository):
                 await self._fetch_objects(repository, agent, mirror, names)
+
+    async def delete(self, mirror: Path, objects: Collection[str]) -> bool:
+        """Delete objects that no clone borrows; False if a branch of the remote has them.
+
+        Raises:
+            GitFailed: git cannot do it.
+        """
+        async with self._hold(mirror):
+            return await delete_objects(self._git, mirror, objects)
 
     async def default_branch(self, repository: Repository) -> str:
         """Return the default branch.

@@ -15,6 +15,8 @@ from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
 from app.core.delegation.tree import DelegationTree
+from app.core.erasure.people import Forgetting
+from app.core.erasure.purging import Purging
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
@@ -28,8 +30,10 @@ from app.core.session_manager import SessionManager
 from app.core.stores.conversations import ConversationStore
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.stores.spending import SpendingStore
 from app.core.suspension import Suspension
 from app.core.tools.tool import Tool
+from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.core.updates import Choices
 from app.core.vitals import Vital
 from app.errors import AgentRemoved, Conflict, NotFound
@@ -229,6 +233,11 @@ class Parts:
     tools: Callable[[str], Sequence[Tool]] = lambda _agent: ()
     """Returns the bridge's tools that an agent may use."""
     changes: AgentChanger | None = None
+    purging: Purging | None = None
+    spending: SpendingStore | None = None
+    daily: DailyLimits = NO_LIMITS
+    """What a day may cost."""
+    forgetting: Forgetting | None = None
     operator: Operator | None = None
     conversations: Conversations | None = None
     removed: Callable[[], Mapping[str, str]] = dict
@@ -244,6 +253,28 @@ class Parts:
         if self.changes is None:
             raise Conflict("agents cannot be changed here")
         return self.changes
+
+    @property
+    def forgetter(self) -> Forgetting:
+        """What forgets people.
+
+        Raises:
+            Conflict: no one can be forgotten here.
+        """
+        if self.forgetting is None:
+            raise Conflict("no one can be forgotten here")
+        return self.forgetting
+
+    @property
+    def purger(self) -> Purging:
+        """What purges texts.
+
+        Raises:
+            Conflict: nothing can be purged here.
+        """
+        if self.purging is None:
+            raise Conflict("nothing can be purged here")
+        return self.purging
 
     @property
     def operating(self) -> Operator:

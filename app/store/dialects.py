@@ -173,6 +173,15 @@ def remove_entries(agent: str, day: str | None = None) -> Delete:
     return delete(_entries).where(*which)
 
 
+def clear_search(connection: Connection) -> None:
+    """Let the search forget everything, and leave no word of it in its index."""
+    connection.execute(delete(_entries))
+    if not is_postgresql(connection.dialect):
+        # Else the words of deleted entries stay there.
+        rebuild = table(MEMORY_TEXT, column(MEMORY_TEXT))
+        connection.execute(dml.insert(rebuild), {MEMORY_TEXT: "rebuild"})
+
+
 def find_entries(
     dialect: Dialect, agent: str, words: Sequence[str], *, every: bool, limit: int
 ) -> Executable:

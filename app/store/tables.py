@@ -348,6 +348,15 @@ checkout = Table(
 )
 Index("checkout_branch", checkout.c.url, checkout.c.branch)
 
+saved_folder = Table(
+    "saved_folder",
+    metadata,
+    Column("session", NUMBER, ForeignKey("session.id"), primary_key=True),
+    Column("kind", String, primary_key=True),
+    Column("saved", String, nullable=False),
+    Column("machine", String, nullable=False),
+)
+
 # News of a session's proposal, reported where its work began, so that it is reported once.
 told = Table(
     "told",
@@ -572,4 +581,15 @@ suspension = Table(
     # `operator`, or `restored`: the database comes from a backup, and nothing is sent either.
     Column("reason", String, nullable=False),
     Column("since", Float, nullable=False),
+)
+
+# What each day has cost, where agents report it and a daily budget is set.
+spending = Table(
+    "spending",
+    metadata,
+    Column("day", String, primary_key=True),
+    # `person`, `place`, `agent`, or `day` for all together, and its name.
+    Column("share", String, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("usd", Float, nullable=False),
 )
