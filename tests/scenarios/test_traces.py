@@ -12,6 +12,8 @@ from tests.support.bridge import BridgeProcess
 from tests.support.collector import Collector, Span
 from tests.support.platform import Platform
 
+pytestmark = pytest.mark.timeout(180)  # spans are sent every five seconds
+
 STAGES = {"delivery", "intake", "queue", "start", "prompt", "ask", "post", "turn"}
 
 
@@ -63,6 +65,7 @@ def test_every_stage_of_a_turn_is_a_span_of_one_trace(
     assert not bridge.logged(collector.key)
 
 
+@pytest.mark.long
 def test_a_turn_that_goes_on_after_a_crash_stays_in_its_trace(
     bridge: BridgeProcess, collector: Collector
 ) -> None:
