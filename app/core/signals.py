@@ -70,6 +70,8 @@ class Topic(StrEnum):
     """Asks what members hold of sessions on their disks."""
     REMOVE = "remove"
     """Asks for what members hold of sessions to be removed."""
+    PAGE = "page"
+    """Asks the member that has a session's files for a page about them."""
     CONVERSATION = "conversation"
     """Asks the desk to clear or to delete a conversation."""
 

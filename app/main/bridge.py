@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from fastapi.responses import Response
+
 from app.config import describe_unserved
 from app.core.adapters import Adapter
 from app.core.ports import Forge
@@ -108,6 +110,8 @@ class Bridge:
         base = self._base
         hooks = list(self._joined.adapters.values())
         application = build(self.parts(), [path for hook in hooks for path in hook.paths])
+        if self._fleet is not None:
+            self._fleet.elsewhere.serve(application, base.secrets.admin_token.get_secret_value())
         doors = self._joined.tooling.doors
         doors.url = tools_url_of(base.configuration)
         front = Front(
@@ -174,8 +178,12 @@ class Bridge:
             changes=self.changes,
             removed=base.registry.removed,
             schedules=self._joined.schedules,
+            fetch_page=self._fetch_page,
             operator=self._operating,
         )
+
+    async def _fetch_page(self, session: int, address: str) -> Response | None:
+        return None if self._fleet is None else await self._fleet.elsewhere.fetch(session, address)
 
     async def _relabel(self, agent: str) -> None:
         await self.changes.relabel()

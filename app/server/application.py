@@ -12,6 +12,7 @@ from app.server import (
     agents_api,
     api,
     conversations_api,
+    elsewhere,
     files_api,
     install,
     login,
@@ -65,6 +66,7 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     application.state.parts = parts
     problems.install(application)
     login.install(application)
+    elsewhere.install(application)
     application.include_router(api.router)
     application.include_router(agents_api.router)
     application.include_router(files_api.router)

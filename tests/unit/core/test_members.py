@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
@@ -178,6 +179,13 @@ async def test_one_that_asks_waits_for_all_that_are_alive() -> None:
     say.set()
     del hub.lines["gone"]
     assert await asked == [{"twice": 8}]
+
+    async def answer_at_length(_facts: Facts) -> Facts:
+        return {"noise": noise}
+
+    noise = token_hex(100_000)
+    slow.answer(Topic.END, answer_at_length)
+    assert await asking.ask(Topic.END, seconds=5) == [{"noise": noise}]
 
     slow.answer(Topic.END, never)
     with pytest.raises(TimeoutError):
