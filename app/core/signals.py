@@ -70,6 +70,8 @@ class Topic(StrEnum):
     """Asks what members hold of sessions on their disks."""
     REMOVE = "remove"
     """Asks for what members hold of sessions to be removed."""
+    PROBE = "probe"
+    """Asks those that run agents to check one."""
     PAGE = "page"
     """Asks the member that has a session's files for a page about them."""
     CONVERSATION = "conversation"

@@ -201,3 +201,20 @@ async def test_a_signal_that_is_too_long_is_not_sent() -> None:
     with pytest.raises(TimeoutError):
         await line.ask(Topic.END, seconds=5, text="ü" * 4_000)
     assert hub.said == []
+
+
+async def test_a_member_that_comes_later_knows_what_was_found_out_after_a_sweep(
+    tmp_path: Path,
+) -> None:
+    async with open_members(tmp_path) as members:
+        members.hub.lost = True
+        members.worker.availability.note("demo", unmet("login", "No.", "Do.", "login_needed"))
+        members.hub.lost = False
+        members.sweep()
+        await members.until(lambda: members.front.availability.of("demo").state == "login_needed")
+
+        members.front.availability.forget("demo", "login")
+        await members.until(lambda: members.worker.availability.of("demo").state == "ready")
+        members.sweep()
+        await members.until(lambda: members.hub.said[-1].startswith('["worker"'))
+        assert members.front.availability.of("demo").state == "ready"
