@@ -56,9 +56,9 @@ class Card:
         return self.command == tuple(command) and version in (None, self.version)
 
 
-def card_path(data_dir: Path, agent: str) -> Path:
+def card_path(shared_dir: Path, agent: str) -> Path:
     """Return the path of an agent's card."""
-    return data_dir / "agents" / agent / "card.json"
+    return shared_dir / "agents" / agent / "card.json"
 
 
 def write_card(path: Path, card: Card) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -17,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from app.agents.identity import read_identity
+from app.children.file_lock import FileLock
 from app.children.tree import Tree
 from app.errors import Conflict, FileRefused, NotFound
 from app.vault import Vault
@@ -77,16 +77,16 @@ class Version:
 
 
 class AgentFiles:
-    """The files below `agents/` in DATA_DIR; an agent of None means those for all agents.
+    """The files below `agents/` in SHARED_DIR; an agent of None means those for all agents.
 
     Every call works on the disk: call it in a thread.
     """
 
-    def __init__(self, data_dir: Path, vault: Vault) -> None:
-        self._root = data_dir / "agents"
+    def __init__(self, shared_dir: Path, vault: Vault) -> None:
+        self._root = shared_dir / "agents"
         self._tree = Tree(self._root)
         self._vault = vault
-        self._changing = threading.RLock()
+        self._changing = FileLock(shared_dir / "agents.lock")
 
     def list_files(self, agent: str | None) -> list[AgentFile]:
         """List the files that there are, without their text.
@@ -155,7 +155,7 @@ class AgentFiles:
     def change(self, agent: str | None, path: str, edit: Callable[[str], str]) -> AgentFile:
         """Write what `edit` makes of the text, which is empty if there is no file.
 
-        No other change of this bridge comes in between.
+        No other change of a bridge comes in between.
 
         Raises:
             FileRefused: the name or the text is not allowed.

@@ -139,7 +139,7 @@ async def try_shelter(configuration: Configuration, shelter: Shelter) -> ProbeRe
     for folder in (workspace := workspaces / name, workspaces / f"{name}-other"):
         await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
         await asyncio.to_thread(give, folder, shelter.user)
-    hidden = {"DATA_DIR": configuration.data_dir}
+    hidden = {"DATA_DIR": configuration.data_dir, "SHARED_DIR": configuration.shared_dir}
     hidden |= {path.name: path for path in sorted(_secret_files(configuration))}
     others = _homes(configuration) - {shelter.home}
     hidden |= {f"the HOME of {home.name}": home for home in sorted(others) if home.is_dir()}
@@ -165,7 +165,7 @@ def _two_homes(shelter: Shelter, name: str) -> tuple[Home, Home]:
 def home_of(configuration: Configuration, entry: AgentEntry) -> Path:
     """Return an agent's HOME."""
     if entry.home == "own":
-        return configuration.data_dir / "homes" / entry.id
+        return configuration.shared_dir / "homes" / entry.id
     return configuration.home if entry.home == "user" else Path(entry.home)
 
 
@@ -174,7 +174,7 @@ def _users(configuration: Configuration, found: Bubblewrap | Unavailable) -> Map
     if os.geteuid() != 0 or not isinstance(found, Bubblewrap) or not found.changes_user:
         return {}
     isolated = [entry.id for entry in configuration.agents.values() if not _is_open(entry)]
-    return allocate_users(configuration.data_dir, isolated)
+    return allocate_users(configuration.shared_dir, isolated)
 
 
 def _is_open_to_others(entry: AgentEntry, path: str) -> bool:
@@ -197,7 +197,7 @@ def _is_open(entry: AgentEntry) -> bool:
 
 def homes_root(configuration: Configuration) -> Path:
     """Return the folder of the sessions' homes."""
-    return configuration.data_dir / "session-homes"
+    return configuration.shared_dir / "session-homes"
 
 
 def _shelter(
@@ -235,7 +235,8 @@ def _shelter(
         remark += f"{_AS_ROOT} and can read every file that is not hidden"
     if homes is None and confined:
         remark += _SHARED_HOME
-    masked = {configuration.data_dir} | (_homes(configuration) - {home, configuration.home})
+    bridge = {configuration.data_dir, configuration.shared_dir}
+    masked = bridge | (_homes(configuration) - {home, configuration.home})
     return Shelter(
         agent=entry.id,
         home=home,

@@ -63,10 +63,10 @@ class Prices:
         ) / MILLION
 
 
-def read_prices(data_dir: Path) -> Prices:
+def read_prices(shared_dir: Path) -> Prices:
     """Read the known prices and the operator's own, which win; a broken file is left out."""
     models = dict(PriceList.model_validate(tomllib.loads(KNOWN.read_text())).models)
-    own = data_dir / OWN
+    own = shared_dir / OWN
     try:
         models |= PriceList.model_validate(tomllib.loads(own.read_text())).models
     except FileNotFoundError:

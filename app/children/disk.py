@@ -23,6 +23,8 @@ WATERMARK_BYTES: Final = 1024**3
 """What stays free: enough for the store and for running agents."""
 RESERVE_BYTES: Final = 64 * 1024**2
 """Some thousand messages, and the store's journal."""
+RESERVE: Final = "reserve"
+"""The name of the file that holds it."""
 _WATERMARK_SHARE: Final = 10
 _RESERVE_SHARE: Final = 20
 """On a small disk: at most this part of it."""
@@ -48,7 +50,7 @@ class DiskSpace:
 
     def __init__(self, folder: Path, *, watermark: int | None = None) -> None:
         self._folder = folder
-        self._reserve = folder / "reserve"
+        self._reserve = folder / RESERVE
         self._watermark = watermark
 
     def free(self) -> int:

@@ -11,7 +11,6 @@ import logging
 import os
 import re
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Any, ClassVar, Final
 
 from pydantic import ConfigDict
 
+from app.children.file_lock import FileLock
 from app.children.tree import Tree
 
 logger = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class SessionHomes:
         self._files = files
         self._user = user
         self._live: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock = FileLock(root / f".{base.name}.lock")
 
     def ensure(self, name: str) -> Home:
         """Return a session's home as it is; create an empty one if there is none.

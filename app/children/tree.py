@@ -7,14 +7,15 @@ import itertools
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Protocol
 
 _FOLDER: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CHANGE: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -39,6 +40,25 @@ class Entry:
     def is_link(self) -> bool:
         """Whether it is a symbolic link."""
         return stat.S_ISLNK(self.status.st_mode)
+
+
+class Like(Protocol):
+    """The mode and the age of a file."""
+
+    @property
+    def st_mode(self) -> int:
+        """Its type and permissions."""
+        ...
+
+    @property
+    def st_atime_ns(self) -> int:
+        """When it was last read."""
+        ...
+
+    @property
+    def st_mtime_ns(self) -> int:
+        """When it was last changed."""
+        ...
 
 
 class Tree:
@@ -108,9 +128,7 @@ class Tree:
             raise FileNotFoundError(str(path))
         return content
 
-    def write(
-        self, path: PurePosixPath, content: bytes, like: os.stat_result | None = None
-    ) -> None:
+    def write(self, path: PurePosixPath, content: bytes, like: Like | None = None) -> None:
         """Write a new file, replacing what is there; `like` gives its mode and age.
 
         Raises:
@@ -126,6 +144,15 @@ class Tree:
                 os.fchown(file, self._user, self._user)
             if like is not None:
                 os.utime(file, ns=(like.st_atime_ns, like.st_mtime_ns))
+
+    def link(self, path: PurePosixPath) -> str:
+        """Return where a symbolic link points to.
+
+        Raises:
+            OSError: there is none.
+        """
+        with self._folder(path.parent) as folder:
+            return os.readlink(path.name, dir_fd=folder)
 
     def replace(self, path: PurePosixPath, content: bytes) -> None:
         """Write a file at once: readers and crashes see the old content or the new.
@@ -148,6 +175,36 @@ class Tree:
         found = self.stat(path)
         if found is None or not os.path.samestat(found, written):
             raise OSError(errno.ESTALE, "its folder was exchanged meanwhile")
+
+    def overwrite(self, path: PurePosixPath, spans: Iterable[tuple[int, int]]) -> None:
+        """Write stars over parts of a plain file, where they are; nothing else in it changes.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        with self.open(path) as content, self._folder(path.parent) as folder:
+            before = os.fstat(content.fileno())
+            os.fchmod(content.fileno(), before.st_mode | stat.S_IWUSR)
+            file = os.open(path.name, _CHANGE, dir_fd=folder)
+            try:
+                if os.path.samestat(os.fstat(file), before):
+                    for start, end in spans:
+                        os.pwrite(file, b"*" * (end - start), start)
+                    os.fsync(file)
+            finally:
+                os.close(file)
+                os.fchmod(content.fileno(), stat.S_IMODE(before.st_mode))
+
+    def rename(self, path: PurePosixPath, name: str) -> None:
+        """Give what is at a path another name in its folder, unless that is taken.
+
+        Raises:
+            OSError: it cannot be renamed.
+        """
+        with self._folder(path.parent) as folder:
+            if self.stat(path.parent / name) is not None:
+                raise FileExistsError(str(path.parent / name))
+            os.rename(path.name, name, src_dir_fd=folder, dst_dir_fd=folder)
 
     def make_folder(self, path: PurePosixPath) -> None:
         """Create a folder and its parents."""

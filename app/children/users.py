@@ -12,23 +12,29 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from app.children.file_lock import FileLock
+
 _FILE: Final = "agent-users.json"
 _IDS: Final = range(60578, 61184)
 """Not assigned by Debian, Fedora or systemd (systemd.io/UIDS-GIDS); containers map them."""
 
 
-def allocate_users(data_dir: Path, agents: Iterable[str]) -> dict[str, int]:
+def allocate_users(shared_dir: Path, agents: Iterable[str]) -> dict[str, int]:
     """Return the user id of each agent, the same as last time; new ones are stored.
 
     Raises:
         OSError: the list cannot be read or written.
     """
-    file = data_dir / _FILE
+    file = shared_dir / _FILE
+    with FileLock(file.with_suffix(".lock")):
+        return _allocate(file, agents)
+
+
+def _allocate(file: Path, agents: Iterable[str]) -> dict[str, int]:
     known = json.loads(file.read_text()) if file.exists() else {}
     free = iter(sorted(set(_IDS) - set(known.values())))
     users = known | {agent: next(free) for agent in agents if agent not in known}
     if users != known:
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = file.with_suffix(".new")
         new.write_text(json.dumps(users, indent=2))
         new.replace(file)

@@ -93,7 +93,7 @@ def ask(
         sys.stdout,
         margin(sys.stderr, quiet=quiet),
         one_terminal=one_terminal,
-        uploads=configuration.data_dir / "uploads",
+        uploads=configuration.shared_dir / "uploads",
     )
     dotenv = configuration.dotenv
     if dotenv is not None and dotenv.parent == Path.cwd():
@@ -144,7 +144,7 @@ async def _way_to(
     configuration: Configuration, new: NewSession
 ) -> AsyncIterator[tuple[Way, NewSession]]:
     """Connect to the running bridge, or embed one; the prompt then names its agent."""
-    if is_running(configuration.data_dir):
+    if is_running(configuration.shared_dir):
         # 0.2 s that an embedded bridge does not need.
         from app.cli.client import connected  # noqa: PLC0415
 

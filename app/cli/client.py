@@ -28,6 +28,7 @@ from app.server.agent_shapes import (
     NoteOut,
 )
 from app.server.conversation_shapes import ContentsOut, ConversationOut
+from app.server.erasure_api import ErasedOut, PersonOut
 from app.server.local_socket import SOCKET_HOST, socket_path
 from app.server.operating_shapes import DrainOut, PauseOut, PauseScope
 from app.server.schedule_shapes import NewSchedule, ScheduleOut
@@ -53,6 +54,8 @@ START_SECONDS: Final = 10.0
 """How long a bridge that holds the lock may take before it listens."""
 REMOVAL: Final = httpx.Timeout(120.0, connect=2.0)
 """When an agent is removed, its running work is stopped and its last messages are answered."""
+ERASURE: Final = httpx.Timeout(3600.0, connect=2.0)
+"""To purge a text, every file and every object of every repository is read."""
 MOST_SESSIONS: Final = 500
 """The most that the API lists at once."""
 LOOK_SECONDS: Final = 0.3
@@ -255,6 +258,21 @@ class Client:
         """Export a whole conversation."""
         path = f"/conversations/{number}/export"
         return (await self._request("GET", path, params={"format": form})).text
+
+    async def purge(self, text: str, *, discard: bool) -> ErasedOut:
+        """Take a text out of everything."""
+        asked = {"text": text, "discard": discard}
+        answer = await self._request("POST", "/purges", json=asked, timeout=ERASURE)
+        return self._read(ErasedOut, answer)
+
+    async def people(self, words: str) -> list[PersonOut]:
+        """List the people whose name or id has these words."""
+        return (await self._get(Page[PersonOut], "/people", {"q": words})).items
+
+    async def forget(self, service: str, who: str) -> ErasedOut:
+        """Forget a person."""
+        path = f"/people/{quote(service, safe='')}/{quote(who, safe='')}"
+        return self._read(ErasedOut, await self._request("DELETE", path, timeout=ERASURE))
 
     async def begin(self, new: NewSession) -> SessionTurn:
         """Say something to an agent.

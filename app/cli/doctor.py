@@ -146,7 +146,7 @@ async def _running(configuration: Configuration) -> tuple[Finding, Mapping[str, 
 def make_vault(configuration: Configuration) -> Vault:
     """Collect the secrets that must not be shown."""
     vault = Vault(configuration.secret_values())
-    if (configuration.data_dir / "secrets").exists():
+    if (configuration.shared_dir / "secrets").exists():
         with suppress(ConfigurationError):
             vault.register(*ensure_secrets(configuration).values())
     return vault

@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Protocol
@@ -242,7 +241,7 @@ def show_command(configuration: Configuration, agent: str, command: str) -> str:
 def probed(configuration: Configuration, agent: str) -> str:
     """Summarise the last probe of an agent, if it was of the command that is set now."""
     entry = configuration.agents.get(agent)
-    card = read_card(card_path(configuration.data_dir, agent))
+    card = read_card(card_path(configuration.shared_dir, agent))
     return card.words if card and entry and card.is_about(entry.command) else "not yet"
 
 
@@ -256,7 +255,7 @@ def cards_of(configuration: Configuration) -> list[AgentOut]:
     registry = Registry(configuration, known_agents())
     # The isolation of an agent does not depend on the folder, and listing creates none.
     with tempfile.TemporaryDirectory() as folder:
-        shelters = shelter_all(replace(configuration, data_dir=Path(folder)))
+        shelters = shelter_all(configuration.moved(Path(folder)))
     found = {
         entry.id: Availability.of(check_entry(configuration, entry, registry.program(entry.id)))
         for entry in registry

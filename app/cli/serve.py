@@ -105,7 +105,7 @@ def addresses(configuration: Configuration) -> Iterator[str]:
     token = (
         "BRIDGE_ADMIN_TOKEN as you set it"
         if configuration.admin_token is not None
-        else f"BRIDGE_ADMIN_TOKEN in {configuration.data_dir / 'secrets'}"
+        else f"BRIDGE_ADMIN_TOKEN in {configuration.shared_dir / 'secrets'}"
     )
     default = configuration.agents[configuration.default_agent]
     yield ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 from urllib.parse import unquote
@@ -127,7 +127,9 @@ class Configuration:
     role: Literal["all", "front", "worker"]
     """What this process does, where several share a database."""
     data_dir: Path
-    """Where the bridge keeps everything."""
+    """Where this machine's bridge keeps what is its own; everything, if there is one machine."""
+    shared_dir: Path
+    """Where the bridges of all machines keep what they share; DATA_DIR, if there is one machine."""
     host: str
     """The address to listen on."""
     port: int
@@ -231,6 +233,10 @@ class Configuration:
     def model_keys(self, agent: str) -> dict[str, SecretStr]:
         """Return the variables that an agent gets, and no other agent's."""
         return dict(self.keys[agent])
+
+    def moved(self, folder: Path) -> Configuration:
+        """Return the same configuration with all files in one other folder."""
+        return replace(self, data_dir=folder, shared_dir=folder)
 
     @property
     def database_file(self) -> Path | None:

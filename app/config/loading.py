@@ -25,7 +25,13 @@ from app.config.outbound import OUTBOUND, outbound_variables, proxy_passwords
 from app.config.records import AgentRecord
 from app.config.repositories import RepositoryEntry, read_repositories
 from app.config.roster import KnownAgent, Roster, Surroundings, gather
-from app.config.safety import check_access, check_homes, check_transport, data_folder
+from app.config.safety import (
+    check_access,
+    check_homes,
+    check_transport,
+    data_folder,
+    shared_folder,
+)
 from app.config.services import KnownService
 from app.config.settings import Settings, read_service_settings, read_settings
 from app.config.sources import FILE, Sources
@@ -137,7 +143,8 @@ def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuratio
         running = (*(name for name in wanted if name in served), PAGE)
     check_access(settings, roster, running)
     data_dir = data_folder(settings, home)
-    check_homes(roster, data_dir)
+    shared_dir = shared_folder(settings, home, data_dir)
+    check_homes(roster, data_dir, shared_dir)
     database_url = read_database_url(settings.database_url, data_dir)
     check_role(settings.role, database_url)
     base_url = _base_url(settings)
@@ -160,6 +167,7 @@ def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuratio
         limits=Limits(**{part.name: getattr(settings, part.name) for part in fields(Limits)}),
         database_url=database_url,
         data_dir=data_dir,
+        shared_dir=shared_dir,
         base_url=base_url,
         has_base_url=settings.bridge_base_url is not None,
         admin_token=settings.bridge_admin_token,

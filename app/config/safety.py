@@ -11,6 +11,8 @@ from app.config.roster import Roster
 from app.config.settings import Settings
 from app.errors import ConfigurationError
 
+_DATA_DIR = "~/.local/share/agent-bridge"
+
 
 def check_access(settings: Settings, roster: Roster, services: tuple[str, ...]) -> None:
     """Refuse to be open to more people than the operator chose.
@@ -69,23 +71,23 @@ def check_transport(settings: Settings, base_url: str) -> None:
         )
 
 
-def check_homes(roster: Roster, data_dir: Path) -> None:
+def check_homes(roster: Roster, *own: Path) -> None:
     """Refuse homes in which an agent would read the bridge's files or another agent's.
 
     Raises:
         ConfigurationError: for the first such home.
     """
     seen: dict[Path, str] = {}
-    bridge = data_dir.resolve()
+    bridge = [each.resolve() for each in own]
     for name, agent in roster.agents.items():
         if not isinstance(agent.home, Path):
             continue
         home = agent.home.resolve()
-        if _overlap(home, bridge):
+        if any(_overlap(home, each) for each in bridge):
             raise ConfigurationError(
                 "AGENTS_JSON",
                 f"agent {name!r}: home overlaps with DATA_DIR, where the bridge keeps its secrets",
-                'Write "own", or a folder outside DATA_DIR.',
+                'Write "own", or a folder outside DATA_DIR and SHARED_DIR.',
             )
         other = next((seen[each] for each in seen if _overlap(home, each)), None)
         if other is not None:
@@ -107,43 +109,61 @@ def data_folder(settings: Settings, home: Path) -> Path:
     Raises:
         ConfigurationError: it is not a folder that the bridge alone can use.
     """
-    if settings.data_dir is None:
-        path = home / ".local/share/agent-bridge"
-    elif settings.data_dir.startswith("~/"):
-        path = home / settings.data_dir.removeprefix("~/")
-    else:
-        path = Path(settings.data_dir)
-    if not path.is_absolute():
+    wanted = _DATA_DIR if settings.data_dir is None else settings.data_dir
+    return _own_folder("DATA_DIR", wanted, home)
+
+
+def shared_folder(settings: Settings, home: Path, data_dir: Path) -> Path:
+    """Return SHARED_DIR, which is DATA_DIR if it is not set.
+
+    Raises:
+        ConfigurationError: it is not a folder that bridges alone can use.
+    """
+    if settings.shared_dir is None:
+        return data_dir
+    path = _own_folder("SHARED_DIR", settings.shared_dir, home)
+    if path.resolve() != data_dir.resolve() and _overlap(path.resolve(), data_dir.resolve()):
         raise ConfigurationError(
-            "DATA_DIR",
-            "is not an absolute path, so it would depend on the folder the bridge starts in",
-            "Start it with / or ~/.",
+            "SHARED_DIR",
+            "overlaps with DATA_DIR, which every machine has for itself",
+            "Choose two folders of which none is inside the other.",
         )
-    # Agents see nothing of DATA_DIR, so it cannot be a folder that is used for anything else.
-    if path == home or path in home.parents:
-        raise ConfigurationError(
-            "DATA_DIR", "is or contains your home", "Give the bridge its own folder."
-        )
-    if not _can_be_written(path):
-        raise ConfigurationError(
-            "DATA_DIR", "is not a writable folder", "Choose one that the bridge owns."
-        )
-    if path.exists():
-        _check_owner(path)
     return path
 
 
-def _check_owner(path: Path) -> None:
+def _own_folder(name: str, wanted: str, home: Path) -> Path:
+    path = home / wanted.removeprefix("~/") if wanted.startswith("~/") else Path(wanted)
+    if not path.is_absolute():
+        raise ConfigurationError(
+            name,
+            "is not an absolute path, so it would depend on the folder the bridge starts in",
+            "Start it with / or ~/.",
+        )
+    # Agents see nothing of it, so it cannot be a folder that is used for anything else.
+    if path == home or path in home.parents:
+        raise ConfigurationError(
+            name, "is or contains your home", "Give the bridge its own folder."
+        )
+    if not _can_be_written(path):
+        raise ConfigurationError(
+            name, "is not a writable folder", "Choose one that the bridge owns."
+        )
+    if path.exists():
+        _check_owner(name, path)
+    return path
+
+
+def _check_owner(name: str, path: Path) -> None:
     about = path.stat()
     if is_others(about, os.geteuid()):
         raise ConfigurationError(
-            "DATA_DIR",
+            name,
             "belongs to another user, who could replace its content",
             "Choose a folder that the bridge's user owns, or one that does not exist yet.",
         )
     if others_can_write(about):
         raise ConfigurationError(
-            "DATA_DIR",
+            name,
             "is writable by other users, who could replace its content",
             "Run chmod 700 on it, or choose a folder that does not exist yet.",
         )

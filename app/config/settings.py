@@ -124,6 +124,8 @@ class Settings(BaseModel):
     """After how long without a sign of it a member is taken to be gone."""
     data_dir: str | None = None
     """Where the bridge keeps everything; by default ~/.local/share/agent-bridge."""
+    shared_dir: str | None = None
+    """What the bridges of several machines share: by default DATA_DIR."""
     host: Host = "127.0.0.1"
     """The address to listen on."""
     port: Annotated[int, Field(ge=1, le=65535)] = 8000

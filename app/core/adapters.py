@@ -11,10 +11,11 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from app.core.inbound import Begun, Changed, Chore, Delivery, Heard, Inbound, Naming, News
 from app.core.keys import PlaceKey, SessionKey, adapter_name
-from app.core.posts import PostSend, PostSent
+from app.core.posts import Cleaned, PostSend, PostSent
 from app.core.types import Earlier, File, Speaker
 from app.core.workspaces import Checked, Repository, Suggestion
-from app.errors import DeliveryRefused, ServiceRefused
+from app.errors import DeliveryRefused, PostRejected, ServiceRefused
+from app.vault import Vault
 
 
 class Adapter(ABC):
@@ -195,6 +196,15 @@ class Adapter(ABC):
             PostDelayed: not now.
             PostRejected: never.
         """
+
+    async def purge(self, key: SessionKey, vault: Vault) -> Cleaned:
+        """Take what the vault knows out of the agent's messages, and name those that still hold it.
+
+        Raises:
+            PostError: not now, or never.
+            ServiceRefused: not with these credentials.
+        """
+        raise PostRejected("what was posted there cannot be changed")
 
     async def accompany(self, begun: Begun) -> SessionKey | None:
         """Open a conversation about work of the agent that begins on another service.

@@ -313,11 +313,20 @@ class Conversations:
     async def _stop(self, held: Holdings) -> None:
         """Stop all turns, and end the agents' processes."""
         for session in held.sessions:
-            await self._manager.stop(session, drop=True)
-            try:
-                await self._reach.rest(session)
-            except TimeoutError:
-                raise Conflict("its work does not stop; try again later") from None
+            await self.end_work(session, drop=True)
+
+    async def end_work(self, session: int, *, drop: bool = False) -> None:
+        """Stop the turn of a session, and end its agent's process.
+
+        Raises:
+            NotFound: there is no such session.
+            Conflict: the turn does not stop.
+        """
+        await self._manager.stop(session, drop=drop)
+        try:
+            await self._reach.rest(session)
+        except TimeoutError:
+            raise Conflict("its work does not stop; try again later") from None
 
     async def _remove_files(self, held: Holdings, *, said: bool = False) -> None:
         """Remove files of sessions, and the uploads that no other conversation names."""

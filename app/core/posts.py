@@ -226,3 +226,13 @@ class PostSent:
     """Whether people see it only after a further call; what is known so far is stored before."""
     again_after: float = 0.0
     """Seconds after which the post is sent again unless it ended: it is not shown in full yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """What became of a text in a conversation on a platform."""
+
+    changed: int = 0
+    """How many of the agent's own messages no longer hold it."""
+    left: tuple[str, ...] = ()
+    """The messages that still hold it: a link to each, else what it is called."""

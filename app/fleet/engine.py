@@ -130,8 +130,8 @@ class FleetTurnEngine(EmbeddedTurnEngine):
             total=self._total,
             of_agent=self._of_agent.get(agent),
         )
-        if not claim.is_granted:
-            self._refused.add(job)
+        if claim.answer != "granted":
+            self._refused.update({job} if claim.answer == "full" else ())
             return
         if claim.has_moved:
             # Its conversation went on elsewhere.

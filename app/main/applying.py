@@ -160,7 +160,7 @@ class AppliedChanges:
         await self._base.stores.agents.settle(agent, REMOVED)
         await self._joined.memory.forget(agent)
         await asyncio.to_thread(
-            archive, self._base.configuration.data_dir, agent, self._base.clock.now()
+            archive, self._base.configuration.shared_dir, agent, self._base.clock.now()
         )
         self._tasks.start(self._settle_late(agent), name=f"last events of {agent}")
 

@@ -25,6 +25,7 @@ from app.main.applying import AppliedChanges
 from app.main.cards import cards_of, missing_agents
 from app.main.changing import AgentChanges
 from app.main.checkups import Checkups
+from app.main.erasing import forgetting_of, purging_of
 from app.main.joining import open_fleet
 from app.main.maintenance import Maintenance
 from app.main.operating import Operating
@@ -75,6 +76,8 @@ class Bridge:
         )
         self.feed = joined.feed
         self.intake = joined.intake
+        self._purging = purging_of(base, joined)
+        self._forgetting = forgetting_of(base, joined)
         self._operating = Operating(base, joined, self._go_on_at_desk)
         self._maintenance = Maintenance(base, joined.workspaces, joined.uploads)
         self._tasks = Tasks("bridge")
@@ -179,6 +182,8 @@ class Bridge:
             removed=base.registry.removed,
             schedules=self._joined.schedules,
             fetch_page=self._fetch_page,
+            purging=self._purging,
+            forgetting=self._forgetting,
             operator=self._operating,
         )
 
@@ -211,6 +216,16 @@ class Bridge:
             self.intake.start()
         else:
             self.checkups.start()
+            self._tasks.start(self._maintenance.forget(), name="retention")
+            self._joined.listeners.start()
+            self._purging.start()
+            self._forgetting.start()
+        self.intake.start()
+        if resume:
+            self._joined.scheduler.start()
+            self._joined.reviews.start()
+            self._joined.together.start()
+            self._joined.delegations.start()
             if self._fleet is None:
                 await self._open_desk()
         self._started.set()
@@ -273,6 +288,8 @@ class Bridge:
         self.feed.close()
         await self.changes.close()
         await self.checkups.close()
+        await self._purging.close()
+        await self._forgetting.close()
         await self._joined.listeners.close()
         await self._joined.delegations.close()
         await self._joined.scheduler.close()

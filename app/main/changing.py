@@ -199,7 +199,7 @@ class AgentChanges:
             raise Conflict(f"{to} has conversations of its own already.")
         former = (*gone.former, gone.name)
         record = replace(heir, id=gone.id, former=former, removed_at=None)
-        await asyncio.to_thread(restore, self._base.configuration.data_dir, gone.id)
+        await asyncio.to_thread(restore, self._base.configuration.shared_dir, gone.id)
         await self._commit(record, instead_of=heir.id)
         return registry.get(record.id)
 

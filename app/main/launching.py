@@ -95,7 +95,7 @@ def launch_of(
         install=f"Install it: {program.install}" if program else CHECK_COMMAND,
         admit=partial(admission.admit, agent),
         tool_exposure=exposure_of(configuration, agent),
-        card=card_path(configuration.data_dir, agent),
+        card=card_path(configuration.shared_dir, agent),
         settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
     )
 

@@ -27,11 +27,14 @@ from app.config import (
 from app.core.clock import SystemClock
 from app.core.ports import Clock
 from app.core.signals import ALONE, Signals
+from app.errors import ConfigurationError
 from app.main.signalling import open_signals
 from app.server.metrics import Metrics
 from app.services import find_area
-from app.store.database import Database, locked
+from app.store.database import Database, check_not_moved, locked
 from app.store.guarding import Guard, put_on_guard
+from app.store.purging import purged_texts
+from app.store.sealed import recognizes
 from app.store.stores import Stores
 from app.vault import Vault
 
@@ -80,11 +83,14 @@ def open_resources(
 
     Raises:
         DataDirInUse: another bridge holds DATA_DIR.
-        ConfigurationError: an agent cannot be isolated as required.
+        ConfigurationError: an agent cannot be isolated as required, or the database is sealed
+            with another key.
         StoreUnavailable: the database cannot be used.
     """
     clock = clock or SystemClock()
     with locked(configuration.data_dir):
+        if configuration.database_file is not None:
+            check_not_moved(configuration.data_dir)
         secrets = ensure_secrets(configuration)
         vault = Vault([*configuration.secret_values(), *secrets.values()])
         logs.configure(configuration.log_level, configuration.log_format, vault)
@@ -94,11 +100,13 @@ def open_resources(
         put_on_guard(database.engine.dialect, Guard(vault, lambda: _make_sealer(secrets)))
         database.open()
         try:
+            if configuration.database_file is None:
+                _check_key(database, secrets)
             stores = Stores.on(database, clock.now, find_area)
-            files = AgentFiles(configuration.data_dir, vault)
+            files = AgentFiles(configuration.shared_dir, vault)
             registry = open_registry(configuration, stores.agents.records())
             registry.replace(label(registry.configuration, files), registry.records)
-            vault.register(*registry.configuration.secret_values())
+            vault.register(*registry.configuration.secret_values(), *purged_texts(database))
             forget_process_secrets(registry.configuration)
             shelters = shelter_all(registry.configuration, outside)
             metrics = Metrics()
@@ -119,6 +127,16 @@ def open_resources(
             )
         finally:
             database.close()
+
+
+def _check_key(database: Database, secrets: BridgeSecrets) -> None:
+    """Refuse a key that other bridges on this database could not read with."""
+    if not recognizes(database, _make_sealer(secrets)):
+        raise ConfigurationError(
+            "BRIDGE_SECRET_KEY",
+            "the database is sealed with another key",
+            "Give all bridges on one database the same BRIDGE_SECRET_KEY, or the same SHARED_DIR.",
+        )
 
 
 def _make_sealer(secrets: BridgeSecrets) -> Sealer:

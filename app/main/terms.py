@@ -62,7 +62,12 @@ def directory_of(configuration: Configuration) -> Directory:
         area_settings=area_settings,
         area_of=find_area,
         own_repository=find_repository,
-        own=(*configuration.secret_files, *files, Path(app.__file__).parent),
+        own=(
+            configuration.shared_dir,
+            *configuration.secret_files,
+            *files,
+            Path(app.__file__).parent,
+        ),
     )
     named = [("GITHUB_REPO", configuration.default_repository)]
     named += [(area_settings[area.service], text) for area, text in directory.areas.items()]

@@ -129,7 +129,13 @@ class Joined(Workshop):
             base.vault,
             base.metrics,
             signals=base.signals,
+            ensure=self._ensure,
         )
+
+    def _ensure(self) -> None:
+        """End this process if others have its work."""
+        if self._fleet is not None:
+            self._fleet.membership.ensure()
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -275,8 +281,9 @@ class Joined(Workshop):
             showing=self.showing,
             memory=self.memory,
             look=self.progress.look,
+            ensure=self._ensure,
             availability=self.availability,
-            estimate=read_prices(configuration.data_dir).estimate,
+            estimate=read_prices(configuration.shared_dir).estimate,
             delegations=stores.delegations,
             abandon=lambda asked: self.delegations.stop(asked),
         )
@@ -566,14 +573,14 @@ class Joined(Workshop):
     @cached_property
     def reach(self) -> Reach:
         """Reaches what members hold of sessions."""
-        data = self._configuration.data_dir
+        configuration = self._configuration
         traces = Traces(
             self._folders.root,
-            data / "gates",
-            homes_root(self._configuration),
+            configuration.data_dir / "gates",
+            homes_root(configuration),
             self.uploads,
             saved=self.saved,
-            base_homes=data / "homes",
+            base_homes=configuration.shared_dir / "homes",
             user_of=self._user_of,
         )
         return Reach(

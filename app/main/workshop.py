@@ -18,6 +18,7 @@ from app.children.users import give
 from app.config import Configuration
 from app.core.feed import Feed
 from app.core.folders import Folders
+from app.core.ports import Shelf
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.joint_work import JointWork
@@ -25,6 +26,7 @@ from app.core.repositories.progress import WorkProgress
 from app.core.repositories.shared_clones import SharedClones
 from app.main.current_forge import CurrentForge
 from app.main.resources import Resources, bridge_id
+from app.main.saving import open_shelf, save_folders
 from app.main.terms import (
     author_of,
     directory_of,
@@ -36,8 +38,8 @@ from app.main.terms import (
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
+from app.repos.purging import RepositoryPurge
 from app.repos.sandboxed_git import SandboxedGit
-from app.shelf.folder import FolderShelf
 
 T = TypeVar("T")
 
@@ -52,8 +54,8 @@ class Workshop:
         self._disk = DiskSpace(base.configuration.data_dir)
         self._directory = directory_of(base.configuration)
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
-        self.uploads = base.configuration.data_dir / "uploads"
-        self.saved = base.configuration.data_dir / "kept"
+        self.uploads = base.configuration.shared_dir / "uploads"
+        self.saved = base.configuration.shared_dir / "kept"
 
     @property
     def _configuration(self) -> Configuration:
@@ -81,27 +83,49 @@ class Workshop:
     def checkouts(self) -> GitCheckouts:
         """Runs git: mirrors, clones and the gates that they push to."""
         configuration, person = self._configuration, self._configuration.surroundings
-        git, names = Git(person, bridge_id(configuration)), self._stores.names
         return GitCheckouts(
             configuration.data_dir / "gates",
             self._per_agent(self._sandboxed_git),
-            git,
-            Mirrors(
-                configuration.data_dir / "mirrors",
-                git,
-                self.forge,
-                person,
-                disk=self._disk,
-                shallow=fetched_as("shallow", configuration, self._directory, names.now),
-                partial=fetched_as("partial", configuration, self._directory, names.now),
-            ),
+            self._git,
+            self._mirrors,
             tokens=self.forge,
             vault=self._base.vault,
             person=person,
             variables=self._variables,
             guard=self.forge.guard,
-            shelf=FolderShelf(self.saved),
+            shelf=self._shelf,
         )
+
+    @cached_property
+    def _shelf(self) -> Shelf:
+        return open_shelf(self._configuration)
+
+    @cached_property
+    def _machine(self) -> str:
+        return identify(self._folders.root)
+
+    @cached_property
+    def _git(self) -> Git:
+        configuration = self._configuration
+        return Git(configuration.surroundings, bridge_id(configuration))
+
+    @cached_property
+    def _mirrors(self) -> Mirrors:
+        configuration, names = self._configuration, self._stores.names
+        return Mirrors(
+            configuration.shared_dir / "mirrors",
+            self._git,
+            self.forge,
+            configuration.surroundings,
+            disk=DiskSpace(configuration.shared_dir),
+            shallow=fetched_as("shallow", configuration, self._directory, names.now),
+            partial=fetched_as("partial", configuration, self._directory, names.now),
+        )
+
+    @cached_property
+    def repository_purge(self) -> RepositoryPurge:
+        """Takes secrets out of the repositories on this disk."""
+        return RepositoryPurge(self._git, self._mirrors, self.checkouts)
 
     def _sandboxed_git(self, _configuration: Configuration, agent: str) -> SandboxedGit:
         shelter = self._base.shelters[agent]
@@ -128,7 +152,7 @@ class Workshop:
         stores = self._stores
         return RepoProvider(
             self._folders,
-            self._clones,
+            self.clones,
             self.checkouts,
             stores.decisions,
             stores.sessions,
@@ -136,9 +160,17 @@ class Workshop:
             names=stores.names,
             variables=self._variables,
             is_held=stores.groups.is_held,
+            saved=save_folders(
+                self._configuration,
+                self._base.shelters,
+                self._shelf,
+                stores.folders,
+                self._base.clock,
+                self._machine,
+            ),
             joint=JointWork(
                 SharedClones(
-                    self._clones,
+                    self.clones,
                     self.checkouts,
                     stores.checkouts,
                     self._shipping,
@@ -171,7 +203,8 @@ class Workshop:
         )
 
     @cached_property
-    def _clones(self) -> Clones:
+    def clones(self) -> Clones:
+        """Manages the clones of sessions."""
         stores = self._stores
         return Clones(
             self._folders.root,
@@ -181,7 +214,7 @@ class Workshop:
             self._shipping,
             clock=self._base.clock,
             vault=self._base.vault,
-            machine=identify(self._folders.root),
+            machine=self._machine,
         )
 
     @cached_property
@@ -194,7 +227,7 @@ class Workshop:
         return WorkProgress(
             self._stores.sessions,
             self._stores.checkouts,
-            self._clones,
+            self.clones,
             self.feed,
             self._base.clock,
             self.forge,

@@ -36,6 +36,7 @@ from app.repos.in_place import find_programs
 from app.repos.keeping import KeptStates
 from app.repos.lfs import LargeFiles
 from app.repos.mirror import Mirrors
+from app.repos.objects import NEEDED, UNUSED, names_in
 from app.repos.preparation import Preparation
 from app.repos.remote import Tokens, is_damage
 from app.repos.sandboxed_git import Inside, SandboxedGit
@@ -45,6 +46,8 @@ logger = logging.getLogger(__name__)
 
 PUSH_SECONDS: Final = 2400.0
 """How long a push at the end of a turn may take, including the remote's half hour."""
+NAMES_BYTES: Final = 256 * 1024 * 1024
+"""The longest list of objects that is read from a clone: some millions."""
 
 
 class GitCheckouts:
@@ -65,7 +68,8 @@ class GitCheckouts:
         shelf: Shelf,
     ) -> None:
         self._states = KeptStates(shelf)
-        self._gates = root
+        self.gates = root
+        """The folder of all gates."""
         self._isolations = isolation
         self._git = git
         self._mirrors = mirrors
@@ -301,12 +305,23 @@ class GitCheckouts:
     async def remove(self, clone: Clone) -> None:
         """Delete a clone, its gate and its saved states."""
         await self.close(clone.folder)
-        for folder in (clone.folder, self._gates / clone.folder.name):
+        for folder in (clone.folder, self.gates / clone.folder.name):
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         try:
             await self._states.forget_others(clone, "")
         except OSError as error:
             logger.warning("cannot remove the saved state of %s: %s", clone.session, error)
+
+    async def forget_unused(self, clone: Clone) -> set[str]:
+        """Delete what no branch of a clone needs; returns the objects that are needed.
+
+        Raises:
+            RepositoryError: git cannot do it there.
+        """
+        inside = self._inside(clone)
+        for words in UNUSED:
+            await inside.git(*words)
+        return names_in(await inside.git(*NEEDED, limit=NAMES_BYTES))
 
     async def prepare(self, clone: Clone) -> str | None:
         """Fetch the submodules of a new clone and run the repository's own setup in it.
@@ -369,7 +384,7 @@ class GitCheckouts:
         ask: Callable[[str, Sequence[str]], Awaitable[bool]],
     ) -> Gate:
         gate = Gate(
-            self._gates / clone.folder.name,
+            self.gates / clone.folder.name,
             clone,
             git=self._git,
             mirrors=self._mirrors,
@@ -411,7 +426,7 @@ class GitCheckouts:
 
     def _inside(self, clone: Clone, *more: Path) -> Inside:
         mirror = self._mirrors.path(clone.repository)
-        door = self._gates / clone.folder.name / "door"
+        door = self.gates / clone.folder.name / "door"
         gate = self._open.get(clone.folder)
         visible = (*more, door, mirror, *(gate.door.visible if gate is not None else ()))
         isolation = self._isolation(clone.agent)

@@ -1,7 +1,8 @@
 """Keeps one bare mirror per repository, from which clones and gates borrow their objects.
 
-An object that was in a mirror stays in it: clones borrow without asking, so nothing is ever
-deleted, and a damaged mirror is rebuilt with everything that can still be read of the old one.
+An object that was in a mirror stays in it: clones borrow without asking, so nothing is deleted but
+what the operator purges, and a damaged mirror is rebuilt with everything that can still be read of
+the old one.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
 from app.children.disk import DiskSpace
+from app.children.file_lock import hold
 from app.core.workspaces import Repository, Target
 from app.errors import GitFailed, RepositoryError
 from app.repos import partial
 from app.repos.git import COMMIT, NOWHERE, Access, Git
+from app.repos.objects import delete_objects
 from app.repos.remote import Tokens, access_to, failure, file_name, is_damage
 from app.repos.repair import COMPLETE, keep_boundaries, salvage, swap, tidy
 from app.repos.submodules import Submodule, parse
@@ -33,6 +36,8 @@ _PACKS: Final = 50
 """With more packs every lookup gets slow; git itself repacks at this number."""
 _REPACK_SECONDS: Final = 600.0
 """How long a repack may take, while others wait for the mirror."""
+_OTHERS_SECONDS: Final = 3600.0
+"""How long another machine may work on a mirror: more than a fetch and a repack take."""
 _ELSEWHERE: Final = ".elsewhere"
 _LATEST: Final = "--depth=50"
 """What a shallow mirror begins with: enough to see what happened lately, little to fetch."""
@@ -53,7 +58,8 @@ class Mirrors:
         shallow: Collection[Target] = (),
         partial: Collection[Target] = (),
     ) -> None:
-        self._root = root
+        self.root = root
+        """The folder of all mirrors."""
         self._git = git
         self._tokens = tokens
         self._person = person
@@ -69,9 +75,9 @@ class Mirrors:
         """Return where the mirror of a repository is, or would be."""
         name = file_name(repository)
         if name not in self._places:
-            note = self._root / f"{name}{_ELSEWHERE}"
+            note = self.root / f"{name}{_ELSEWHERE}"
             self._places[name] = note.read_text() if note.exists() else name
-        return self._root / self._places[name]
+        return self.root / self._places[name]
 
     async def rename(self, old: Repository, new: Repository) -> None:
         """Keep the mirror of a renamed repository where it is: clones borrow from it.
@@ -79,7 +85,7 @@ class Mirrors:
         A repository that takes the old name gets a new mirror.
         """
         async with self._hold(mirror := self.path(old)):
-            noted = self._root / f"{file_name(new)}{_ELSEWHERE}"
+            noted = self.root / f"{file_name(new)}{_ELSEWHERE}"
             # A crash may have interrupted this after the first half.
             is_done = noted.exists() and self.path(new).exists()
             if mirror.exists() and not is_done:
@@ -89,9 +95,9 @@ class Mirrors:
     def _note(self, repository: Repository, folder: str) -> None:
         """Note where the mirror of a repository is, if not where its name says."""
         name = file_name(repository)
-        new = self._root / f"{name}.note"
+        new = self.root / f"{name}.note"
         new.write_text(folder)
-        new.rename(self._root / f"{name}{_ELSEWHERE}")
+        new.rename(self.root / f"{name}{_ELSEWHERE}")
         self._places[name] = folder
 
     async def refresh(
@@ -137,12 +143,10 @@ class Mirrors:
         Raises:
             RepositoryError: it has none, or does not answer.
         """
-        await asyncio.to_thread(self._root.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(self.root.mkdir, parents=True, exist_ok=True)
         access = await self._access(repository, agent)
         with _translate_errors(repository):
-            await self._git.run(
-                self._root, "ls-remote", "--", repository.url, "HEAD", access=access
-            )
+            await self._git.run(self.root, "ls-remote", "--", repository.url, "HEAD", access=access)
 
     async def rebuild(self, repository: Repository, agent: str) -> Path:
         """Rebuild a damaged mirror, without losing what clones borrow."""
@@ -210,6 +214,15 @@ class Mirrors:
         async with self._hold(mirror := self.path(repository)):
             with _translate_errors(repository):
                 await self._fetch_objects(repository, agent, mirror, names)
+
+    async def delete(self, mirror: Path, objects: Collection[str]) -> bool:
+        """Delete objects that no clone borrows; False if a branch of the remote has them.
+
+        Raises:
+            GitFailed: git cannot do it.
+        """
+        async with self._hold(mirror):
+            return await delete_objects(self._git, mirror, objects)
 
     async def default_branch(self, repository: Repository) -> str:
         """Return the default branch.
@@ -283,10 +296,9 @@ class Mirrors:
 
     @asynccontextmanager
     async def _hold(self, mirror: Path) -> AsyncIterator[None]:
-        async with self._locks[mirror]:
+        async with self._locks[mirror], _lock_out_others(mirror):
             if mirror not in self._tidied:
-                # The processes that held these locks were ended at the start: no other bridge
-                # uses this DATA_DIR.
+                # The processes that held these locks have ended: no other bridge is at work here.
                 await asyncio.to_thread(tidy, mirror)
                 await self._make_readable(mirror)
                 self._tidied.add(mirror)
@@ -431,6 +443,21 @@ class Mirrors:
             self._packs_left[mirror] = packs
         else:
             self._packs_left[mirror] = 0
+
+
+@asynccontextmanager
+async def _lock_out_others(mirror: Path) -> AsyncIterator[None]:
+    """Keep the bridges of other machines out of a mirror."""
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(hold(mirror.with_suffix(".lock"), _OTHERS_SECONDS))
+        except TimeoutError:
+            raise RepositoryError(
+                f"Another machine has worked on the mirror {mirror.name} for more than an hour."
+            ) from None
+        except OSError as error:
+            raise RepositoryError(f"The mirror {mirror.name} cannot be locked: {error}") from error
+        yield
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from app.server import (
     api,
     conversations_api,
     elsewhere,
+    erasure_api,
     files_api,
     install,
     login,
@@ -73,6 +74,7 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     application.include_router(memory_api.router)
     application.include_router(conversations_api.router)
     application.include_router(schedules_api.router)
+    application.include_router(erasure_api.router)
     application.include_router(operating_api.router)
     application.include_router(install.router)
     page.install(application)

@@ -16,6 +16,8 @@ from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
 from app.core.delegation.tree import DelegationTree
+from app.core.erasure.people import Forgetting
+from app.core.erasure.purging import Purging
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
@@ -234,6 +236,8 @@ class Parts:
     tools: Callable[[str], Sequence[Tool]] = lambda _agent: ()
     """Returns the bridge's tools that an agent may use."""
     changes: AgentChanger | None = None
+    purging: Purging | None = None
+    forgetting: Forgetting | None = None
     operator: Operator | None = None
     conversations: Conversations | None = None
     removed: Callable[[], Mapping[str, str]] = dict
@@ -251,6 +255,28 @@ class Parts:
         if self.changes is None:
             raise Conflict("agents cannot be changed here")
         return self.changes
+
+    @property
+    def forgetter(self) -> Forgetting:
+        """What forgets people.
+
+        Raises:
+            Conflict: no one can be forgotten here.
+        """
+        if self.forgetting is None:
+            raise Conflict("no one can be forgotten here")
+        return self.forgetting
+
+    @property
+    def purger(self) -> Purging:
+        """What purges texts.
+
+        Raises:
+            Conflict: nothing can be purged here.
+        """
+        if self.purging is None:
+            raise Conflict("nothing can be purged here")
+        return self.purging
 
     @property
     def operating(self) -> Operator:

@@ -74,7 +74,7 @@ class BuildContext:
     @property
     def uploads(self) -> Path:
         """The folder for files that people attach."""
-        return self.configuration.data_dir / "uploads"
+        return self.configuration.shared_dir / "uploads"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ NEEDED = {
     "chat.stopStream": "chat:write",
     "chat.update": "chat:write",
     "files.completeUploadExternal": "files:write",
+    "files.delete": "files:write",
     "files.getUploadURLExternal": "files:write",
     "files.info": "files:read",
     "reactions.add": "reactions:write",
@@ -103,6 +104,7 @@ class Methods:
             "chat.update": self._update,
             "conversations.replies": self._replies,
             "files.completeUploadExternal": self._complete_upload,
+            "files.delete": self._delete_file,
             "files.getUploadURLExternal": self._upload_url,
             "files.info": self._file_info,
             "reactions.add": self._add_reaction,
@@ -382,6 +384,18 @@ class Methods:
             message.files.append(number)
         self._workspace.add(message)
         return {"files": [self._workspace.file_json(each) for each in message.files]}
+
+    def _delete_file(self, app: App, arguments: Arguments) -> dict[str, Any]:
+        number = arguments["file"]
+        if number not in self._workspace.files:
+            raise SlackSays("file_not_found")
+        showing = [each for each in self._workspace.messages if number in each.files]
+        if any(each.app is not app for each in showing):
+            raise SlackSays("cant_delete_file")
+        del self._workspace.files[number]
+        for each in showing:
+            each.files.remove(number)
+        return {}
 
     def _refuse_some(self, blocks: Sequence[dict[str, Any]]) -> None:
         if {block["type"] for block in blocks} & self._workspace.refused_blocks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 from urllib.parse import quote
 
 import orjson
@@ -64,8 +64,12 @@ class Backend(Protocol):
         """
         ...
 
-    def explain(self, error: DatabaseError) -> StoreUnavailable:
-        """Say why the database cannot be used, and the remedy."""
+    def refuse(self, error: DatabaseError) -> NoReturn:
+        """Say why the database cannot be used, and the remedy.
+
+        Raises:
+            StoreUnavailable: always.
+        """
         ...
 
 
@@ -139,12 +143,12 @@ class File:
     def check(self) -> None:
         """Do nothing: a file is refused when it is read."""
 
-    def explain(self, error: DatabaseError) -> StoreUnavailable:
+    def refuse(self, error: DatabaseError) -> NoReturn:
         """Say why the file cannot be used."""
-        return StoreUnavailable(
+        raise StoreUnavailable(
             f"{error.orig}. The file is unchanged: free some disk space, stop the process that "
             "locks it, or move it away and restore a copy"
-        )
+        ) from error
 
 
 def _prepare(connection: Any, _record: object) -> None:

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, Executable, Row, delete, insert
+from sqlalchemy import Connection, Engine, Executable, Row, delete, insert, make_url
 from sqlalchemy.exc import DatabaseError
 
-from app.errors import DataDirInUse, StoreUnavailable
+from app.errors import ConfigurationError, DataDirInUse, StoreUnavailable
 from app.store.backend import open_backend
-from app.store.dialects import has_table, transaction
+from app.store.dialects import POSTGRESQL, has_table, is_postgresql, transaction
 from app.store.tables import sealed
 from app.store.writer import Writer
 
@@ -28,8 +28,13 @@ T = TypeVar("T")
 
 HEAD_REVISION = "0007"
 """The newest migration; tested against the files, so that alembic need not be imported."""
+REVISION_BEFORE = "0006"
+"""The migration of the release before this one, which knows SQLite alone."""
+MOVING = "bridge_move"
+"""The table that is there while rows are moved to a database; see `moving.py`."""
 FILE_NAME = "bridge.db"
 LOCK_NAME = "bridge.lock"
+MOVED_NAME = "moved-to-postgresql"
 LOCK_SECONDS = 5.0
 """How long a start waits for the lock. A killed bridge keeps it until the kernel has removed its
 last thread, and so does a child that it was forking; the command line holds it for a moment."""
@@ -78,12 +83,24 @@ class Database:
         Raises:
             StoreUnavailable: the file cannot be used; it is left unchanged.
         """
+        self.upgrade()
+        if is_postgresql(self.engine.dialect) and self._backend.read(_is_moving):
+            raise StoreUnavailable(
+                "data is being moved there", "Finish it: run `agent-bridge migrate` again."
+            )
+        self.writer.start()
+
+    def upgrade(self) -> None:
+        """Bring the schema up to date.
+
+        Raises:
+            StoreUnavailable: the database cannot be used; it is left unchanged.
+        """
         try:
             self.check()
             migrate(self.engine, self._backend.prepare_migration)
         except DatabaseError as error:
-            raise self._backend.explain(error) from error
-        self.writer.start()
+            self._backend.refuse(error)
 
     def check(self) -> None:
         """Check that a server is one that can be used.
@@ -94,7 +111,7 @@ class Database:
         try:
             self._backend.check()
         except DatabaseError as error:
-            raise self._backend.explain(error) from error
+            self._backend.refuse(error)
 
     def close(self) -> None:
         """Commit waiting writes and close every connection."""
@@ -140,10 +157,39 @@ class Database:
         return await asyncio.to_thread(self._backend.read, function)
 
 
+def _is_moving(connection: Connection) -> bool:
+    return has_table(connection, MOVING)
+
+
 def _write_and_remove(connection: Connection) -> None:
     row = {"name": "check:writable", "value": "", "kept_at": 0.0}
     connection.execute(insert(sealed), row)
     connection.execute(delete(sealed).where(sealed.c.name == row["name"]))
+
+
+def is_postgresql_address(url: str) -> bool:
+    """Tell whether an address is that of a PostgreSQL database."""
+    return make_url(url).get_backend_name() == POSTGRESQL
+
+
+def note_move(data_dir: Path, where: str) -> None:
+    """Note that the data of a folder's file is on a server now."""
+    (data_dir / MOVED_NAME).write_text(where)
+
+
+def check_not_moved(data_dir: Path) -> None:
+    """Refuse the file of a folder whose data is on a server now: all work would be done twice.
+
+    Raises:
+        ConfigurationError: it was moved.
+    """
+    note = data_dir / MOVED_NAME
+    if note.exists():
+        raise ConfigurationError(
+            "DATABASE_URL",
+            f"the data was moved to {note.read_text()}",
+            f"Set it to that address; to go back to the state before, remove {note}.",
+        )
 
 
 def sqlite_url(data_dir: Path) -> str:
@@ -152,10 +198,30 @@ def sqlite_url(data_dir: Path) -> str:
 
 
 def migrate(engine: Engine, prepare: Callable[[Connection], None] = lambda _: None) -> None:
-    """Apply missing migrations; alembic is imported only if there are any."""
+    """Apply missing migrations; alembic is imported only if there are any.
+
+    Raises:
+        StoreUnavailable: a newer release migrated it.
+    """
     with engine.connect() as connection:
-        if _revision(connection) == HEAD_REVISION:
-            return
+        found = revision_of(connection)
+    if found is not None and found > HEAD_REVISION:
+        raise StoreUnavailable(
+            f"it is at migration {found}, and this release knows {HEAD_REVISION}. Start the newer "
+            "release, or run its `agent-bridge migrate --back`"
+        )
+    if found != HEAD_REVISION:
+        migrate_to("head", engine, prepare)
+
+
+def migrate_to(
+    revision: str,
+    engine: Engine,
+    prepare: Callable[[Connection], None] = lambda _: None,
+    *,
+    back: bool = False,
+) -> None:
+    """Bring the schema to a migration: forward, or `back` to an earlier one."""
     # The import takes 0.6 s and is needed only at the first start of a new version.
     from alembic.config import Config  # noqa: PLC0415
 
@@ -166,7 +232,7 @@ def migrate(engine: Engine, prepare: Callable[[Connection], None] = lambda _: No
     with engine.connect() as connection, transaction(connection):
         prepare(connection)
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        (command.downgrade if back else command.upgrade)(config, revision)
 
 
 def migrations_folder() -> Path:
@@ -175,7 +241,8 @@ def migrations_folder() -> Path:
     return installed if installed.is_dir() else Path(__file__).parents[2] / "alembic"
 
 
-def _revision(connection: Connection) -> str | None:
+def revision_of(connection: Connection) -> str | None:
+    """Return the migration of a database; None if it has no tables yet."""
     if not has_table(connection, "alembic_version"):
         return None
     row = connection.exec_driver_sql("select version_num from alembic_version").first()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -154,12 +154,9 @@ def build_search(dialect: Dialect) -> Sequence[str]:
     )
 
 
-def add_entries(connection: Connection, agent: str, day: str, entries: Sequence[Any]) -> None:
-    """Let the search know entries of a day, each with its number and text."""
-    rows = [
-        {"agent": agent, "day": day, "number": number, "text": said, "folded": _fold(said)}
-        for number, said in entries
-    ]
+def add_entries(connection: Connection, entries: Sequence[Mapping[str, str]]) -> None:
+    """Let the search know entries, each with `agent`, `day`, `number` and `text`."""
+    rows = [{**each, "folded": _fold(each["text"])} for each in entries]
     statement = (
         "insert into memory_text (agent, day, number, text, words)"
         " values (:agent, :day, :number, :text, to_tsvector('simple', :folded))"
@@ -174,6 +171,15 @@ def remove_entries(agent: str, day: str | None = None) -> Delete:
     """Let the search forget a day of an agent, or all its days."""
     which = [_entries.c.agent == agent] + ([] if day is None else [_entries.c.day == day])
     return delete(_entries).where(*which)
+
+
+def clear_search(connection: Connection) -> None:
+    """Let the search forget everything, and leave no word of it in its index."""
+    connection.execute(delete(_entries))
+    if not is_postgresql(connection.dialect):
+        # Else the words of deleted entries stay there.
+        rebuild = table(MEMORY_TEXT, column(MEMORY_TEXT))
+        connection.execute(dml.insert(rebuild), {MEMORY_TEXT: "rebuild"})
 
 
 def find_entries(

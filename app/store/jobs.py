@@ -109,23 +109,19 @@ class Jobs:
         """Begin to serve a session, unless as many turns run as may run."""
 
         def write(connection: Connection) -> Claim:
-            row = connection.execute(
-                session.select().where(session.c.id == session_id)
-            ).one_or_none()
-            if row is None:
-                return Claim(is_granted=True)
-            others = connection.execute(
-                member.select().where(member.c.name != self._own.name)
-            ).all()
-            loads = [load, *(each.load for each in others)]
+            if connection.execute(_IS_READY, {"lock": session_id}).first() is None:
+                return Claim("idle")
+            row = connection.execute(select(session).where(session.c.id == session_id)).one()
+            others = select(member.c.load).where(member.c.name != self._own.name)
+            loads = [load, *connection.execute(others).scalars()]
             running = sum(sum(each.values()) for each in loads)
             same = sum(each.get(row.agent, 0) for each in loads)
-            if (total is not None and running > total) or (of_agent or same) < same:
-                return Claim(is_granted=False)
+            if running > (total or running) or same > (of_agent or same):
+                return Claim("full")
             self._note(connection, load)
             served = update(session).where(session.c.id == session_id)
             connection.execute(served.values(served_by=self._own.name))
-            return Claim(is_granted=True, has_moved=row.served_by not in {None, self._own.name})
+            return Claim("granted", has_moved=row.served_by not in {None, self._own.name})
 
         return await self._database.writer.run(write)
 

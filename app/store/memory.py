@@ -11,7 +11,7 @@ from app.core.types import TurnRef
 from app.core.updates import AskRequest
 from app.store.commits.asks import open_ask
 from app.store.database import Database
-from app.store.dialects import add_entries, find_entries, insert, remove_entries
+from app.store.dialects import add_entries, clear_search, find_entries, insert, remove_entries
 from app.store.tables import memory_day, memory_note
 
 
@@ -78,7 +78,8 @@ class MemoryRows:
                 which = (memory_day.c.agent == agent, memory_day.c.day == day)
                 connection.execute(delete(memory_day).where(*which))
                 return
-            add_entries(connection, agent, day, entries)
+            rows = [{**known, "number": number, "text": words} for number, words in entries]
+            add_entries(connection, rows)
             statement = insert(memory_day).values(**known, version=version)
             changed = {"version": version}
             connection.execute(
@@ -108,6 +109,12 @@ class MemoryRows:
             connection.execute(remove_entries(agent))
 
         await self._database.writer.run(write)
+
+
+def forget_index(connection: Connection) -> None:
+    """Forget what the search knows, inside the caller's commit; it is read again from the files."""
+    connection.execute(delete(memory_day))
+    clear_search(connection)
 
 
 def decide_note(connection: Connection, ask: int, *, keep: bool) -> None:

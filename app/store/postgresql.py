@@ -10,7 +10,7 @@ import select
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import psycopg
 from psycopg.types.string import StrDumper
@@ -19,8 +19,8 @@ from sqlalchemy.exc import DatabaseError, DisconnectionError, InterfaceError, Op
 from sqlalchemy.pool import QueuePool
 from typing_extensions import override
 
-from app.errors import StoreUnavailable
 from app.store.dialects import measure
+from app.store.server_check import check_server, refuse_server
 from app.store.tables import metadata
 
 T = TypeVar("T")
@@ -35,9 +35,9 @@ BEGIN_SECONDS = 2.0
 LOOK_SECONDS = 0.1
 POOL_SIZE = 16
 """Connections that stay open: more than threads that read at the same time."""
-LOCK_SECONDS = 10
+LOCK_SECONDS = 5
 """How long a write waits for the commit of another bridge."""
-IDLE_SECONDS = 5
+IDLE_SECONDS = 3
 """After which the server ends a commit whose bridge does nothing: a stopped process must not keep
 all others from writing."""
 COMPACTED_BYTES = 512 * 1024 * 1024
@@ -48,20 +48,6 @@ LOCK = f"select pg_advisory_xact_lock({LOCK_CLASS}, hashtext(current_schema()))"
 """Waits for the lock that all commits of one schema share, and holds it until the end."""
 _LOCK_AND_IDENTIFY = f"{LOCK}, pg_current_xact_id()::text as id"
 _STATUS = "select pg_xact_status(%s::text::xid8)"
-OLDEST_VERSION = 13
-"""The first version that tells whether a transaction was committed by its 64-bit id."""
-_FACTS = """
-select current_setting('server_version_num')::int as version,
-  current_setting('server_encoding') as encoding,
-  current_schema() as schema, current_user as user, pg_is_in_recovery() as standby,
-  coalesce(has_schema_privilege(current_schema(), 'create'), false) as allowed
-"""
-_REMEDIES = {
-    "password": "Correct the user and the password in DATABASE_URL.",
-    "does not exist": "Create the database and its user, or correct DATABASE_URL.",
-    "permission denied": "Give the user of DATABASE_URL all rights on the tables of the bridge.",
-}
-_REMEDY = "Start the server, or correct the host and the port in DATABASE_URL."
 _LOST = (OperationalError, InterfaceError)
 
 _patience = threading.local()
@@ -165,45 +151,11 @@ class Server:
             StoreUnavailable: it cannot be used; the remedy is said.
         """
         with self.engine.connect() as connection:
-            found = connection.exec_driver_sql(_FACTS).one()
-        schema = str(found.schema or "")
-        user = str(found.user)
-        faults = (
-            (
-                found.version < OLDEST_VERSION * 10_000,
-                f"the server is PostgreSQL {found.version // 10_000}",
-                f"Use PostgreSQL {OLDEST_VERSION} or later.",
-            ),
-            (
-                found.encoding != "UTF8",
-                f"the database has the encoding {found.encoding}",
-                "Create one with `createdb --encoding=UTF8`.",
-            ),
-            (
-                not schema,
-                "no schema of its search_path is there",
-                "Create the schema, or remove `options` from DATABASE_URL.",
-            ),
-            (
-                found.standby,
-                "the server is a standby, which takes no writes",
-                "Name the primary server in DATABASE_URL.",
-            ),
-            (
-                not found.allowed,
-                f"the user {user!r} may not create tables in the schema {schema!r}",
-                f'Run `grant usage, create on schema "{schema}" to "{user}"` there.',
-            ),
-        )
-        for is_so, problem, remedy in faults:
-            if is_so:
-                raise StoreUnavailable(problem, remedy)
+            check_server(connection)
 
-    def explain(self, error: DatabaseError) -> StoreUnavailable:
+    def refuse(self, error: DatabaseError) -> NoReturn:
         """Say why the server cannot be used."""
-        cause = " ".join(str(error.orig).split())
-        remedy = next((remedy for words, remedy in _REMEDIES.items() if words in cause), _REMEDY)
-        return StoreUnavailable(cause, remedy)
+        refuse_server(error)
 
     def _connect(self, dialect: Any, _record: object, words: Any, settings: Any) -> Any:
         """Connect; a server that is away is waited for, as long as the thread waits at all."""
@@ -243,12 +195,17 @@ def _check(connection: psycopg.Connection[Any], _record: object, _proxy: object)
         raise DisconnectionError
 
 
+def replace_refused(said: str) -> str:
+    """Replace the one character that PostgreSQL refuses in a text."""
+    return said.replace("\0", "\ufffd") if "\0" in said else said
+
+
 class _Text(StrDumper):
-    """Texts as PostgreSQL takes them: the one character that it refuses is replaced."""
+    """Texts as PostgreSQL takes them."""
 
     @override
     def dump(self, obj: str) -> Any:
-        return super().dump(obj.replace("\0", "\ufffd") if "\0" in obj else obj)
+        return super().dump(replace_refused(obj))
 
 
 def _prepare(connection: psycopg.Connection[Any], _record: object) -> None:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from app.core.delegation.store import DelegationStore
 from app.core.delegation.tree import DelegationTree
+from app.core.erasure.ports import PersonStore, PurgeStore
 from app.core.keys import AreaOf, no_area
 from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
 from app.core.stores.conversations import ConversationStore
+from app.core.stores.folders import SavedFolderStore
 from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
 from app.core.stores.inbox import DeliveryStore, IntakeStore
 from app.core.stores.memory import MemoryStore
@@ -25,14 +27,17 @@ from app.store.conversations import ConversationRows
 from app.store.database import Database
 from app.store.decisions import Decisions
 from app.store.delegations import DelegationRows
+from app.store.folders import SavedFolderRows
 from app.store.groups import GroupRows
 from app.store.inbox import Deliveries
 from app.store.ledger import Asks
 from app.store.logins import Logins
 from app.store.memory import MemoryRows
 from app.store.names import Names
+from app.store.people import PersonRows
 from app.store.posts import Posts
 from app.store.proposals import ProposalRows
+from app.store.purging import PurgeRows
 from app.store.reviews import ReviewRows
 from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
@@ -59,6 +64,7 @@ class Stores:
     processes: ProcessStore
     logins: LoginStore
     checkouts: CheckoutStore
+    folders: SavedFolderStore
     proposals: ProposalStore
     names: NameStore
     sealed: SealedStore
@@ -70,6 +76,8 @@ class Stores:
     delegations: DelegationStore
     tree: DelegationTree
     vitals: VitalStore
+    purges: PurgeStore
+    people: PersonStore
     suspensions: SuspensionStore
 
     @classmethod
@@ -87,6 +95,7 @@ class Stores:
             processes=Processes(database),
             logins=Logins(database, now),
             checkouts=CheckoutRows(database),
+            folders=SavedFolderRows(database),
             proposals=ProposalRows(database, now),
             names=Names(database),
             sealed=SealedRows(database, now),
@@ -98,5 +107,7 @@ class Stores:
             delegations=DelegationRows(database, now),
             tree=Tree(database, now),
             vitals=VitalRows(database, now),
+            purges=PurgeRows(database, now),
+            people=PersonRows(database, now),
             suspensions=SuspensionRows(database, now),
         )

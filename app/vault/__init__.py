@@ -10,7 +10,8 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from app.vault.exact import SHORTEST_SECRET, ExactIndex, exact_forms
+from app.vault.exact import SHORTEST_SECRET as SHORTEST_SECRET
+from app.vault.exact import ExactIndex, exact_forms
 from app.vault.folded import FoldedIndex, Span, is_foldable
 
 MASK = "[secret]"
@@ -54,6 +55,15 @@ class Vault:
     def contains(self, text: str) -> bool:
         """Say whether the text holds a known secret in any of its forms."""
         return bool(self._look(text)[0])
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether all that is known is found by its letters and digits alone."""
+        return self._exact is None
+
+    def spans(self, text: str) -> list[Span]:
+        """Return where in the text known secrets are: start and end of each, in order."""
+        return self._look(text)[0]
 
     def redact(self, text: str) -> str:
         """Return the text with every known secret replaced by a mask."""

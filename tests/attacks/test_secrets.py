@@ -18,6 +18,7 @@ from app.vault.folding import fold, visible
 from tests.support.bridge import ADMIN_TOKEN, ROOT
 from tests.support.observe import PATIENCE, Observed
 from tests.support.platform import Platform
+from tests.support.postgres import read_store
 from tests.support.secret_forms import FORMS
 
 KEY = "sk-7Qd2mXw9RtLk4BzVn8YpHc3F"
@@ -53,8 +54,8 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
 def everything(bridge: Observed, *paths: str) -> dict[str, str]:
     """Read all that left the bridge: log, database, calls to the platform, pages."""
     assert isinstance(bridge.platform, Witness)
-    files = [bridge.log, *bridge.data_dir.glob("bridge.db*")]
-    kept = {file.name: file.read_text(errors="replace") for file in files}
+    stored = {"log": bridge.log.read_bytes(), **read_store(bridge.data_dir)}
+    kept = {name: content.decode(errors="replace") for name, content in stored.items()}
     kept["platform"] = "\n".join(bridge.platform.calls)
     return kept | {path: bridge.http.get(path).text for path in ("/", "/metrics", *paths)}
 

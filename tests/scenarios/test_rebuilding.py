@@ -5,15 +5,17 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.support.git_server import git
-from tests.support.studio import BRANCH, Studio, studio
+from tests.support.studio import BRANCH, Studio, pull_of, studio
 
 
 def lose_disk(here: Studio) -> None:
     """Kill the bridge, remove what a machine has for itself, and start it again."""
     here.world.bridge.kill()
     for folder in ("workspaces", "gates", "mirrors"):
-        shutil.rmtree(here.world.bridge.data_dir / folder)
+        shutil.rmtree(here.world.bridge.data_dir / folder, ignore_errors=True)
     here.world.revive()
 
 
@@ -43,8 +45,34 @@ def test_a_session_continues_with_its_uncommitted_files_after_the_disk_was_lost(
         assert before == f"## {BRANCH}\nA  staged\n?? b.txt\nMine"
         lose_disk(here)
 
-        post = here.tell("run cat a.txt b.txt staged")
+        post = here.tell("run cat a.txt b.txt staged\nrecall")
 
-        assert "one\ntwo\nx" in post.content["text"].replace("onetwo", "one\ntwo\n")
+        assert "onetwox" in post.content["text"].replace("\n", "")
+        assert "write b.txt two" in post.content["text"]
         assert look(here) == before
         assert said(here, "rebuilt from its saved state")
+
+
+@pytest.mark.long
+def test_what_machines_share_is_in_the_shared_folder_and_nothing_else_is(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    with studio(tmp_path, settings={"SHARED_DIR": str(shared)}) as here:
+        here.tell("write a.txt one\ngive report.md All is well.\nwrite b.txt two")
+        lose_disk(here)
+
+        post = here.tell("write c.txt three")
+
+        assert pull_of(post) == here.proposals[0]["link"]
+        assert [here.show(name) for name in ("a.txt", "b.txt", "c.txt")] == ["one", "two", "three"]
+        assert said(here, "rebuilt from its saved state")
+        own = {each.name for each in here.world.bridge.data_dir.iterdir()}
+        kinds = {"kept", "mirrors", "homes", "session-homes", "uploads"}
+        assert kinds <= {each.name for each in shared.iterdir()}
+        assert not own & kinds
+        assert {"workspaces", "gates", "tools"} <= own
+
+        here.command("repo none", "t2")
+        here.tell("write notes.txt all of it", "t2")
+        lose_disk(here)
+        post = here.tell("run cat notes.txt", "t2")
+        assert "all of it" in post.content["text"]

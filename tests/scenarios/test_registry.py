@@ -11,6 +11,7 @@ import pytest
 from tests.support.bridge import DEMO
 from tests.support.observe import OVER, PATIENCE, Observed, demo
 from tests.support.platform import Platform
+from tests.support.postgres import read_store
 
 ENTRY = {"command": DEMO, "sandbox": "none"}
 KEY = "sk-a-key-of-one-agent-alone-0123456789"
@@ -63,7 +64,7 @@ def test_an_agent_is_added_works_at_once_and_keeps_its_key_to_itself(bridge: Obs
     listed = bridge.http.get("/api/v1/agents").text
     assert "The Helper" in listed
     assert KEY not in listed + bridge.http.get("/api/v1/agents/helper").text
-    assert KEY.encode() not in (bridge.data_dir / "bridge.db").read_bytes()
+    assert all(KEY.encode() not in kept for kept in read_store(bridge.data_dir).values())
 
 
 def test_a_change_holds_from_the_next_turn_of_the_same_conversation(bridge: Observed) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from app.main.changing import AgentChanges
 from tests.support.bridge import DEMO
 from tests.support.house import PLATFORM, House
+from tests.support.postgres import read_store
 
 NAMES = st.sampled_from(["ada", "bob", "cleo"])
 AGENTS = st.sampled_from(["demo", "ada", "bob", "cleo"])
@@ -152,7 +153,7 @@ class Play:
         for message in {number.rpartition("-")[2] for _, number in house.acknowledged}:
             self._look_at(f"m{message}")
         seen = "\n".join((*house.answers, *house.lines)).encode()
-        kept = b"".join(each.read_bytes() for each in house.data_dir.glob("bridge.db*"))
+        kept = b"".join(read_store(house.data_dir).values())
         for secret in self.secrets:
             assert secret.encode() not in seen
             assert secret.encode() not in kept

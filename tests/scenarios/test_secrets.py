@@ -14,6 +14,7 @@ import pytest
 from tests.support.bridge import ADMIN_TOKEN, ROOT
 from tests.support.observe import PATIENCE, Observed
 from tests.support.platform import Platform
+from tests.support.postgres import read_store
 from tests.support.variants import quick
 
 KEY = "sk-7Qd2mXw9RtLk4BzVn8YpHc3F"
@@ -65,8 +66,7 @@ def assert_nothing_leaked(bridge: Observed) -> None:
     """Look at everything that left the bridge, as bytes."""
     platform = bridge.platform
     assert isinstance(platform, Witness)
-    files = [bridge.log, *bridge.data_dir.glob("bridge.db*")]
-    kept = {file.name: file.read_bytes() for file in files}
+    kept = {"log": bridge.log.read_bytes(), **read_store(bridge.data_dir)}
     kept["posts"] = "\n".join(platform.calls).encode()
     forms = [form.encode() for form in (*FORMS, made_by(bridge))]
     found = [(where, form) for where in kept for form in forms if form in kept[where]]

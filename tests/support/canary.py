@@ -1,22 +1,76 @@
-"""Looks for a word in every byte of a folder: names, content, the pages and the log of a store."""
+"""Looks for a word in every byte of a folder: names, content, the pages and the log of a store.
+
+Also where bytes do not show it: in what a store keeps sealed, and in the objects of git.
+"""
 
 from __future__ import annotations
 
+import base64
+import sqlite3
+import subprocess
+from contextlib import closing
 from pathlib import Path
+
+from pydantic import SecretStr
+
+from app.config.sealing import Sealer
+from tests.support.bridge import SECRET_KEY
 
 LOGS = (".log", "log.txt")
 """What a bridge logs is not part of its data."""
 
 
-def find(folder: Path, word: str, *, but: tuple[str, ...] = ()) -> list[str]:
+def find(folder: Path, *words: str, but: tuple[str, ...] = ()) -> list[str]:
     """List the files and folders below a folder that hold a word, in their name or content."""
-    sought = word.encode()
+    sought = [word.encode() for word in words]
     found = []
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
         if inside.parts[0] in but or path.name.endswith(LOGS):
             continue
-        is_named = sought in path.name.encode()
-        if is_named or (path.is_file() and not path.is_symlink() and sought in path.read_bytes()):
+        seen = path.name.encode()
+        if path.is_symlink():
+            seen += bytes(path.readlink())
+        elif path.is_file():
+            seen += path.read_bytes()
+        if any(word in seen for word in sought):
             found.append(str(inside))
+    return found
+
+
+def find_every_form(data_dir: Path, word: str) -> list[str]:
+    """List what holds a word as it is, encoded, sealed or compressed."""
+    found = find(data_dir, *forms(word), but=("reserve",))
+    return sorted({*found, *find_sealed(data_dir, word), *find_objects(data_dir, word)})
+
+
+def forms(word: str) -> list[str]:
+    """Write a word in usual encodings."""
+    octets = word.encode()
+    return [word, base64.b64encode(octets).decode().rstrip("="), octets.hex(), word.upper()]
+
+
+def find_sealed(data_dir: Path, word: str) -> list[str]:
+    """List the rows of a stopped or running bridge that hold a word, sealed; purges do."""
+    sealer = Sealer(SecretStr(SECRET_KEY))
+    found = []
+    with closing(sqlite3.connect(data_dir / "bridge.db")) as store:
+        for number, body in store.execute("select seq, body from delivery"):
+            opened = sealer.open_bytes("store", bytes(body).removeprefix(b"sealed\0"))
+            found += [f"delivery {number}"] * (word.encode() in (opened or b""))
+        for name, value in store.execute("select name, value from sealed"):
+            opened_text = sealer.open("store", value.removeprefix("sealed:")) or ""
+            found += [f"sealed {name}"] * (word in opened_text and "purged:" not in name)
+    return found
+
+
+def find_objects(data_dir: Path, word: str) -> list[str]:
+    """List the repositories that hold a word in any object, needed or not."""
+    listed = ["cat-file", "--batch-all-objects", "--batch", "--unordered"]
+    found = []
+    for head in data_dir.rglob("HEAD"):
+        if (head.parent / "objects").is_dir():
+            command = ["git", "-c", "safe.directory=*", f"--git-dir={head.parent}", *listed]
+            read = subprocess.run(command, capture_output=True, check=False)
+            found += [str(head.parent.relative_to(data_dir))] * (word.encode() in read.stdout)
     return found

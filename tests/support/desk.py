@@ -627,8 +627,8 @@ def join_desk(
         folder / "gates",
         folder / "homes",
         folder / "uploads",
-        saved=folder / "saved",
         base_homes=folder / "base",
+        saved=folder / "saved",
         user_of=lambda _agent: None,
     )
     reach = Reach(live, stores.sessions, workspaces, traces, signals, ended=engine.ended)

@@ -17,6 +17,7 @@ from typing import Any
 from unittest import mock
 
 import httpx
+import pytest
 from typing_extensions import override
 
 from app.agents.catalog import known_agents
@@ -34,6 +35,7 @@ from app.main.changing import AgentChanges
 from app.main.presence import Presences
 from app.services import registered_services
 from app.services.web.adapter import WebAdapter
+from tests.support import postgres
 from tests.support.bridge import ADMIN_TOKEN, DEMO, SECRET_KEY
 from tests.support.clock import FastClock
 from tests.support.desk import ScriptedLauncher, Stir
@@ -155,6 +157,8 @@ class House:
 
     async def kill(self) -> None:
         """Go on with what is committed at this moment."""
+        if postgres.is_wanted():
+            pytest.skip("on PostgreSQL: a copy of a database that is in use cannot be made")
         before = self.data_dir
         self.life += 1
         self.data_dir.mkdir(mode=0o700)
@@ -210,6 +214,8 @@ class House:
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """Read the store."""
+        if postgres.is_wanted():
+            return postgres.server().run(self.data_dir, query, *values)
         with closing(sqlite3.connect(self.data_dir / "bridge.db")) as store:
             return store.execute(query, values).fetchall()
 
@@ -254,6 +260,7 @@ class House:
             "BRIDGE_ADMIN_TOKEN": ADMIN_TOKEN,
             "BRIDGE_SECRET_KEY": SECRET_KEY,
             "AGENTS_JSON": json.dumps({"demo": demo}),
+            **postgres.settings_of(self.data_dir),
             **self.settings,
         }
 

@@ -499,6 +499,13 @@ TABLE = [
     ),
     Broken("a database in memory", {"DATABASE_URL": "sqlite://"}, "DATABASE_URL", "four slashes"),
     Broken("a relative folder", {"DATA_DIR": CANARY}, "DATA_DIR", "~/"),
+    Broken("a relative shared folder", {"SHARED_DIR": CANARY}, "SHARED_DIR", "~/"),
+    Broken(
+        "a shared folder in the machine's own",
+        {"DATA_DIR": "{tmp}/data", "SHARED_DIR": "{tmp}/data/shared"},
+        "SHARED_DIR",
+        "two folders",
+    ),
     Broken("a folder around the home", {"DATA_DIR": "{tmp}"}, "DATA_DIR", "its own folder"),
     Broken(
         "a folder that is a file",

@@ -24,7 +24,7 @@ def probe(configuration: Configuration, name: str) -> bool:
     """
     aside = margin(sys.stderr, quiet=False)
     visiting = visitor(configuration, name)
-    path = card_path(configuration.data_dir, visiting.entry.id)
+    path = card_path(configuration.shared_dir, visiting.entry.id)
     try:
         card = asyncio.run(_run_probe(visiting, aside))
     finally:

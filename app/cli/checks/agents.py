@@ -7,7 +7,6 @@ import re
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -58,7 +57,7 @@ async def check_agents(
     with tempfile.TemporaryDirectory() as spare:
         if not configuration.data_dir.is_dir():
             # A check leaves nothing behind.
-            configuration = replace(configuration, data_dir=Path(spare) / "data")
+            configuration = configuration.moved(Path(spare) / "data")
             configuration.data_dir.mkdir(mode=0o700)
         try:
             shelters = await asyncio.to_thread(shelter_all, configuration)
@@ -74,7 +73,7 @@ async def check_agents(
                 yield finding
             for finding in keys(configuration, entry, program):
                 yield finding
-            for check in check_files(AgentFiles(configuration.data_dir, Vault()), entry.id):
+            for check in check_files(AgentFiles(configuration.shared_dir, Vault()), entry.id):
                 yield read(entry, check)
             yield mode(entry, program)
             yield checkout(entry, program)
@@ -179,7 +178,7 @@ def limits(entry: AgentEntry, shelter: Shelter) -> Finding:
 
 def probed(configuration: Configuration, entry: AgentEntry) -> Finding:
     """Report what the last probe of an agent saw."""
-    card = read_card(card_path(configuration.data_dir, entry.id))
+    card = read_card(card_path(configuration.shared_dir, entry.id))
     command = f"agent-bridge agents probe {entry.name}"
     if card is None or not card.is_about(entry.command):
         return ok(entry.name, f"not probed yet; `{command}` tries what it can do")

@@ -123,7 +123,7 @@ def git(configuration: Configuration) -> Finding:
 
 
 def _secrets(configuration: Configuration) -> Iterator[Finding]:
-    file: Path = configuration.data_dir / FILE_NAME
+    file: Path = configuration.shared_dir / FILE_NAME
     if configuration.admin_token is not None and configuration.secret_key is not None:
         yield ok("admin token", "set by BRIDGE_ADMIN_TOKEN")
     elif not file.exists():

@@ -17,7 +17,7 @@ from app.core.adapters import Adapter
 from app.core.inbound import Changed, Chore, Delivery, Heard, Inbound, Naming, News
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
-from app.core.posts import PostSend, PostSent
+from app.core.posts import Cleaned, PostSend, PostSent
 from app.core.types import Earlier, File, Speaker
 from app.core.workspaces import Checked
 from app.errors import (
@@ -36,9 +36,11 @@ from app.services.github.conversation import read_earlier
 from app.services.github.deliveries import EVENT, Hook, Sweep
 from app.services.github.messages import Reader
 from app.services.github.names import SERVICE, Name, Spot
-from app.services.github.payloads import Comment, Event, Repository, Review
+from app.services.github.payloads import Account, Comment, Event, Repository, Review
 from app.services.github.posting import Poster
+from app.services.github.purging import purge
 from app.services.github.transport import Gone, retry_github
+from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
@@ -241,6 +243,16 @@ class GithubAdapter(Adapter):
     async def fetch(self, file: File) -> File:
         """Store a file in the uploads, or a note with the reason why it could not be fetched."""
         return await self._files.fetch(file)
+
+    @override
+    async def purge(self, key: SessionKey, vault: Vault) -> Cleaned:
+        """Take a text out of the App's comments on an issue or pull request."""
+        await self._directory.wait(self.agent)
+        spot = Spot.parse(key.external)
+        return await purge(self._api, spot, vault, self._clock, self._is_ours)
+
+    def _is_ours(self, account: Account | None) -> bool:
+        return self._directory.us.agent(account) == self.agent
 
     # Answering.
 

@@ -188,6 +188,11 @@ class GithubApi(RepositoryClient):
         path = f"{kind}/comments/{name.id}"
         await self._write(spot.repository, "patch", path, {"body": body}, progress=progress)
 
+    async def delete(self, spot: Spot, name: Name) -> None:
+        """Delete one of our comments, with the history of its edits."""
+        kind = "pulls" if name.kind == "review-comment" else "issues"
+        await self._write(spot.repository, "delete", f"{kind}/comments/{name.id}", {})
+
     async def comment(self, spot: Spot, name: Name) -> Comment:
         """Read one comment."""
         kind = "pulls" if name.kind == "review-comment" else "issues"

@@ -38,6 +38,7 @@ AGENTS = 8
 """Agents that were asked and have a line; with their tasks they fit into the foot."""
 LINE_CHARACTERS = 200
 
+_PROGRESS = "/progress"
 HAND = "✋"
 UNFINISHED = {"queued", "starting", "working", "waiting"}
 BOXES = {"pending": "- [ ] {}", "in_progress": "- [ ] **{}** ←", "completed": "- [x] {}"}
@@ -71,7 +72,12 @@ def part(marker: str, number: int) -> str:
 
 def progress_marker(marker: str) -> str:
     """Name the marker of the comment that shows a turn until its answer is written."""
-    return f"{marker}/progress"
+    return f"{marker}{_PROGRESS}"
+
+
+def is_progress(body: str) -> bool:
+    """Tell whether a comment is one that shows a turn until its answer is written."""
+    return f"{_PROGRESS} -->" in body
 
 
 def pages(content: PostContent, marker: str, slug: str) -> list[str]:

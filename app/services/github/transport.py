@@ -44,7 +44,7 @@ PROGRESS_SHARE = 0.6
 
 PLAIN = accept_format()
 """Asks for GitHub's default format."""
-Method = Literal["post", "patch"]
+Method = Literal["post", "patch", "delete"]
 
 
 class Gone(PostRejected):
@@ -104,9 +104,15 @@ class Transport:
         token: str | None = None,
     ) -> Any:
         """Create or change something."""
-        call = self._github.post if method == "post" else self._github.patch
+        github = self._github
         with self._translate_refusals(path):
-            return await call(path, data=data, jwt=jwt, oauth_token=token)
+            match method:
+                case "post":
+                    return await github.post(path, data=data, jwt=jwt, oauth_token=token)
+                case "patch":
+                    return await github.patch(path, data=data, jwt=jwt, oauth_token=token)
+                case "delete":
+                    return await github.delete(path, jwt=jwt, oauth_token=token)
 
     async def query(self, document: str, variables: Mapping[str, object], *, token: str) -> Any:
         """Run a GraphQL document; returns its data."""

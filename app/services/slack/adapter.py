@@ -20,7 +20,7 @@ from app.core.files.download import download
 from app.core.inbound import Changed, Delivery, Heard, Inbound
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import Clock
-from app.core.posts import PostSend, PostSent
+from app.core.posts import Cleaned, PostSend, PostSent
 from app.core.retry import retry
 from app.core.tasks import Tasks
 from app.core.types import ActivePlace, Earlier, File, Speaker
@@ -34,6 +34,7 @@ from app.services.slack.completion import RETRY_PAUSES, Completion
 from app.services.slack.people import People
 from app.services.slack.posts.posting import PACE_SECONDS, Poster
 from app.services.slack.posts.sharing import Sharer
+from app.services.slack.purging import purge
 from app.services.slack.reactions import Reactions
 from app.services.slack.shortcuts import NOT_THERE, Shortcuts
 from app.services.slack.socket import PING_SECONDS, Socket
@@ -210,6 +211,11 @@ class SlackAdapter(Adapter):
         names = await self._people.names(users, me.team)
         known = messages.Known(self.colleagues.agents, names, me.home)
         return [_earlier(message, known) for message in found]
+
+    @override
+    async def purge(self, key: SessionKey, vault: Vault) -> Cleaned:
+        """Take a text out of the app's messages and files in a thread."""
+        return await purge(self._api, key, vault, await self._me(), self._retry)
 
     @override
     async def fetch(self, file: File) -> File:

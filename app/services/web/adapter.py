@@ -9,9 +9,10 @@ from typing_extensions import override
 from app.core.adapters import Adapter
 from app.core.inbound import Delivery, Heard
 from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import PostSend, PostSent
+from app.core.posts import Cleaned, PostSend, PostSent
 from app.core.types import Speaker
 from app.services.web import events
+from app.vault import Vault
 
 PACE_SECONDS: Final = 60.0
 """Progress reaches the page through the transcript, so posts need not be frequent."""
@@ -46,3 +47,8 @@ class WebAdapter(Adapter):
     async def find(self, target: SessionKey, marker: str) -> PostSent | None:
         """Return None: sending a post again would change nothing."""
         return None
+
+    @override
+    async def purge(self, key: SessionKey, vault: Vault) -> Cleaned:
+        """Do nothing: everything shown here is in the store."""
+        return Cleaned()

@@ -67,6 +67,16 @@ def _change_on_line(asked: Asked) -> Reply:
     return _changed(asked, *_found(asked, asked.repository.line_comments()))
 
 
+@routes.on("DELETE", "/repos/{owner}/{name}/issues/comments/{id}", EITHER, "write")
+def _delete(asked: Asked) -> Reply:
+    return _deleted(asked, *_found(asked, asked.repository.comments()))
+
+
+@routes.on("DELETE", "/repos/{owner}/{name}/pulls/comments/{id}", "pull_requests", "write")
+def _delete_on_line(asked: Asked) -> Reply:
+    return _deleted(asked, *_found(asked, asked.repository.line_comments()))
+
+
 @routes.on("POST", "/repos/{owner}/{name}/issues/comments/{id}/reactions", EITHER, "write")
 def _react(asked: Asked) -> Reply:
     return _reacted(asked, _found(asked, asked.repository.comments())[1].reactions)
@@ -94,6 +104,13 @@ def _changed(asked: Asked, issue: Issue, comment: Comment) -> Reply:
         raise Refused(403, "Must have admin rights to Repository.")
     asked.github.change_comment(issue, comment, comment.user, asked.words())
     return Reply(200, comment.json(issue))
+
+
+def _deleted(asked: Asked, issue: Issue, comment: Comment) -> Reply:
+    if comment.user is not asked.app.bot:
+        raise Refused(403, "Must have admin rights to Repository.")
+    asked.github.remove_comment(issue, comment, comment.user)
+    return Reply(204)
 
 
 def _reacted(asked: Asked, reactions: list[tuple[str, str]]) -> Reply:

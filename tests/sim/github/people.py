@@ -42,19 +42,7 @@ class People(Records):
 
     def delete_comment(self, login: str, issue: Issue, comment: Comment) -> None:
         """Take a comment away; a review of which nothing is left goes with it."""
-        pull = issue.pull
-        with self.changed:
-            if pull is None or comment not in pull.comments:
-                issue.comments.remove(comment)
-                kind, parts = "issue_comment", {"issue": issue.json()}
-            else:
-                pull.comments.remove(comment)
-                kind, parts = "pull_request_review_comment", {"pull_request": issue.pull_json()}
-                kept = {each.review for each in pull.comments}
-                empty = comment.review if comment.review not in kept else None
-                pull.reviews = [e for e in pull.reviews if e.body or e.id != empty]
-            parts["comment"] = comment.json(issue)
-            self.emit(kind, "deleted", issue.repository, self.account(login), parts)
+        self.remove_comment(issue, comment, self.account(login))
 
     def edit_issue(self, login: str, issue: Issue, body: str) -> None:
         """Change what an issue says."""

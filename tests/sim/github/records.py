@@ -226,6 +226,7 @@ class Records:
         """Change a comment and tell everybody."""
         with self.changed:
             parts: dict[str, Any] = {"changes": {"body": {"from": comment.body}}}
+            comment.history.append(comment.body)
             comment.body, comment.changed = body, self.now()
             comment.edits += 1
             kind = "issue_comment"
@@ -236,6 +237,22 @@ class Records:
                 del parts["issue"]
             self.emit(kind, "edited", issue.repository, by, parts)
             self.changed.notify_all()
+
+    def remove_comment(self, issue: Issue, comment: Comment, by: Account) -> None:
+        """Take a comment away and tell everybody; a review of which nothing is left goes too."""
+        pull = issue.pull
+        with self.changed:
+            if pull is None or comment not in pull.comments:
+                issue.comments.remove(comment)
+                kind, parts = "issue_comment", {"issue": issue.json()}
+            else:
+                pull.comments.remove(comment)
+                kind, parts = "pull_request_review_comment", {"pull_request": issue.pull_json()}
+                kept = {each.review for each in pull.comments}
+                empty = comment.review if comment.review not in kept else None
+                pull.reviews = [e for e in pull.reviews if e.body or e.id != empty]
+            parts["comment"] = comment.json(issue)
+            self.emit(kind, "deleted", issue.repository, by, parts)
 
     def add_pull(
         self, repository: Repository, user: Account, title: str, body: Any, head: str, base: str

@@ -127,6 +127,8 @@ class Comment:
     id: int = field(default_factory=new_number)
     changed: float = 0.0
     edits: int = 0
+    history: list[str] = field(default_factory=list)
+    """What it said before each edit, which every reader can see."""
     reactions: list[tuple[str, str]] = field(default_factory=list)
     """Who, and with what."""
     app: App | None = None

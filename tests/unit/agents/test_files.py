@@ -38,8 +38,8 @@ def files(tmp_path: Path) -> AgentFiles:
 
 
 def written(folder: Path) -> list[str]:
-    """List the files below a folder that are no versions."""
-    found = (each.relative_to(folder) for each in folder.rglob("*") if each.is_file())
+    """List the files of agents below a folder that are no versions."""
+    found = (each.relative_to(folder) for each in folder.glob("agents/**/*") if each.is_file())
     return sorted(str(each) for each in found if ".versions" not in each.parts)
 
 

@@ -24,6 +24,7 @@ from app.services.slack.api import bypasses_proxy, is_slack_address
 from app.services.slack.messages import files_of
 from app.sim.slack_model import CANVAS, SCOPES, App
 from app.sim.slack_server import SimulatedSlack
+from app.vault.octets import vault_of
 from tests.support.slack import slack_adapter
 
 pytestmark = pytest.mark.anyio
@@ -583,3 +584,33 @@ def test_loopback_is_called_without_a_proxy(
     monkeypatch.delenv("NO_PROXY", raising=False)
 
     assert bypasses_proxy(url) == direct
+
+
+async def test_a_purge_changes_its_own_messages_and_files_and_names_those_of_others(
+    scene: Scene,
+) -> None:
+    leaked = "zq7-Pelican-4411-secret"
+    slack, vault = scene.slack, vault_of(leaked)
+    file = slack.file("theirs.txt", leaked.encode())
+    thread = slack.say(scene.ann, scene.channel, f"use {leaked}")
+    with_file = slack.say(scene.ann, scene.channel, "and this", thread=thread, files=[file])
+    key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
+    (scene.folder / "uploads" / "one").mkdir(parents=True)
+    (scene.folder / "uploads" / "one" / "out.txt").write_text(leaked)
+    made = MadeFile("out.txt", "text/plain", "one/out.txt", len(leaked))
+    for marker, content in {
+        "ab-1": PostContent(kind="turn", state="done", text=f"Used {leaked}."),
+        "ab-2": PostContent(kind="notice", note="Ordinary."),
+        "ab-3": PostContent(kind="files", files=(made,)),
+    }.items():
+        sent = await scene.adapter.send(PostSend("create", key, marker, content))
+        await scene.adapter.send(PostSend("finish", key, marker, content, sent.remote_id))
+    assert len(slack.files) == 2
+
+    cleaned = await scene.adapter.purge(key, vault)
+
+    assert [each.ts for each in slack.messages if leaked in repr(each)] == [thread]
+    assert cleaned.changed == 2
+    assert [link.rpartition(":")[2] for link in cleaned.left] == [thread, with_file]
+    assert list(slack.files) == [file]
+    assert any("Used [secret]." in each.words for each in slack.messages)

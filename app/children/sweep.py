@@ -1,0 +1,111 @@
+"""Takes a secret out of all files below some folders: content, names and links; follows no link.
+
+What is overwritten keeps its length, so that a file of any format stays as readable as it was.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterator
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from app.children.tree import Entry, Tree
+from app.core.erasure.types import Sweeping
+from app.vault.octets import PIECE_BYTES, Known, find_spans, is_in
+
+_HERE: Final = PurePosixPath()
+_OBJECTS: Final = "objects"
+_HEAD: Final = "HEAD"
+
+
+class Sweep:
+    """The files below one folder. Every method reads or writes files."""
+
+    def __init__(self, root: Path, but: Collection[str]) -> None:
+        """Sweep a folder; names that begin with one of `but` at its top are left out."""
+        self._root = root
+        self._but = tuple(but)
+        self._tree = Tree(root)
+
+    def find(self, vault: Known) -> Sweeping:
+        """List the files and folders that hold a secret."""
+        found = Sweeping()
+        for path, entry in self._walk(_HERE, found):
+            try:
+                if vault.contains(path.name) or self._holds(path, entry, vault):
+                    found.held.append(self._root / path)
+            except FileNotFoundError:
+                continue  # a live agent removes its own files
+            except OSError:
+                found.unread.append(self._root / path)
+        return found
+
+    def clean(self, vault: Known, held: Collection[Path]) -> list[Path]:
+        """Overwrite a secret in files, and rename or remove what has it in its name.
+
+        Returns what could not be changed.
+        """
+        left = []
+        for each in held:
+            try:
+                self._clean(PurePosixPath(each.relative_to(self._root)), vault)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                left.append(each)
+        return left
+
+    def _clean(self, path: PurePosixPath, vault: Known) -> None:
+        entry = self._tree.entry(path)
+        if entry is None:
+            return
+        if entry.is_link:
+            self._tree.remove(path)
+            return
+        if entry.is_file:
+            with self._tree.open(path) as content:
+                spans = list(find_spans(vault, iter(partial(content.read, PIECE_BYTES), b"")))
+            if spans:
+                self._tree.overwrite(path, spans)
+        if vault.contains(path.name):
+            self._rename(path, vault.redact(path.name))
+
+    def _rename(self, path: PurePosixPath, name: str) -> None:
+        for number in range(1, 1000):
+            try:
+                self._tree.rename(path, name if number == 1 else f"{number}-{name}")
+            except FileExistsError:
+                continue
+            return
+
+    def _holds(self, path: PurePosixPath, entry: Entry, vault: Known) -> bool:
+        if entry.is_link:
+            return vault.contains(self._tree.link(path))
+        if not entry.is_file:
+            return False
+        with self._tree.open(path) as content:
+            return is_in(vault, iter(partial(content.read, PIECE_BYTES), b""))
+
+    def _walk(
+        self, folder: PurePosixPath, found: Sweeping
+    ) -> Iterator[tuple[PurePosixPath, Entry]]:
+        """Yield everything below a folder, what is in a folder before the folder itself."""
+        try:
+            entries = self._tree.entries(folder, sys.maxsize)
+        except FileNotFoundError:
+            return
+        except OSError:
+            found.unread.append(self._root / folder)
+            return
+        names = {each.name for each in entries}
+        for each in sorted(entries, key=lambda entry: entry.name):
+            path = folder / each.name
+            if folder == _HERE and each.name.startswith(self._but):
+                continue
+            if each.is_folder and each.name == _OBJECTS and _HEAD in names:
+                found.objects.append(self._root / path)
+            elif each.is_folder:
+                yield from self._walk(path, found)
+            yield path, each

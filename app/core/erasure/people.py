@@ -1,0 +1,169 @@
+"""Forgets a person: what they said goes, and a pseudonym takes their place where rows are needed.
+
+A person who is to be forgotten is stored before anything is removed, so that a start finishes what
+a crash left of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from app.core.erasure.ports import Files, PersonStore, PurgeStore
+from app.core.erasure.types import Erased, Left, Person, Stays
+from app.core.ports import Clock
+from app.core.retry import persist
+from app.core.tasks import Tasks
+from app.errors import BridgeError, NotFound, StoreUnavailable
+from app.vault.exact import ExactIndex
+
+FORGOTTEN = "[forgotten]"
+"""What is shown in place of their words."""
+
+logger = logging.getLogger(__name__)
+
+
+class Marks:
+    """What a text is recognised by as a person's: their names, whole, and lines that they wrote.
+
+    It is used as a vault is for secrets.
+    """
+
+    is_folded = False
+
+    def __init__(self, person: Person) -> None:
+        self._pseudonym = person.pseudonym
+        names = sorted(_forms({*person.ids, *person.names}), key=len, reverse=True)
+        words = "|".join(map(re.escape, names))
+        self._names = re.compile(rf"(?<!\w)(?:{words})(?!\w)")
+        self._lines = ExactIndex.of(_forms(person.lines)) if person.lines else None
+
+    def contains(self, text: str) -> bool:
+        """Tell whether a text names or quotes the person."""
+        return self._names.search(text) is not None or bool(self._quotes(text))
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return where a text names or quotes the person."""
+        return [found.span() for found in self._names.finditer(text)] + self._quotes(text)
+
+    def redact(self, text: str) -> str:
+        """Take quotes out, and put the pseudonym in the place of names."""
+        for start, end in sorted(self._quotes(text), reverse=True):
+            text = text[:start] + FORGOTTEN + text[end:]
+        return self._names.sub(self._pseudonym, text)
+
+    def _quotes(self, text: str) -> list[tuple[int, int]]:
+        found = [] if self._lines is None else sorted(self._lines.spans(text))
+        # One line may be the beginning of another one.
+        return [each for at, each in enumerate(found) if at == 0 or each[0] >= found[at - 1][1]]
+
+    def redact_json(self, value: Any) -> Any:
+        """Take quotes and names out of a JSON value."""
+        match value:
+            case str():
+                return self.redact(value)
+            case dict():
+                return {key: self.redact_json(item) for key, item in value.items()}
+            case list() | tuple():
+                return [self.redact_json(item) for item in value]
+            case _:
+                return value
+
+
+def _forms(known: Iterable[str]) -> set[str]:
+    """Add how a text is read from a file, one character per byte, and as it is written in JSON."""
+    plain = {each for each in known if each}
+    escaped = {
+        json.dumps(each, ensure_ascii=only)[1:-1] for each in plain for only in (True, False)
+    }
+    every = plain | escaped
+    return every | {each.encode(errors="replace").decode("latin-1") for each in every}
+
+
+class Forgetting:
+    """What forgets people."""
+
+    def __init__(
+        self,
+        store: PersonStore,
+        rows: PurgeStore,
+        files: Files,
+        *,
+        clock: Clock,
+        stop: Callable[[int], Awaitable[None]],
+        remove_said: Callable[[Person], Awaitable[None]],
+        compact: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Forget; `stop` ends an agent's process, `compact` leaves nothing of old rows.
+
+        `remove_said` removes the files of what agents were told.
+        """
+        self._store = store
+        self._rows = rows
+        self._files = files
+        self._clock = clock
+        self._stop = stop
+        self._remove_said = remove_said
+        self._compact = compact
+        self._alone = asyncio.Lock()
+        self._tasks = Tasks("forgetting")
+
+    def start(self) -> None:
+        """Finish in the background what a crash cut off."""
+        self._tasks.start(self._resume(), name="unfinished")
+
+    async def close(self) -> None:
+        """Stop; the next start goes on."""
+        await self._tasks.close()
+
+    async def find(self, words: str) -> list[Person]:
+        """List the people whose name or id has these words."""
+        return list(await self._store.find(words))
+
+    async def forget(self, service: str, who: str) -> Erased:
+        """Forget a person, by the id that a service knows them by.
+
+        Raises:
+            NotFound: they have said nothing.
+        """
+        person = await self._store.trace(service, who)
+        if person is None:
+            raise NotFound("person", f"{service}:{who}")
+        await persist(self._clock, self._store.keep, person)
+        return await asyncio.shield(self._tasks.start(self._run(person), name=person.pseudonym))
+
+    async def _resume(self) -> None:
+        for person in await self._store.unfinished():
+            await self._run(person)
+
+    async def _run(self, person: Person) -> Erased:
+        async with self._alone:
+            for session in sorted(person.sessions):
+                try:
+                    await self._stop(session)
+                except BridgeError as error:
+                    logger.warning("session %d goes on: %s", session, error)
+            rows = await persist(self._clock, self._store.forget, person)
+            marks = Marks(person)
+            rows += await persist(self._clock, self._rows.redact, marks, only_words=True)
+            await self._remove_said(person)
+            found = await asyncio.to_thread(self._files.find, marks)
+            left = await asyncio.to_thread(self._files.clean, marks, found.held)
+            try:
+                await self._compact()
+            except StoreUnavailable as error:
+                logger.warning("deleted text may stay in the store's log: %s", error)
+            await persist(self._clock, self._store.done, person)
+            logger.info("%s is forgotten as %s", person.service, person.pseudonym)
+            return Erased(
+                rows,
+                len(found.held) - len(left),
+                left=(
+                    *(Left(Stays.FILE, str(each)) for each in (*left, *found.unread)),
+                    Left(Stays.THEIRS),
+                ),
+            )

@@ -1,0 +1,89 @@
+"""Ports for erasing: the rows of all tables, the files of DATA_DIR, the repositories on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from app.core.erasure.types import Person, Purge, Sweeping, Trail
+from app.core.workspaces import Clone
+from app.vault import Vault
+from app.vault.octets import Known
+
+
+class PurgeStore(Protocol):
+    """What has been purged, and the rows of all tables."""
+
+    async def list(self) -> Sequence[Purge]:
+        """List all purges, the first one first."""
+        ...
+
+    async def keep(self, purge: Purge) -> None:
+        """Store a purge, sealed, in place of what is known of it."""
+        ...
+
+    async def trace(self, vault: Known) -> Trail:
+        """Find what the vault knows, in every column of every table."""
+        ...
+
+    async def redact(self, vault: Known, *, only_words: bool = False) -> int:
+        """Take what the vault knows out of every row; returns how many were changed.
+
+        With `only_words`, ids, addresses and raw events stay as they are.
+        """
+        ...
+
+
+class PersonStore(Protocol):
+    """What the store knows of people."""
+
+    async def find(self, words: str) -> Sequence[Person]:
+        """List the people whose name or id has these words."""
+        ...
+
+    async def trace(self, service: str, who: str) -> Person | None:
+        """Find what is known of a person; None if they have said nothing."""
+        ...
+
+    async def keep(self, person: Person) -> None:
+        """Store, sealed, that a person is to be forgotten."""
+        ...
+
+    async def unfinished(self) -> Sequence[Person]:
+        """List the people who are not forgotten yet."""
+        ...
+
+    async def forget(self, person: Person) -> int:
+        """Delete what a person said, decided and planned; returns how many rows were changed."""
+        ...
+
+    async def done(self, person: Person) -> None:
+        """Forget also that the person was to be forgotten."""
+        ...
+
+
+class Files(Protocol):
+    """All files that the bridge keeps; each method may take a while."""
+
+    def find(self, vault: Known) -> Sweeping:
+        """List the files and folders that hold what the vault knows."""
+        ...
+
+    def clean(self, vault: Known, held: Collection[Path]) -> Sequence[Path]:
+        """Overwrite it there; returns what could not be changed."""
+        ...
+
+
+class Repositories(Protocol):
+    """All repositories on this disk, by the folders of their objects."""
+
+    async def purge(
+        self, folders: Collection[Path], clones: Mapping[Path, Clone], vault: Vault
+    ) -> Sequence[Path]:
+        """Delete what holds a secret and is not needed; returns the repositories that need it."""
+        ...
+
+    def is_mirror(self, repository: Path) -> bool:
+        """Tell whether a repository only copies what a remote has."""
+        ...

@@ -1,0 +1,244 @@
+"""Purges a text that leaked: out of the store, all files, repositories and what was posted.
+
+A purge is stored before anything is removed, so that a start finishes what a crash left of it; from
+then on the text counts as a secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+from app.core.adapters import Adapter
+from app.core.erasure.ports import Files, PurgeStore, Repositories
+from app.core.erasure.types import Erased, Left, Purge, Stays, Trail
+from app.core.keys import SessionKey
+from app.core.outbox import Outbox
+from app.core.ports import Clock
+from app.core.repositories.clones import Clones
+from app.core.retry import persist
+from app.core.stores.sessions import SessionStore
+from app.core.tasks import Tasks
+from app.core.workspaces import Checkout, Clone
+from app.errors import (
+    BridgeError,
+    Conflict,
+    PostError,
+    RepositoryError,
+    ServiceRefused,
+    StoreUnavailable,
+)
+from app.vault import SHORTEST_SECRET, Vault
+from app.vault.octets import vault_of
+
+logger = logging.getLogger(__name__)
+
+SENT_SECONDS = 30.0
+"""How long the last posts of the agents that were stopped may take."""
+PLATFORM_SECONDS = 120.0
+"""How long a platform may take to read and change one conversation."""
+
+
+class Purging:
+    """What takes texts out of everything that the bridge keeps and has posted."""
+
+    def __init__(
+        self,
+        store: PurgeStore,
+        files: Files,
+        repositories: Repositories,
+        *,
+        sessions: SessionStore,
+        clones: Clones,
+        session_folders: Collection[Path],
+        adapters: Mapping[str, Adapter],
+        outbox: Outbox,
+        vault: Vault,
+        clock: Clock,
+        stop: Callable[[int], Awaitable[None]],
+        compact: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Purge; `stop` ends an agent's process, `compact` leaves nothing of old rows.
+
+        `session_folders` have a folder for each session, whose name begins with its number.
+        """
+        self._store = store
+        self._files = files
+        self._repositories = repositories
+        self._sessions = sessions
+        self._clones = clones
+        self._session_folders = session_folders
+        self._adapters = adapters
+        self._outbox = outbox
+        self._vault = vault
+        self._clock = clock
+        self._stop = stop
+        self._compact = compact
+        self._alone = asyncio.Lock()
+        self._tasks = Tasks("purge")
+
+    def start(self) -> None:
+        """Finish in the background what a crash cut off."""
+        self._tasks.start(self._resume(), name="unfinished ones")
+
+    async def close(self) -> None:
+        """Stop; the next start goes on."""
+        await self._tasks.close()
+
+    async def purge(self, text: str, *, discard: bool = False) -> Erased:
+        """Take a text out of everything; with `discard`, also delete clones whose commits hold it.
+
+        Raises:
+            Conflict: it is too short to be told from ordinary text.
+        """
+        if len(text) < SHORTEST_SECRET:
+            raise Conflict(f"a text to purge has at least {SHORTEST_SECRET} characters")
+        known = [each for each in await self._store.list() if each.text == text]
+        purge = replace(known[0], is_done=False) if known else Purge(uuid4().hex, text)
+        await persist(self._clock, self._store.keep, purge)
+        self._vault.register(text)
+        # Whoever asked for it may go away; it goes on.
+        return await asyncio.shield(
+            self._tasks.start(self._run(purge, discard=discard), name=purge.id)
+        )
+
+    async def _resume(self) -> None:
+        for purge in await self._store.list():
+            if not purge.is_done:
+                done = await self._run(purge, discard=False)
+                logger.warning(
+                    "finished a purge that was cut off: %d rows, %d files, %d posts; %d left",
+                    *(done.rows, done.files, done.posts, len(done.left)),
+                )
+
+    async def _run(self, purge: Purge, *, discard: bool) -> Erased:
+        async with self._alone:
+            vault = vault_of(purge.text)
+            trail = await self._store.trace(vault)
+            found = await asyncio.to_thread(self._files.find, vault)
+            sessions = trail.sessions | set(self._find_sessions(found.held))
+            keys = purge.keys | trail.keys | set(self._keys_of(sessions))
+            purge = replace(purge, keys=frozenset(keys))
+            await persist(self._clock, self._store.keep, purge)
+            await self._end_work(sessions, keys)
+            rows = await persist(self._clock, self._store.redact, vault)
+            found = await asyncio.to_thread(self._files.find, vault)
+            unclean = await asyncio.to_thread(self._files.clean, vault, found.held)
+            deleted, held = await self._clean_repositories(found.objects, vault, discard=discard)
+            posts, unreached = await self._clean_platforms(keys, vault)
+            # What was posted is told back to the bridge.
+            rows += await persist(self._clock, self._store.redact, vault)
+            uncompacted = await self._compact_store()
+            await persist(self._clock, self._store.keep, replace(purge, is_done=True))
+            left = (
+                *_in_store(trail),
+                *uncompacted,
+                *(Left(Stays.FILE, str(each)) for each in unclean),
+                *(Left(Stays.UNREAD, str(each)) for each in found.unread),
+                *(self._describe(each) for each in held),
+                *unreached,
+                Left(Stays.COPIES),
+            )
+            files = len(found.held) - len(unclean)
+            return Erased(rows, files, posts, deleted, left)
+
+    async def _end_work(self, sessions: Collection[int], keys: Collection[SessionKey]) -> None:
+        """End the agents that know the text, and let their last posts arrive."""
+        for session in sorted(sessions):
+            try:
+                await self._stop(session)
+            except BridgeError as error:
+                logger.warning("session %d goes on: %s", session, error)
+        for adapter in sorted({key.adapter for key in keys}):
+            try:
+                async with asyncio.timeout(SENT_SECONDS):
+                    await self._outbox.drained(adapter)
+            except TimeoutError:
+                logger.warning("%s still has posts to send", adapter)
+
+    async def _compact_store(self) -> list[Left]:
+        try:
+            await self._compact()
+        except StoreUnavailable as error:
+            return [Left(Stays.UNREAD, f"the store's log: {error}")]
+        return []
+
+    async def _clean_repositories(
+        self, objects: Collection[Path], vault: Vault, *, discard: bool
+    ) -> tuple[int, Sequence[Path]]:
+        """Clean repositories; returns how many clones were deleted, and what still holds it."""
+        clones = await self._find_clones()
+        by_folder = {folder: clone for folder, (_, clone) in clones.items()}
+        held = await self._repositories.purge(objects, by_folder, vault)
+        # A gate has the name of its clone.
+        names = {each.parent.name for each in held if not self._repositories.is_mirror(each)}
+        unwanted = [folder for folder in clones if folder.name in names] if discard else []
+        for folder in unwanted:
+            record, _ = clones.pop(folder)
+            session = self._sessions.session(record.session)
+            if session is not None:
+                await self._clones.remove(session, record)
+        if unwanted:
+            rest = [each for each in objects if each.is_dir()]
+            by_folder = {folder: clone for folder, (_, clone) in clones.items()}
+            held = await self._repositories.purge(rest, by_folder, vault)
+        return len(unwanted), held
+
+    async def _find_clones(self) -> dict[Path, tuple[Checkout, Clone]]:
+        found: dict[Path, tuple[Checkout, Clone]] = {}
+        for record in await self._clones.all():
+            session = self._sessions.session(record.session)
+            try:
+                if session is not None:
+                    clone = await self._clones.clone(session, record)
+                    found[clone.folder] = (record, clone)
+            except RepositoryError as error:
+                logger.info("cannot look into a clone of %s: %s", record.repository.name, error)
+        return found
+
+    def _describe(self, repository: Path) -> Left:
+        is_mirror = self._repositories.is_mirror(repository)
+        return Left(Stays.REMOTE if is_mirror else Stays.COMMITS, str(repository))
+
+    async def _clean_platforms(
+        self, keys: Collection[SessionKey], vault: Vault
+    ) -> tuple[int, list[Left]]:
+        changed, left = 0, list[Left]()
+        for key in sorted(keys, key=str):
+            adapter = self._adapters.get(key.adapter)
+            if adapter is None:
+                left.append(Left(Stays.UNREACHED, str(key)))
+                continue
+            try:
+                async with asyncio.timeout(PLATFORM_SECONDS):
+                    cleaned = await adapter.purge(key, vault)
+            except (PostError, ServiceRefused, TimeoutError) as error:
+                logger.warning("cannot purge what was posted in %s: %s", key, error)
+                left.append(Left(Stays.UNREACHED, str(key)))
+            else:
+                changed += cleaned.changed
+                left += [Left(Stays.PLATFORM, each) for each in cleaned.left]
+        return changed, list(dict.fromkeys(left))
+
+    def _find_sessions(self, held: Collection[Path]) -> Iterator[int]:
+        """Tell in whose folders files are."""
+        for path in held:
+            for folder in self._session_folders:
+                if path != folder and path.is_relative_to(folder):
+                    number = path.relative_to(folder).parts[0].partition("-")[0]
+                    if number.isdecimal():
+                        yield int(number)
+
+    def _keys_of(self, sessions: Collection[int]) -> Iterator[SessionKey]:
+        for each in sessions:
+            if (session := self._sessions.session(each)) is not None:
+                yield session.key
+
+
+def _in_store(trail: Trail) -> Iterator[Left]:
+    yield from (Left(Stays.ADDRESS, each) for each in trail.fixed)
+    yield from (Left(Stays.IN_USE, each) for each in trail.agents)

@@ -1,0 +1,56 @@
+"""Joins the parts that erase on demand."""
+
+from __future__ import annotations
+
+from app.agents.isolation import homes_root
+from app.children.disk import RESERVE
+from app.children.sweep import Sweep
+from app.config.bridge_secrets import FILE_NAME as SECRETS
+from app.core.erasure.people import Forgetting
+from app.core.erasure.purging import Purging
+from app.core.erasure.types import Person
+from app.main.resources import Resources
+from app.main.wiring import Joined
+from app.store.database import FILE_NAME as DATABASE
+
+_OF_REPOSITORIES = ("workspaces", "mirrors", "gates")
+"""Folders that hold what is written in repositories, people's names too."""
+
+
+def forgetting_of(base: Resources, joined: Joined) -> Forgetting:
+    """Build what forgets people."""
+
+    async def remove_said(person: Person) -> None:
+        sessions, conversations = sorted(person.sessions), sorted(person.conversations)
+        await joined.reach.remove(sessions, conversations, said=True)
+        await joined.reach.remove_uploads(person.uploads)
+
+    left_out = (DATABASE, SECRETS, RESERVE, *_OF_REPOSITORIES)
+    return Forgetting(
+        base.stores.people,
+        base.stores.purges,
+        Sweep(base.configuration.data_dir, but=left_out),
+        clock=base.clock,
+        stop=joined.conversations.end_work,
+        remove_said=remove_said,
+        compact=base.stores.conversations.compact,
+    )
+
+
+def purging_of(base: Resources, joined: Joined) -> Purging:
+    """Build what purges texts."""
+    data = base.configuration.data_dir
+    return Purging(
+        base.stores.purges,
+        Sweep(data, but=(DATABASE, SECRETS, RESERVE)),
+        joined.repository_purge,
+        sessions=base.stores.sessions,
+        clones=joined.clones,
+        session_folders=(data / "workspaces", homes_root(base.configuration)),
+        adapters=joined.adapters,
+        outbox=joined.outbox,
+        vault=base.vault,
+        clock=base.clock,
+        stop=joined.conversations.end_work,
+        compact=base.stores.conversations.compact,
+    )

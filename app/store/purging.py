@@ -1,0 +1,277 @@
+"""Takes a text out of every row: all columns of all tables are read, and written without it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    Connection,
+    LargeBinary,
+    Row,
+    String,
+    Table,
+    UniqueConstraint,
+    and_,
+    select,
+    type_coerce,
+    update,
+)
+from sqlalchemy.types import TypeDecorator
+
+from app.core.erasure.types import Purge, Trail
+from app.core.keys import SessionKey
+from app.store.database import Database
+from app.store.guarding import Kept, Shown, ShownJson, guard_of
+from app.store.memory import forget_index
+from app.store.sealed import put_sealed
+from app.store.tables import (
+    agent,
+    metadata,
+    post,
+    sealed,
+    surface,
+    turn,
+)
+from app.vault.octets import Known
+
+AT_ONCE = 200
+"""Rows per commit."""
+_PREFIX = "purged:"
+_IN_USE = frozenset({agent})
+"""Tables whose content the bridge works with: what is in them can only be replaced."""
+_ADDRESSES = frozenset({"external", "marker", "remote_id"})
+"""Columns by which platforms and other rows are found, in any table."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    """A row that holds the text."""
+
+    table: Table
+    key: tuple[Any, ...]
+    fixed: tuple[str, ...]
+    session: int | None
+    place: int | None
+    turn: int | None
+
+
+class PurgeRows:
+    """The purge port."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    async def list(self) -> Sequence[Purge]:
+        """List all purges, the first one first."""
+        return await self._database.read(purges)
+
+    async def keep(self, purge: Purge) -> None:
+        """Store a purge, sealed, in place of what is known of it."""
+        stored = {
+            "text": purge.text,
+            "keys": sorted(str(key) for key in purge.keys),
+            "is_done": purge.is_done,
+        }
+
+        def write(connection: Connection) -> None:
+            guard = guard_of(connection)
+            assert guard is not None, "a bridge has one"
+            value = guard.seal(json.dumps(stored))
+            put_sealed(connection, f"{_PREFIX}{purge.id}", value, self._now())
+
+        await self._database.writer.run(write)
+
+    async def trace(self, vault: Known) -> Trail:
+        """Find what the vault knows, in every column of every table."""
+        return await self._database.read(lambda connection: _trace(connection, vault))
+
+    async def redact(self, vault: Known, *, only_words: bool = False) -> int:
+        """Take what the vault knows out of every row; returns how many were changed.
+
+        With `only_words`, ids, addresses and raw events stay as they are.
+        """
+        hits = await self._database.read(
+            lambda connection: list(_find(connection, vault, only_words=only_words))
+        )
+        hits = [hit for hit in hits if hit.table not in _IN_USE]
+
+        for start in range(0, len(hits), AT_ONCE):
+            some = hits[start : start + AT_ONCE]
+            await self._database.writer.run(partial(_redact_all, some, vault, only_words))
+        await self._database.writer.run(forget_index)
+        return len(hits)
+
+
+def purged_texts(database: Database) -> list[str]:
+    """Return the texts that were purged: they count as secrets."""
+    with database.engine.connect() as connection:
+        return [each.text for each in purges(connection)]
+
+
+def purges(connection: Connection) -> Sequence[Purge]:
+    """Read all purges."""
+    rows = connection.execute(
+        select(sealed.c.name, type_coerce(sealed.c.value, Kept).label("value"))
+        .where(sealed.c.name.startswith(_PREFIX))
+        .order_by(sealed.c.kept_at)
+    )
+    return [_purge_of(row.name, row.value) for row in rows if row.value.startswith("{")]
+
+
+def _purge_of(name: str, value: str) -> Purge:
+    stored = json.loads(value)
+    keys = frozenset(map(SessionKey.parse, stored["keys"]))
+    return Purge(name.removeprefix(_PREFIX), stored["text"], keys, stored["is_done"])
+
+
+def _trace(connection: Connection, vault: Known) -> Trail:
+    hits = list(_find(connection, vault))
+    posts = {hit.key[0] for hit in hits if hit.table is post}
+    sessions = {hit.session for hit in hits if hit.session is not None}
+    turns = {hit.turn for hit in hits if hit.turn is not None}
+    of_turns = select(turn.c.session).where(turn.c.id.in_(turns))
+    sessions |= set(connection.execute(of_turns).scalars())
+    places = {hit.place for hit in hits if hit.place is not None}
+    shown = select(surface.c.service, surface.c.external, surface.c.agent).where(
+        surface.c.session.in_(sessions) | surface.c.place.in_(places)
+    )
+    sent = select(post.c.service, post.c.external, post.c.agent).where(post.c.id.in_(posts))
+    keys = {SessionKey(*row) for query in (shown, sent) for row in connection.execute(query)}
+    return Trail(
+        rows=sum(hit.table not in _IN_USE for hit in hits),
+        sessions=frozenset(sessions),
+        keys=frozenset(keys),
+        fixed=tuple(sorted({f"{hit.table}.{name}" for hit in hits for name in hit.fixed})),
+        agents=tuple(sorted(str(hit.key[0]) for hit in hits if hit.table is agent)),
+    )
+
+
+def _find(connection: Connection, vault: Known, *, only_words: bool = False) -> Iterator[_Hit]:
+    for table in metadata.sorted_tables:
+        columns = _columns(table, only_words=only_words)
+        if not columns:
+            continue
+        rows = connection.execution_options(yield_per=AT_ONCE).execute(_select(table, columns))
+        for row in rows:
+            held = [column for column in columns if _without(row, column, vault) is not None]
+            if held:
+                yield _hit(table, row, held)
+
+
+def _columns(table: Table, *, only_words: bool) -> list[Column[Any]]:
+    """List the columns that hold text, or only those for words of people and agents."""
+    words = (Shown, ShownJson, Kept)
+    return [
+        column
+        for column in table.columns
+        if (isinstance(column.type, words) if only_words else _kind(column))
+    ]
+
+
+def _hit(table: Table, row: Row[Any], held: Sequence[Column[Any]]) -> _Hit:
+    found = row._mapping  # noqa: SLF001 - its public name
+    own = {
+        name: found[name]
+        for name in ("session", "place", "turn")
+        if name in table.c and table.c[name].foreign_keys
+    }
+    return _Hit(
+        table,
+        tuple(found[column.name] for column in table.primary_key),
+        tuple(column.name for column in held if _is_fixed(column)),
+        own.get("session"),
+        own.get("place"),
+        own.get("turn"),
+    )
+
+
+def _redact_all(
+    hits: Sequence[_Hit], vault: Known, only_words: bool, connection: Connection
+) -> None:
+    for hit in hits:
+        _redact(connection, hit, vault, only_words=only_words)
+
+
+def _redact(connection: Connection, hit: _Hit, vault: Known, *, only_words: bool) -> None:
+    """Write a row without the text, as it is by now."""
+    table = hit.table
+    here = and_(
+        *(column == value for column, value in zip(table.primary_key, hit.key, strict=True))
+    )
+    columns = [each for each in _columns(table, only_words=only_words) if not _is_fixed(each)]
+    row = connection.execute(_select(table, columns).where(here)).first()
+    if row is None:
+        return
+    new = {column.name: _without(row, column, vault) for column in columns}
+    changed = {name: value for name, value in new.items() if value is not None}
+    if table is sealed and "value" in changed:
+        guard = guard_of(connection)
+        assert guard is not None, "only a guard seals"
+        changed["value"] = guard.seal(changed["value"])
+    if changed:
+        connection.execute(update(table).where(here).values(changed))
+
+
+def _select(table: Table, columns: Sequence[Column[Any]]) -> Any:
+    wanted = dict.fromkeys((*table.primary_key, *columns))
+    more = [table.c[name] for name in ("session", "place", "turn") if name in table.c]
+    opened = [
+        type_coerce(column, Kept).label("value") if column is sealed.c.value else column
+        for column in dict.fromkeys((*wanted, *more))
+    ]
+    query = select(*opened)
+    # Purges hold what they are about.
+    return query.where(sealed.c.name.not_like(f"{_PREFIX}%")) if table is sealed else query
+
+
+def _without(row: Row[Any], column: Column[Any], vault: Known) -> Any:
+    """Return a value without the text; None if it does not hold it."""
+    value = row._mapping[column.name]  # noqa: SLF001 - its public name
+    if value is None:
+        return None
+    match _kind(column):
+        case "text":
+            return vault.redact(value) if vault.contains(value) else None
+        case "bytes":
+            text = value.decode(errors="surrogateescape")
+            return _encode(vault.redact(text)) if vault.contains(text) else None
+        case _:
+            new = vault.redact_json(value)
+            return None if new == value else new
+
+
+def _encode(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
+
+
+@cache
+def _kind(column: Column[Any]) -> str:
+    """Tell how a column holds text: as `text`, `bytes` or `json`; empty if it does not."""
+    kind = column.type
+    inner = kind.impl if isinstance(kind, TypeDecorator) else kind
+    for known, name in ((JSON, "json"), (LargeBinary, "bytes"), (String, "text")):
+        if isinstance(inner, known):
+            return name
+    return ""
+
+
+@cache
+def _is_fixed(column: Column[Any]) -> bool:
+    """Tell whether rows are found by a column, so that it must stay as it is."""
+    unique = [
+        each.columns for each in column.table.constraints if isinstance(each, UniqueConstraint)
+    ]
+    return (
+        column.name in _ADDRESSES
+        or column.primary_key
+        or bool(column.unique)
+        or bool(column.foreign_keys)
+        or any(column.name in each for each in unique)
+    )

@@ -1,0 +1,138 @@
+"""A text that leaked is purged: from the store, all files, repositories and platforms."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from app.config.sealing import Sealer
+from tests.support import canary
+from tests.support.bridge import SECRET_KEY, BridgeProcess
+from tests.support.observe import Observed, demo
+from tests.support.platform import Platform
+from tests.support.studio import studio
+
+LEAKED = "zq7-Pelican-4411-secret"
+
+
+def purge(bridge: BridgeProcess, text: str = LEAKED, **more: Any) -> dict[str, Any]:
+    """Purge a text over the API."""
+    answer = bridge.http.post("/api/v1/purges", json={"text": text, **more}, timeout=60)
+    assert answer.status_code == 200, answer.text
+    done: dict[str, Any] = answer.json()
+    return done
+
+
+def test_nothing_holds_a_purged_text_in_any_form(tmp_path: Path) -> None:
+    encoded = base64.b64encode(LEAKED.encode()).decode()
+    agents = {"demo": demo(mode="free"), "second": demo()}
+    with (
+        Platform() as platform,
+        Observed(tmp_path, platform, agents=agents, hooks=False) as bridge,
+    ):
+        talk(bridge, "say untouched", "second")
+        session = talk(bridge, f"say {LEAKED}\nwrite {LEAKED}.env KEY={LEAKED}\nnote {LEAKED}")
+        path = f"/api/v1/sessions/{session}/messages"
+        send(bridge, path, f"write b.txt {encoded}\nrun ln -s {LEAKED} link\ngive o.txt {LEAKED}")
+        bridge.ended(session, 2)
+        for text in (f"Likes {LEAKED}.", "Likes nothing."):
+            file = bridge.http.put("/api/v1/agents/demo/files/MEMORY.md", json={"text": text})
+            assert file.is_success, file.text
+        send(bridge, path, f"ask {LEAKED}? | yes | no")
+        bridge.open_asks(1)
+        # An agent at work, which was asked a question and has more to do.
+        send(bridge, path, f"say {LEAKED} again")
+        before = canary.find_every_form(bridge.data_dir, LEAKED)
+        places = {each.partition("/")[0].partition(" ")[0] for each in before}
+        assert places >= {"bridge.db-wal", "session-homes", "uploads", "workspaces", "agents"}
+        assert "delivery" in places
+
+        done = purge(bridge)
+
+        assert canary.find_every_form(bridge.data_dir, LEAKED) == []
+        assert done["rows"] > 0
+        assert done["files"] > 3
+        assert [each["why"] for each in done["left"]] == ["copies"]
+        # From now on it is a secret, also after a restart.
+        bridge.kill()
+        bridge.start()
+        again = talk(bridge, f"say {LEAKED}", "second")
+        rows = bridge.http.get(f"/api/v1/sessions/{again}/transcript").json()["items"]
+        assert [row["text"] for row in rows if row["kind"] == "text"] == ["[secret]"]
+        # The rest of what was said is there, and the agent goes on.
+        send(bridge, path, "say still here")
+        bridge.wait(lambda: "still here" in said(bridge, session), "it does not go on", 30)
+        assert "[secret]" in said(bridge, session)
+
+
+def test_a_purge_that_a_crash_cut_off_is_finished_by_the_next_start(tmp_path: Path) -> None:
+    with (
+        Platform() as platform,
+        Observed(tmp_path, platform, agents={"demo": demo()}, hooks=False) as bridge,
+    ):
+        session = talk(bridge, f"say {LEAKED}")
+        short = bridge.http.post("/api/v1/purges", json={"text": "short"})
+        assert (short.status_code, "8 characters" in short.text) == (409, True)
+        bridge.kill()
+        leave_begun(bridge, LEAKED)
+
+        bridge.start()
+
+        bridge.wait(
+            lambda: not canary.find_every_form(bridge.data_dir, LEAKED), "it is still there", 30
+        )
+        assert "[secret]" in said(bridge, session)
+
+
+@pytest.mark.long
+def test_commits_that_nothing_needs_go_and_others_are_named(tmp_path: Path) -> None:
+    needed = "kq8-Gannet-5522-secret"
+    with studio(tmp_path, entry={"ship": "none"}) as here:
+        bridge = here.world.bridge
+        commit = "run git add . && git commit -qm"
+        here.tell(f"write a.env {LEAKED}\n{commit} {LEAKED}\nrun git reset -q --hard HEAD~1")
+        here.tell(f"write b.env {needed}\n{commit} kept\nwrite c.txt work")
+        clone = f"workspaces/{here.workspace().name}/.git"
+        assert clone in canary.find_every_form(bridge.data_dir, LEAKED)
+
+        gone, kept = purge(bridge), purge(bridge, needed)
+
+        assert canary.find_every_form(bridge.data_dir, LEAKED) == []
+        assert "commits" not in [each["why"] for each in gone["left"]]
+        assert (here.workspace() / "c.txt").read_text().strip() == "work"
+        (held,) = [each["where"] for each in kept["left"] if each["why"] == "commits"]
+        assert held.endswith(clone)
+        assert canary.find_every_form(bridge.data_dir, needed) == [clone]
+        discarded = purge(bridge, needed, discard=True)
+        assert discarded["clones"] == 1
+        assert canary.find_every_form(bridge.data_dir, needed) == []
+        assert here.tell("run git log --oneline").content["state"] == "done"
+
+
+def talk(bridge: Observed, text: str, agent: str = "demo") -> int:
+    """Begin a conversation and wait for its first answer."""
+    number = int(bridge.open_session(agent, text)["id"])
+    bridge.ended(number)
+    return number
+
+
+def send(bridge: Observed, path: str, text: str) -> None:
+    answer = bridge.http.post(path, json={"text": text})
+    assert answer.status_code == 202, answer.text
+
+
+def said(bridge: Observed, session: int) -> str:
+    rows = bridge.http.get(f"/api/v1/sessions/{session}/transcript", params={"limit": 500})
+    return "\n".join(row["text"] for row in rows.json()["items"] if row["kind"] == "text")
+
+
+def leave_begun(bridge: Observed, text: str) -> None:
+    """Let a stopped bridge have begun a purge, and nothing more."""
+    stored = json.dumps({"text": text, "keys": [], "is_done": False})
+    value = f"sealed:{Sealer(SecretStr(SECRET_KEY)).seal('store', stored)}"
+    bridge.write("insert into sealed values ('purged:begun', ?, 1)", value)
