@@ -31,7 +31,7 @@ from app.main.maintenance import Maintenance
 from app.main.operating import Operating
 from app.main.presence import Build, presence
 from app.main.resources import Resources
-from app.main.terms import hosts_of, page_url_of, tools_url_of
+from app.main.terms import daily_limits_of, hosts_of, page_url_of, tools_url_of
 from app.main.wiring import Joined
 from app.server.application import build
 from app.server.front import Front
@@ -111,7 +111,8 @@ class Bridge:
     def application(self) -> Front:
         """Build the HTTP server: the front for webhooks, with the application behind it."""
         base = self._base
-        hooks = list(self._joined.adapters.values())
+        is_worker = base.configuration.role == "worker"
+        hooks = [] if is_worker else list(self._joined.adapters.values())
         application = build(self.parts(), [path for hook in hooks for path in hook.paths])
         if self._fleet is not None:
             self._fleet.elsewhere.serve(application, base.secrets.admin_token.get_secret_value())
@@ -137,7 +138,7 @@ class Bridge:
         cards = cards_of(base.configuration, base.shelters, adapters)
         self.cards.clear()
         self.cards.update(cards)
-        if self._front is not None:
+        if self._front is not None and base.configuration.role != "worker":
             self._front.open(each for name, each in adapters.items() if name not in but)
 
     def parts(self) -> Parts:
@@ -183,6 +184,8 @@ class Bridge:
             schedules=self._joined.schedules,
             fetch_page=self._fetch_page,
             purging=self._purging,
+            spending=base.stores.spending,
+            daily=daily_limits_of(base.configuration),
             forgetting=self._forgetting,
             operator=self._operating,
         )
