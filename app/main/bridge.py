@@ -219,16 +219,6 @@ class Bridge:
             self.intake.start()
         else:
             self.checkups.start()
-            self._tasks.start(self._maintenance.forget(), name="retention")
-            self._joined.listeners.start()
-            self._purging.start()
-            self._forgetting.start()
-        self.intake.start()
-        if resume:
-            self._joined.scheduler.start()
-            self._joined.reviews.start()
-            self._joined.together.start()
-            self._joined.delegations.start()
             if self._fleet is None:
                 await self._open_desk()
         self._started.set()
@@ -268,6 +258,8 @@ class Bridge:
         joined.memory.start()
         joined.showing.start()
         joined.schedules.start()
+        self._purging.start()
+        self._forgetting.start()
         self._tasks.start(self._maintenance.forget(), name="retention")
         joined.listeners.start()
         self.intake.start()
