@@ -43,6 +43,14 @@ class Limits:
     """How long running work may continue after the bridge is told to stop."""
     budget_usd: float | None = None
     """How many dollars may be spent; no limit when absent."""
+    budget_person_usd: float | None = None
+    """What one person may spend a day; no limit when absent."""
+    budget_place_usd: float | None = None
+    """What may be spent in one place a day; no limit when absent."""
+    budget_agent_usd: float | None = None
+    """What one agent may spend a day; no limit when absent."""
+    budget_day_usd: float | None = None
+    """What may be spent a day in total; no limit when absent."""
     retention_days: int = 30
     """How long history is kept."""
     delegation_depth: int = 1

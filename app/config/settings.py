@@ -99,6 +99,14 @@ class Settings(BaseModel):
     """How long running work may continue after the bridge is told to stop."""
     budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """How many dollars one session may spend, if agents report their cost; else no limit."""
+    budget_person_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """What one person may spend a day, where agents report their cost; else no limit."""
+    budget_place_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """The same for one place: a channel, a repository, a team."""
+    budget_agent_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """The same for one agent."""
+    budget_day_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """The same for everything together."""
     retention_days: Annotated[int, Field(ge=7, le=36500)] = 30
     """How long history is kept; at least the week in which replays are recognised."""
     delegation_depth: Annotated[int, Field(ge=0, le=3)] = 1

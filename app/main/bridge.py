@@ -29,7 +29,7 @@ from app.main.maintenance import Maintenance
 from app.main.operating import Operating
 from app.main.presence import Build, presence
 from app.main.resources import Resources
-from app.main.terms import hosts_of, page_url_of, tools_url_of
+from app.main.terms import daily_limits_of, hosts_of, page_url_of, tools_url_of
 from app.main.wiring import Joined
 from app.server.application import build
 from app.server.front import Front
@@ -109,7 +109,8 @@ class Bridge:
     def application(self) -> Front:
         """Build the HTTP server: the front for webhooks, with the application behind it."""
         base = self._base
-        hooks = list(self._joined.adapters.values())
+        is_worker = base.configuration.role == "worker"
+        hooks = [] if is_worker else list(self._joined.adapters.values())
         application = build(self.parts(), [path for hook in hooks for path in hook.paths])
         doors = self._joined.tooling.doors
         doors.url = tools_url_of(base.configuration)
@@ -133,7 +134,7 @@ class Bridge:
         cards = cards_of(base.configuration, base.shelters, adapters)
         self.cards.clear()
         self.cards.update(cards)
-        if self._front is not None:
+        if self._front is not None and base.configuration.role != "worker":
             self._front.open(each for name, each in adapters.items() if name not in but)
 
     def parts(self) -> Parts:
@@ -178,6 +179,8 @@ class Bridge:
             removed=base.registry.removed,
             schedules=self._joined.schedules,
             purging=self._purging,
+            spending=base.stores.spending,
+            daily=daily_limits_of(base.configuration),
             forgetting=self._forgetting,
             operator=self._operating,
         )

@@ -65,6 +65,7 @@ from app.main.launching import LateLauncher, acp_launcher
 from app.main.resources import Resources
 from app.main.terms import (
     access_of,
+    daily_limits_of,
     file_link_of,
     idle_seconds,
     max_processes,
@@ -269,6 +270,8 @@ class Joined(Workshop):
             outbox=self.outbox,
             feed=self.feed,
             clock=base.clock,
+            spending=stores.spending,
+            daily=daily_limits_of(configuration),
             counters=base.metrics,
             vault=base.vault,
             check_room=self._disk.check_room,

@@ -21,6 +21,7 @@ from app.server import (
     page,
     problems,
     schedules_api,
+    spending_api,
 )
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
@@ -73,6 +74,7 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     application.include_router(conversations_api.router)
     application.include_router(schedules_api.router)
     application.include_router(erasure_api.router)
+    application.include_router(spending_api.router)
     application.include_router(operating_api.router)
     application.include_router(install.router)
     page.install(application)

@@ -30,8 +30,10 @@ from app.core.session_manager import SessionManager
 from app.core.stores.conversations import ConversationStore
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.stores.spending import SpendingStore
 from app.core.suspension import Suspension
 from app.core.tools.tool import Tool
+from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.core.updates import Choices
 from app.core.vitals import Vital
 from app.errors import AgentRemoved, Conflict, NotFound
@@ -232,6 +234,9 @@ class Parts:
     """Returns the bridge's tools that an agent may use."""
     changes: AgentChanger | None = None
     purging: Purging | None = None
+    spending: SpendingStore | None = None
+    daily: DailyLimits = NO_LIMITS
+    """What a day may cost."""
     forgetting: Forgetting | None = None
     operator: Operator | None = None
     conversations: Conversations | None = None

@@ -53,8 +53,11 @@ _AGAIN = text("""
     where id = :job and status = 'doing'
 """)
 _SHARE = text(f"""
-    update procrastinate_jobs set queue_name = '{COMMON}'
-    where queue_name = :name and status = 'todo'
+    update procrastinate_jobs as job set queue_name = '{COMMON}'
+    where queue_name = :name and status = 'todo' and not exists (
+        select 1 from procrastinate_jobs as other
+        where other.lock = job.lock and other.status = 'doing'
+    )
 """)  # noqa: S608 - our own words
 _NOTIFY = text("select pg_notify('procrastinate_queue_v1#' || :queue, :words)").bindparams(
     words='{"type": "job_inserted", "job_id": 0}'
@@ -217,9 +220,13 @@ def _queue_again(connection: Connection, job: int, seconds: float) -> None:
 
 
 def _choose_queue(connection: Connection, session_id: int) -> str:
-    """Choose the queue of the member that served a session last, if it has a free slot."""
+    """Choose the queue of the member that served a session last, if it has or gets a free slot."""
     last = session.c.served_by == member.c.name
-    row = connection.execute(
-        member.select().join(session, last).where(session.c.id == session_id)
-    ).first()
-    return row.name if row is not None and sum(row.load.values()) < row.slots else COMMON
+    row = connection.execute(select(member).join(session, last).where(session.c.id == session_id))
+    found = row.first()
+    if found is None:
+        return COMMON
+    has_room = sum(found.load.values()) < found.slots
+    if not has_room and connection.execute(_SERVED, {"lock": str(session_id)}).first() is None:
+        return COMMON
+    return str(found.name)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import itertools
 import signal
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from typing_extensions import override
 
@@ -27,13 +27,11 @@ TAKEN_OVER = 75
 class MemberProcess(BridgeProcess):
     """One of the bridges; its store is that of the fleet."""
 
-    fleet: Path = field(default_factory=Path)
-    """Whose database it is."""
     is_stopped: bool = False
 
     @override
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
-        return postgres.server().run(self.fleet, query, *parameters)
+        return postgres.run(self.settings["DATABASE_URL"], query, *parameters)
 
     @property
     def name(self) -> str:
@@ -60,6 +58,10 @@ class Fleet(World):
     fronts: int = 2
     workers: int = 2
     lease_seconds: float = LEASE_SECONDS
+    address: str = ""
+    """Of their database, if it is not one of this run's server."""
+    patient: bool = False
+    """Whether a member that died is started again only when others have taken over."""
 
     @override
     def make_bridge(self) -> BridgeProcess:
@@ -76,21 +78,17 @@ class Fleet(World):
         folder.mkdir()
         (self.folder / "shared").mkdir(mode=0o700, exist_ok=True)
         settings = {
-            "DATABASE_URL": postgres.server().provide(self.folder),
+            "DATABASE_URL": self.address or postgres.server().provide(self.folder),
             "LEASE_SECONDS": str(self.lease_seconds * SPEED),
             "ROLE": role,
             "SHARED_DIR": str(self.folder / "shared"),
             **self.settings,
         }
-        agents = {"demo": demo(**self.entry)}
-        return MemberProcess(
-            folder,
-            self.platform,
-            agents=agents,
-            settings=settings,
-            speed=SPEED,
-            fleet=self.folder,
-        )
+        member = MemberProcess(folder, self.platform, settings=settings, speed=SPEED)
+        # One of them dies at a step, and only one.
+        member.armed, member.reached = self.folder / "armed.json", self.folder / "reached.json"
+        member.agents = {"demo": demo(*(member.deadly if self.deadly else ()), **self.entry)}
+        return member
 
     @override
     def __enter__(self) -> Self:
@@ -125,7 +123,7 @@ class Fleet(World):
         """Start again what is dead."""
         with self._reviving:
             for member in self.members:
-                while member.dead:
+                while member.dead and not (self.patient and self.is_member(member)):
                     self.deaths += 1
                     member.start()
 
@@ -144,10 +142,19 @@ class Fleet(World):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
 
+    def arm(self, step: str, when: Literal["before", "after"]) -> None:
+        """Have the member die that next comes to a step."""
+        self.bridge.arm(step, when)
+
     def session_of(self, place: str) -> int:
         """Return the number of a place's session."""
         query = "select session.id from session join place on place.id = place where name = ?"
         return int(self.bridge.rows(query, place)[0][0])
+
+    def is_member(self, process: MemberProcess) -> bool:
+        """Tell whether the others take a process to be there."""
+        query = "select count(*) from member where name = ?"
+        return self.bridge.rows(query, process.name) == [(1,)]
 
     def wait_members(self, count: int) -> None:
         """Wait until so many are members."""
@@ -174,8 +181,5 @@ class Fleet(World):
     def time_takeover(self, gone: MemberProcess) -> float:
         """Wait until others have removed a member; return the seconds that took."""
         began = time.monotonic()
-        query = "select count(*) from member where name = ?"
-        self.bridge.wait(
-            lambda: self.bridge.rows(query, gone.name) == [(0,)], f"{gone.name} is still there"
-        )
+        self.bridge.wait(lambda: not self.is_member(gone), f"{gone.name} is still there")
         return time.monotonic() - began

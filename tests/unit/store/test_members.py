@@ -177,8 +177,28 @@ async def test_a_session_is_queued_for_the_member_that_served_it_while_that_has_
 
     await bob.jobs.queue(session)
     assert bob.jobs_now() == [(str(session), "ada", "todo")]
+    assert ada.fetch(engine) is not None
+    await ada.members.beat({"demo": 4}, wants_desk=False)
+    await bob.jobs.queue(session)
     await ada.jobs.share()
-    assert bob.jobs_now() == [(str(session), COMMON, "todo")]
+    assert bob.jobs_now() == [(str(session), "ada", "doing"), (str(session), "ada", "todo")]
+
+
+async def test_a_member_that_is_full_leaves_what_waits_for_it_to_others(
+    pair: tuple[Process, Process],
+) -> None:
+    ada, bob = pair
+    first, second = await bob.say("t1"), await bob.say("t2")
+    for session in (first, second):
+        await ada.jobs.claim(session, {}, total=None, of_agent=None)
+    await bob.jobs.queue(first)
+    assert bob.jobs_now() == [(str(first), "ada", "todo")]
+    await ada.members.beat({"demo": 4}, wants_desk=False)
+
+    await bob.jobs.queue(second)
+    await ada.jobs.share()
+
+    assert bob.jobs_now() == [(str(first), COMMON, "todo"), (str(second), COMMON, "todo")]
 
 
 async def test_a_job_whose_session_has_more_work_stays(pair: tuple[Process, Process]) -> None:

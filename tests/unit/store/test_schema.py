@@ -45,10 +45,10 @@ BEFORE_DELEGATION = (
 
 
 def difference_of(connection: Connection) -> list[Any]:
-    """Compare what the migrations built with the tables, but for the full-text search."""
+    """Compare what the migrations built with the tables, but for those of libraries."""
 
     def is_ours(name: str | None, kind: str, _parents: object) -> bool:
-        return kind != "table" or not str(name).startswith(MEMORY_TEXT)
+        return kind != "table" or not str(name).startswith((MEMORY_TEXT, "procrastinate_"))
 
     options = {"include_name": is_ours}
     context = MigrationContext.configure(connection, opts=options)
