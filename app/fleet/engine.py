@@ -122,6 +122,10 @@ class FleetTurnEngine(EmbeddedTurnEngine):
     async def _serve_job(self, job: int, session_id: int) -> None:
         """Serve a session until it has nothing to do, if one more turn may run at all."""
         context, (_, agent) = self._context, self._taken[job]
+        turn = context.turns.next_turn(session_id)
+        if turn is not None and not self._may_begin(turn.id):
+            self._refused.add(job)
+            return
         claim = await persist(
             context.clock,
             self._jobs.claim,
