@@ -25,14 +25,17 @@ class Fence:
     epoch: int = 0
     """Counts the starts under this name; zero while this process is no member."""
 
+    def find(self, connection: Connection) -> bool:
+        """Tell whether this process is a member."""
+        own = {"name": self.name, "epoch": self.epoch}
+        return connection.execute(_OWN, own).first() is not None
+
     def check(self, connection: Connection) -> None:
         """Let the commit that begins here go on if this process is still a member.
 
         Raises:
             StoreUnavailable: it is not.
         """
-        if not self.epoch:
-            return
-        if connection.execute(_OWN, {"name": self.name, "epoch": self.epoch}).first() is None:
+        if self.epoch and not self.find(connection):
             self.gone()
             raise StoreUnavailable("another member has taken over from this one")

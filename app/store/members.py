@@ -54,6 +54,11 @@ class Members:
         self._own.name, self._own.epoch = name, epoch
         return handed_out
 
+    def is_there(self) -> bool:
+        """Tell whether this process is still a member; it does not wait for other commits."""
+        with self._database.engine.connect() as connection:
+            return self._own.find(connection)
+
     async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:
         """Say that this member is there; take the desk if it is wanted and free."""
 
