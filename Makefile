@@ -16,7 +16,7 @@ GATES := $(BIN)/python -m tests.support.gates
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-long test-all test-agents audit bench bench-scale format map pictures lock clean FORCE
+.PHONY: help setup run test test-long test-postgres test-all test-agents audit bench bench-scale format map pictures lock clean FORCE
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -32,6 +32,10 @@ test: .venv/.dev ## Set up, then run every gate and the quick tests (ARGS go to 
 
 test-long: .venv/.dev ## The longer stories, which CI runs after the quick tests
 	@$(PYTEST) -m 'long and not slow' $(ARGS)
+
+test-postgres: .venv/.dev ## The stories and crashes of the quick tests, with every bridge on PostgreSQL
+	@TEST_DATABASE=postgresql $(PYTEST) -m 'not slow and not long' \
+		tests/contracts/test_adapters.py tests/scenarios $(ARGS)
 
 test-all: .venv/.dev ## All tests: quick, long and slow ones: many seeds, real agents
 	@$(BIN)/python -m tests.agents.install

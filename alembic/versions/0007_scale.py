@@ -50,6 +50,13 @@ def upgrade() -> None:
         sa.Column("saved", sa.String, nullable=False),
         sa.Column("machine", sa.String, nullable=False),
     )
+    op.create_table(
+        "spending",
+        sa.Column("day", sa.String, primary_key=True),
+        sa.Column("share", sa.String, primary_key=True),
+        sa.Column("name", sa.String, primary_key=True),
+        sa.Column("usd", sa.Float, nullable=False),
+    )
     if op.get_bind().dialect.name == "postgresql":
         _run(_schema_of_jobs())
 
@@ -61,6 +68,7 @@ def downgrade() -> None:
     op.drop_table("saved_folder")
     for name in ("machine", "saved"):
         op.drop_column("checkout", name)
+    op.drop_table("spending")
     op.drop_table("suspension")
     op.drop_table("progress")
     op.drop_column("session", "served_by")

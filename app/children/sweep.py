@@ -20,8 +20,41 @@ _OBJECTS: Final = "objects"
 _HEAD: Final = "HEAD"
 
 
+class Sweeps:
+    """The files below several folders. Every method reads or writes files."""
+
+    def __init__(self, roots: Collection[Path], but: Collection[str]) -> None:
+        """Sweep folders; names that begin with one of `but` at their top are left out."""
+        apart = [
+            each
+            for each in dict.fromkeys(roots)
+            if not any(each != other and each.is_relative_to(other) for other in roots)
+        ]
+        self._sweeps = {root: Sweep(root, but) for root in apart}
+
+    def find(self, vault: Known) -> Sweeping:
+        """List the files and folders that hold what is looked for."""
+        found = [each.find(vault) for each in self._sweeps.values()]
+        return Sweeping(
+            [path for each in found for path in each.held],
+            [path for each in found for path in each.objects],
+            [path for each in found for path in each.unread],
+        )
+
+    def clean(self, vault: Known, held: Collection[Path]) -> list[Path]:
+        """Overwrite it in files, and rename or remove what has it in its name.
+
+        Returns what could not be changed.
+        """
+        return [
+            path
+            for root, sweep in self._sweeps.items()
+            for path in sweep.clean(vault, [each for each in held if each.is_relative_to(root)])
+        ]
+
+
 class Sweep:
-    """The files below one folder. Every method reads or writes files."""
+    """The files below one folder."""
 
     def __init__(self, root: Path, but: Collection[str]) -> None:
         """Sweep a folder; names that begin with one of `but` at its top are left out."""

@@ -44,6 +44,7 @@ from app.server.shapes import (
     TurnOut,
     UnfinishedOut,
 )
+from app.server.spending_api import SpendingOut
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -273,6 +274,10 @@ class Client:
         """Forget a person."""
         path = f"/people/{quote(service, safe='')}/{quote(who, safe='')}"
         return self._read(ErasedOut, await self._request("DELETE", path, timeout=ERASURE))
+
+    async def spending(self) -> list[SpendingOut]:
+        """List what today has cost so far."""
+        return (await self._get(Page[SpendingOut], "/spending")).items
 
     async def begin(self, new: NewSession) -> SessionTurn:
         """Say something to an agent.

@@ -17,7 +17,7 @@ import typer
 from app.cli.agents.commands import agents
 from app.cli.asking import Allow
 from app.cli.conversations.commands import conversations
-from app.cli.erasing_commands import add_erasing
+from app.cli.data_commands import add_data_commands
 from app.cli.framing import HELP, Json, examples, in_one_line, read_all_agents, read_configuration
 from app.cli.operating.commands import operating
 from app.cli.schedule_commands import schedules
@@ -349,4 +349,4 @@ def _new_session(agent: str, text: str, thread: str | None, repository: str | No
             raise typer.BadParameter("a thread name has only letters, digits, '.', '_' and '-'.")
 
 
-add_erasing(app)
+add_data_commands(app)

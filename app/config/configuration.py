@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from pydantic import SecretStr
 
 from app.config.agents import AgentEntry
+from app.config.bucket import Bucket
 from app.config.credentials import Credentials, key_parts
 from app.config.fields import PAGE, Account, is_loopback
 from app.config.records import AgentRecord
@@ -42,6 +43,14 @@ class Limits:
     """How long running work may continue after the bridge is told to stop."""
     budget_usd: float | None = None
     """How many dollars may be spent; no limit when absent."""
+    budget_person_usd: float | None = None
+    """What one person may spend a day; no limit when absent."""
+    budget_place_usd: float | None = None
+    """What may be spent in one place a day; no limit when absent."""
+    budget_agent_usd: float | None = None
+    """What one agent may spend a day; no limit when absent."""
+    budget_day_usd: float | None = None
+    """What may be spent a day in total; no limit when absent."""
     retention_days: int = 30
     """How long history is kept."""
     delegation_depth: int = 1
@@ -130,6 +139,8 @@ class Configuration:
     """Where this machine's bridge keeps what is its own; everything, if there is one machine."""
     shared_dir: Path
     """Where the bridges of all machines keep what they share; DATA_DIR, if there is one machine."""
+    bucket: Bucket | None
+    """Where the work of sessions is saved for other machines, if not in SHARED_DIR."""
     host: str
     """The address to listen on."""
     port: int

@@ -99,6 +99,14 @@ class Settings(BaseModel):
     """How long running work may continue after the bridge is told to stop."""
     budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """How many dollars one session may spend, if agents report their cost; else no limit."""
+    budget_person_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """What one person may spend a day, where agents report their cost; else no limit."""
+    budget_place_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """The same for one place: a channel, a repository, a team."""
+    budget_agent_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """The same for one agent."""
+    budget_day_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """The same for everything together."""
     retention_days: Annotated[int, Field(ge=7, le=36500)] = 30
     """How long history is kept; at least the week in which replays are recognised."""
     delegation_depth: Annotated[int, Field(ge=0, le=3)] = 1
@@ -126,6 +134,16 @@ class Settings(BaseModel):
     """Where the bridge keeps everything; by default ~/.local/share/agent-bridge."""
     shared_dir: str | None = None
     """What the bridges of several machines share: by default DATA_DIR."""
+    shared_bucket: str | None = None
+    """Where the work of sessions is saved for other machines, if not in SHARED_DIR."""
+    s3_endpoint_url: Address | None = None
+    """The server of that bucket; by default Amazon's."""
+    s3_region: str | None = None
+    """The region of that bucket."""
+    s3_access_key_id: str | None = None
+    """The key for that bucket; by default the credentials of the machine."""
+    s3_secret_access_key: SecretStr | None = None
+    """The secret of that key."""
     host: Host = "127.0.0.1"
     """The address to listen on."""
     port: Annotated[int, Field(ge=1, le=65535)] = 8000
@@ -158,7 +176,13 @@ NAMES: tuple[str, ...] = tuple(
     field.alias or name.upper() for name, field in Settings.model_fields.items()
 )
 SECRET_NAMES = frozenset(
-    {"AGENTS_JSON", "REPOSITORIES_JSON", "BRIDGE_ADMIN_TOKEN", "BRIDGE_SECRET_KEY"}
+    {
+        "AGENTS_JSON",
+        "REPOSITORIES_JSON",
+        "BRIDGE_ADMIN_TOKEN",
+        "BRIDGE_SECRET_KEY",
+        "S3_SECRET_ACCESS_KEY",
+    }
 )
 
 

@@ -47,6 +47,12 @@ BUDGET_SPENT = (
     "{agent} has spent ${spent:.2f} here; the budget of this session is ${budget:.2f}. "
     "Continue with the same amount again?"
 )
+DAY_SPENT = {
+    "person": "The person who asked has spent ${spent:.2f} today; the budget is ${budget:.2f}.",
+    "place": "${spent:.2f} was spent here today; the budget is ${budget:.2f}.",
+    "agent": "{agent} has spent ${spent:.2f} today; its budget is ${budget:.2f}.",
+    "day": "All agents together have spent ${spent:.2f} today; the budget is ${budget:.2f}.",
+}
 NOT_SIGNED_IN = (
     "{agent} isn't signed in. On the machine that runs the bridge, run "
     "`agent-bridge agents login {name}`. Then continue."

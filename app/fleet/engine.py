@@ -124,7 +124,7 @@ class FleetTurnEngine(EmbeddedTurnEngine):
         context, (_, agent) = self._context, self._taken[job]
         turn = context.turns.next_turn(session_id)
         if turn is not None and not self._may_begin(turn.id):
-            self._refused.add(job)
+            self._refused.add(job)  # another member may have it
             return
         claim = await persist(
             context.clock,

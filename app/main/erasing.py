@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from app.agents.isolation import homes_root
 from app.children.disk import RESERVE
-from app.children.sweep import Sweep
+from app.children.sweep import Sweeps
 from app.config.bridge_secrets import FILE_NAME as SECRETS
 from app.core.erasure.people import Forgetting
 from app.core.erasure.purging import Purging
@@ -29,7 +31,7 @@ def forgetting_of(base: Resources, joined: Joined) -> Forgetting:
     return Forgetting(
         base.stores.people,
         base.stores.purges,
-        Sweep(base.configuration.data_dir, but=left_out),
+        Sweeps(_folders(base), but=left_out),
         clock=base.clock,
         stop=joined.conversations.end_work,
         remove_said=remove_said,
@@ -42,7 +44,7 @@ def purging_of(base: Resources, joined: Joined) -> Purging:
     data = base.configuration.data_dir
     return Purging(
         base.stores.purges,
-        Sweep(data, but=(DATABASE, SECRETS, RESERVE)),
+        Sweeps(_folders(base), but=(DATABASE, SECRETS, RESERVE)),
         joined.repository_purge,
         sessions=base.stores.sessions,
         clones=joined.clones,
@@ -53,4 +55,9 @@ def purging_of(base: Resources, joined: Joined) -> Purging:
         clock=base.clock,
         stop=joined.conversations.end_work,
         compact=base.stores.conversations.compact,
+        signals=base.signals,
     )
+
+
+def _folders(base: Resources) -> tuple[Path, ...]:
+    return base.configuration.data_dir, base.configuration.shared_dir

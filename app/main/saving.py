@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from app.agents.isolation import Shelter
+from pydantic import SecretStr
+
+from app.agents.isolation import Shelter, homes_root
 from app.children.packing import name_content, pack, unpack
 from app.children.users import give
 from app.config import Configuration
@@ -16,6 +18,7 @@ from app.core.ports import Clock, Shelf
 from app.core.saved_folders import FolderKind, SavedFolders
 from app.core.stores.folders import SavedFolderStore
 from app.core.types import Session
+from app.shelf.bucket import BucketShelf
 from app.shelf.folder import FolderShelf
 
 
@@ -46,28 +49,58 @@ class SessionFolders:
         return self.root / folder_name(session)
 
 
-def open_shelf(configuration: Configuration) -> Shelf:
-    """Open the place where the work of sessions is saved."""
-    return FolderShelf(configuration.shared_dir / "kept")
+class Saving:
+    """What one bridge saves for others, and where."""
 
+    def __init__(self, configuration: Configuration, key: SecretStr) -> None:
+        """Save in the bucket that is set, sealed with the key, else in SHARED_DIR.
 
-def save_folders(
-    configuration: Configuration,
-    shelters: Mapping[str, Shelter],
-    shelf: Shelf,
-    records: SavedFolderStore,
-    clock: Clock,
-    machine: str,
-) -> SavedFolders | None:
-    """Save the folders that sessions have on one machine; None if there is one machine."""
-    if configuration.shared_dir == configuration.data_dir:
-        return None
-    user_of = partial(_user_of, shelters)
-    workspaces = configuration.data_dir / "workspaces"
-    kinds: dict[str, FolderKind] = {"folder": SessionFolders(workspaces, user_of)}
-    return SavedFolders(kinds, shelf, records, configuration.data_dir / "packing", clock, machine)
+        Raises:
+            ConfigurationError: the bucket cannot be used.
+        """
+        self._configuration = configuration
+        self.folder = configuration.shared_dir / "kept"
+        """Where it is saved, if not in a bucket."""
+        self._bucket = None if configuration.bucket is None else BucketShelf(configuration.bucket)
+        self.shelf: Shelf = FolderShelf(self.folder)
+        if self._bucket is not None:
+            # The imports take 0.05 s, and few bridges need them.
+            from app.config.sealing import Sealer  # noqa: PLC0415
+            from app.shelf.sealed import SealedShelf  # noqa: PLC0415
+
+            self.shelf = SealedShelf(self._bucket, Sealer(key))
+
+    def forget(self, sessions: Collection[int], ending: str) -> None:
+        """Remove what a bucket holds of sessions: what is in folders with this ending."""
+        if self._bucket is not None:
+            self._bucket.remove_all([f"{session}-" for session in sessions], f"{ending}/")
+
+    def folders(
+        self,
+        shelters: Mapping[str, Shelter],
+        records: SavedFolderStore,
+        clock: Clock,
+        machine: str,
+    ) -> SavedFolders | None:
+        """Save the folders that sessions have on one machine; None if there is one machine."""
+        configuration = self._configuration
+        own, is_shared = configuration.data_dir, configuration.shared_dir != configuration.data_dir
+        if self._bucket is None and not is_shared:
+            return None
+        user_of = partial(_user_of, shelters)
+        kinds: dict[str, FolderKind] = {"folder": SessionFolders(own / "workspaces", user_of)}
+        if not is_shared:
+            left_out = partial(_provided, shelters)
+            kinds["home"] = SessionFolders(homes_root(configuration), user_of, left_out)
+        return SavedFolders(kinds, self.shelf, records, own / "packing", clock, machine)
 
 
 def _user_of(shelters: Mapping[str, Shelter], agent: str) -> int | None:
     shelter = shelters.get(agent)
     return shelter.user if shelter else None
+
+
+def _provided(shelters: Mapping[str, Shelter], agent: str) -> tuple[str, ...]:
+    """List what a home gets again at its next start: log-ins stay out of the bucket."""
+    shelter = shelters.get(agent)
+    return () if shelter is None or shelter.homes is None else shelter.homes.provided

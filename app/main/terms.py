@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import quote, urlsplit
+from zoneinfo import ZoneInfo
 
 from pydantic import SecretStr
 
@@ -22,7 +23,9 @@ from app.core.consent.terms import Terms
 from app.core.intake.access import Access
 from app.core.keys import PlaceKey
 from app.core.repositories.directory import Directory, SetFor
+from app.core.stores.spending import Share
 from app.core.tools.wording import COMMAND
+from app.core.turns.limits.daily import DailyLimits
 from app.core.workspaces import Author, Target
 from app.errors import ConfigurationError
 from app.main.together import exposure_of
@@ -83,6 +86,19 @@ def directory_of(configuration: Configuration) -> Directory:
 def zone_of(configuration: Configuration) -> str:
     """Return the time zone of schedules that name none."""
     return configuration.time_zone or machine_zone(configuration.surroundings)
+
+
+def daily_limits_of(configuration: Configuration) -> DailyLimits:
+    """Return what a day may cost."""
+    limits = configuration.limits
+    set_to: dict[Share, float | None] = {
+        "person": limits.budget_person_usd,
+        "place": limits.budget_place_usd,
+        "agent": limits.budget_agent_usd,
+        "day": limits.budget_day_usd,
+    }
+    usd = {share: value for share, value in set_to.items() if value is not None}
+    return DailyLimits(usd, ZoneInfo(zone_of(configuration)))
 
 
 def variables_of(

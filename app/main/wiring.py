@@ -66,6 +66,7 @@ from app.main.launching import LateLauncher, acp_launcher
 from app.main.resources import Resources
 from app.main.terms import (
     access_of,
+    daily_limits_of,
     file_link_of,
     idle_seconds,
     max_processes,
@@ -272,6 +273,8 @@ class Joined(Workshop):
             outbox=self.outbox,
             feed=self.feed,
             clock=base.clock,
+            spending=stores.spending,
+            daily=daily_limits_of(configuration),
             counters=base.metrics,
             vault=base.vault,
             check_room=self._disk.check_room,
@@ -582,7 +585,8 @@ class Joined(Workshop):
             configuration.data_dir / "gates",
             homes_root(configuration),
             self.uploads,
-            saved=self.saved,
+            saved=self.saving.folder,
+            forget=self.saving.forget,
             base_homes=configuration.shared_dir / "homes",
             user_of=self._user_of,
         )

@@ -18,7 +18,6 @@ from app.children.users import give
 from app.config import Configuration
 from app.core.feed import Feed
 from app.core.folders import Folders
-from app.core.ports import Shelf
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.joint_work import JointWork
@@ -26,7 +25,7 @@ from app.core.repositories.progress import WorkProgress
 from app.core.repositories.shared_clones import SharedClones
 from app.main.current_forge import CurrentForge
 from app.main.resources import Resources, bridge_id
-from app.main.saving import open_shelf, save_folders
+from app.main.saving import Saving
 from app.main.terms import (
     author_of,
     directory_of,
@@ -55,7 +54,6 @@ class Workshop:
         self._directory = directory_of(base.configuration)
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
         self.uploads = base.configuration.shared_dir / "uploads"
-        self.saved = base.configuration.shared_dir / "kept"
 
     @property
     def _configuration(self) -> Configuration:
@@ -93,12 +91,13 @@ class Workshop:
             person=person,
             variables=self._variables,
             guard=self.forge.guard,
-            shelf=self._shelf,
+            shelf=self.saving.shelf,
         )
 
     @cached_property
-    def _shelf(self) -> Shelf:
-        return open_shelf(self._configuration)
+    def saving(self) -> Saving:
+        """Saves the work of sessions for other machines."""
+        return Saving(self._configuration, self._base.secrets.secret_key)
 
     @cached_property
     def _machine(self) -> str:
@@ -160,13 +159,8 @@ class Workshop:
             names=stores.names,
             variables=self._variables,
             is_held=stores.groups.is_held,
-            saved=save_folders(
-                self._configuration,
-                self._base.shelters,
-                self._shelf,
-                stores.folders,
-                self._base.clock,
-                self._machine,
+            saved=self.saving.folders(
+                self._base.shelters, stores.folders, self._base.clock, self._machine
             ),
             joint=JointWork(
                 SharedClones(

@@ -12,6 +12,7 @@ from app.server import (
     agents_api,
     api,
     conversations_api,
+    elsewhere,
     erasure_api,
     files_api,
     install,
@@ -21,6 +22,7 @@ from app.server import (
     page,
     problems,
     schedules_api,
+    spending_api,
 )
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
@@ -66,6 +68,7 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     application.state.parts = parts
     problems.install(application)
     login.install(application)
+    elsewhere.install(application)
     application.include_router(api.router)
     application.include_router(agents_api.router)
     application.include_router(files_api.router)
@@ -73,6 +76,7 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     application.include_router(conversations_api.router)
     application.include_router(schedules_api.router)
     application.include_router(erasure_api.router)
+    application.include_router(spending_api.router)
     application.include_router(operating_api.router)
     application.include_router(install.router)
     page.install(application)

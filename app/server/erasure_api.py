@@ -14,6 +14,7 @@ from app.server.shapes import Page
 WORDS = {
     Stays.FILE: "A file holds it and cannot be changed. Delete it by hand",
     Stays.UNREAD: "This cannot be read. Look into it by hand",
+    Stays.STORE: "The files of the store could not be rewritten. Purge it again later",
     Stays.ADDRESS: "It is part of an id or an address. Delete the conversation that has it",
     Stays.IN_USE: "An agent's entry or credentials hold it. Replace it there",
     Stays.COMMITS: "Commits hold it. Purge it again with --discard to delete this clone and its "

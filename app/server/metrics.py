@@ -67,6 +67,7 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "inbox_waiting": ("Deliveries that are not decided on yet", ()),
     "inbox_oldest_seconds": ("Age of the oldest of them", ()),
     "turns_open": ("Turns that have not ended, by state", ("state",)),
+    "pauses": ("What the operator paused: everything, agents and places", ()),
     "turns_held": ("Queued turns that wait until a person lets them go on", ()),
     "slots": ("How many turns may run at once", ()),
     "slots_used": ("How many of these slots are taken", ()),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
 from fastapi import Depends, Request
+from fastapi.responses import Response
 
 from app.agents.files import AgentFiles
 from app.config import AgentEntry
@@ -30,8 +31,10 @@ from app.core.session_manager import SessionManager
 from app.core.stores.conversations import ConversationStore
 from app.core.stores.inbox import DeliveryStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.stores.spending import SpendingStore
 from app.core.suspension import Suspension
 from app.core.tools.tool import Tool
+from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.core.updates import Choices
 from app.core.vitals import Vital
 from app.errors import AgentRemoved, Conflict, NotFound
@@ -182,6 +185,10 @@ async def _leave(_agent: str) -> None:
     """Change nothing."""
 
 
+async def _find_nothing(_session: int, _address: str) -> None:
+    """Have every page built here."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The parts of a bridge that people reach over HTTP."""
@@ -232,11 +239,16 @@ class Parts:
     """Returns the bridge's tools that an agent may use."""
     changes: AgentChanger | None = None
     purging: Purging | None = None
+    spending: SpendingStore | None = None
+    daily: DailyLimits = NO_LIMITS
+    """What a day may cost."""
     forgetting: Forgetting | None = None
     operator: Operator | None = None
     conversations: Conversations | None = None
     removed: Callable[[], Mapping[str, str]] = dict
     """Returns the names of removed agents, by id."""
+    fetch_page: Callable[[int, str], Awaitable[Response | None]] = _find_nothing
+    """Fetches a page about the files of a session from the member that has them."""
 
     @property
     def changer(self) -> AgentChanger:

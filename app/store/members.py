@@ -36,7 +36,7 @@ class Members:
         self._database = database
         self._now = now
         self._own = own
-        database.writer.fence = own.check
+        database.writer.fence = own
 
     async def join(self, name: str, role: Role, slots: int) -> HandedOut:
         """Become a member; what the last run under this name left is handed out."""
@@ -57,7 +57,7 @@ class Members:
     def is_there(self) -> bool:
         """Tell whether this process is still a member; it does not wait for other commits."""
         with self._database.engine.connect() as connection:
-            return self._own.find(connection)
+            return bool(connection.exec_driver_sql(f"select {self._own.condition}").scalar())
 
     async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:
         """Say that this member is there; take the desk if it is wanted and free."""

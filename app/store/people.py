@@ -36,6 +36,7 @@ from app.store.tables import (
     schedule,
     sealed,
     session,
+    spending,
     transcript,
     turn,
 )
@@ -231,6 +232,10 @@ def _forget(connection: Connection, person: Person) -> int:
         _put(connection, column, person.ids, person.pseudonym)
     for column in _NAMES:
         _put(connection, column, person.names, person.pseudonym)
+    accounts = [f"{person.service}:{each}" for each in person.ids]
+    connection.execute(
+        delete(spending).where(spending.c.share == "person", spending.c.name.in_(accounts))
+    )
     for number in sorted(person.sessions):
         begin_afresh(connection, number)
     forget_words(connection)

@@ -20,12 +20,13 @@ from sqlalchemy import (
     update,
 )
 
-from app.core.keys import PlaceKey, SessionKey
+from app.core.keys import AreaOf, PlaceKey, SessionKey, no_area
 from app.core.schedules.runs import RUN
 from app.core.types import ActivePlace, ProcessRecord, Session, SessionState
 from app.store.commits.holding import remove_session
 from app.store.database import Database
 from app.store.dialects import insert
+from app.store.spending import add_spending
 from app.store.tables import (
     ANSWER,
     ASK_HOLDS,
@@ -121,9 +122,12 @@ _IN_PLACE = (
 class Sessions:
     """The session port."""
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+    def __init__(
+        self, database: Database, now: Callable[[], float], area_of: AreaOf = no_area
+    ) -> None:
         self._database = database
         self._now = now
+        self._area_of = area_of
 
     def session(self, session_id: int) -> Session | None:
         """Read one session."""
@@ -258,7 +262,9 @@ class Sessions:
         change = update(session).where(session.c.id == session_id).values(read_others=True)
         await self._database.writer.run(lambda connection: connection.execute(change))
 
-    async def spend(self, session_id: int, cost: float) -> tuple[float, float]:
+    async def spend(
+        self, session_id: int, cost: float, *, turn: int, day: str
+    ) -> tuple[float, float]:
         """Record the cost that an agent reports for its conversation."""
 
         def write(connection: Connection) -> tuple[float, float]:
@@ -274,6 +280,8 @@ class Sessions:
                 .where(session.c.id == session_id)
                 .values(spent=row.spent + grown, reported=cost)
             )
+            if day:
+                add_spending(connection, turn, day, grown, self._area_of)
             return row.spent - row.cleared, row.spent + grown - row.cleared
 
         return await self._database.writer.run(write)

@@ -18,6 +18,7 @@ from app.core.stores.inbox import DeliveryStore, IntakeStore
 from app.core.stores.memory import MemoryStore
 from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.stores.spending import SpendingStore
 from app.core.suspension import SuspensionStore
 from app.core.together.store import GroupStore, ReviewStore
 from app.core.vitals import VitalStore
@@ -42,6 +43,7 @@ from app.store.reviews import ReviewRows
 from app.store.schedules import ScheduleRows
 from app.store.sealed import SealedRows
 from app.store.sessions import Processes, Sessions
+from app.store.spending import SpendingRows
 from app.store.suspensions import SuspensionRows
 from app.store.transcript import Transcript
 from app.store.tree import Tree
@@ -77,6 +79,7 @@ class Stores:
     tree: DelegationTree
     vitals: VitalStore
     purges: PurgeStore
+    spending: SpendingStore
     people: PersonStore
     suspensions: SuspensionStore
 
@@ -86,7 +89,8 @@ class Stores:
         return cls(
             deliveries=Deliveries(database),
             decisions=Decisions(database, now, area_of),
-            sessions=Sessions(database, now),
+            sessions=Sessions(database, now, area_of),
+            spending=SpendingRows(database, area_of),
             conversations=ConversationRows(database, now),
             turns=Turns(database, now),
             transcript=Transcript(database, now),

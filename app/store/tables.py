@@ -582,3 +582,14 @@ suspension = Table(
     Column("reason", String, nullable=False),
     Column("since", Float, nullable=False),
 )
+
+# What each day has cost, where agents report it and a daily budget is set.
+spending = Table(
+    "spending",
+    metadata,
+    Column("day", String, primary_key=True),
+    # `person`, `place`, `agent`, or `day` for all together, and its name.
+    Column("share", String, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("usd", Float, nullable=False),
+)

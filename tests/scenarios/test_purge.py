@@ -83,9 +83,9 @@ def test_a_purge_that_a_crash_cut_off_is_finished_by_the_next_start(tmp_path: Pa
 
         bridge.start()
 
-        bridge.wait(
-            lambda: not canary.find_every_form(bridge.data_dir, LEAKED), "it is still there", 30
-        )
+        words = "finished a purge that was cut off"
+        bridge.wait(lambda: words in bridge.log.read_text(), "it is not finished", 60)
+        assert canary.find_every_form(bridge.data_dir, LEAKED) == []
         assert "[secret]" in said(bridge, session)
 
 
@@ -104,6 +104,7 @@ def test_commits_that_nothing_needs_go_and_others_are_named(tmp_path: Path) -> N
 
         assert canary.find_every_form(bridge.data_dir, LEAKED) == []
         assert "commits" not in [each["why"] for each in gone["left"]]
+        assert [each for each in (bridge.data_dir / "kept").rglob("*") if each.is_file()] == []
         assert (here.workspace() / "c.txt").read_text().strip() == "work"
         (held,) = [each["where"] for each in kept["left"] if each["why"] == "commits"]
         assert held.endswith(clone)

@@ -59,6 +59,7 @@ from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
+from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.core.turns.place_context import Surroundings
 from app.core.turns.reach import Reach
 from app.core.turns.standing import Personas, Standing
@@ -321,6 +322,7 @@ class Rules:
     turn_seconds: float = 3600.0
     ask_seconds: float = 168 * 3600.0
     budget_usd: float | None = None
+    daily: DailyLimits = NO_LIMITS
     resume: bool = False
     memory: Literal["off", "ask", "auto"] = "off"
     voice: Literal["own", "caller"] = "caller"
@@ -602,6 +604,8 @@ def join_desk(
         outbox=outbox,
         feed=feed,
         clock=clock,
+        spending=stores.spending,
+        daily=rules.daily,
         counters=metrics,
         vault=vault,
         check_room=at_once,

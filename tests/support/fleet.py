@@ -84,7 +84,9 @@ class Fleet(World):
             "SHARED_DIR": str(self.folder / "shared"),
             **self.settings,
         }
-        member = MemberProcess(folder, self.platform, settings=settings, speed=SPEED)
+        member = MemberProcess(
+            folder, self.platform, settings=settings, forge=self.forge, speed=SPEED
+        )
         # One of them dies at a step, and only one.
         member.armed, member.reached = self.folder / "armed.json", self.folder / "reached.json"
         member.agents = {"demo": demo(*(member.deadly if self.deadly else ()), **self.entry)}

@@ -128,7 +128,9 @@ class Purging:
             rows = await persist(self._clock, self._store.redact, vault)
             found = await asyncio.to_thread(self._files.find, vault)
             unclean = await asyncio.to_thread(self._files.clean, vault, found.held)
-            deleted, held = await self._clean_repositories(found.objects, vault, discard=discard)
+            deleted, held = await self._clean_repositories(
+                found.objects, sessions, vault, discard=discard
+            )
             posts, unreached = await self._clean_platforms(keys, vault)
             # What was posted is told back to the bridge.
             rows += await persist(self._clock, self._store.redact, vault)
@@ -164,14 +166,22 @@ class Purging:
         try:
             await self._compact()
         except StoreUnavailable as error:
-            return [Left(Stays.UNREAD, f"the store's log: {error}")]
+            return [Left(Stays.STORE, str(error))]
         return []
 
     async def _clean_repositories(
-        self, objects: Collection[Path], vault: Vault, *, discard: bool
+        self,
+        objects: Collection[Path],
+        sessions: Collection[int],
+        vault: Vault,
+        *,
+        discard: bool,
     ) -> tuple[int, Sequence[Path]]:
         """Clean repositories; returns how many clones were deleted, and what still holds it."""
         clones = await self._find_clones()
+        for record, clone in clones.values():
+            if record.session in sessions:
+                await self._repositories.forget_states(clone)
         by_folder = {folder: clone for folder, (_, clone) in clones.items()}
         held = await self._repositories.purge(objects, by_folder, vault)
         # A gate has the name of its clone.

@@ -71,6 +71,7 @@ class Stays(StrEnum):
 
     FILE = "file"
     UNREAD = "unread"
+    STORE = "store"
     ADDRESS = "address"
     IN_USE = "in_use"
     COMMITS = "commits"

@@ -74,8 +74,8 @@ class SessionStore(Protocol):
         """Record that a tool brings words of others into a session's conversation."""
         ...
 
-    async def spend(self, session: int, cost: float) -> tuple[float, float]:
-        """Record the cost that an agent reports for its conversation.
+    async def spend(self, session: int, cost: float, *, turn: int, day: str) -> tuple[float, float]:
+        """Record the cost that an agent reports for its conversation, and for a day if named.
 
         Returns what the session had spent before and after, since a person last said go on.
         """

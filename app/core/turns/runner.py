@@ -68,7 +68,14 @@ class TurnRun:
         self._name = context.name_of(session.key.agent)
         """What people call the agent."""
         self._budget = Budget(
-            self._terms.budget_usd, session, context.sessions, context.clock, name=self._name
+            self._terms.budget_usd,
+            session,
+            context.sessions,
+            context.clock,
+            turn=turn.id,
+            daily=context.daily,
+            spending=context.spending,
+            name=self._name,
         )
         self._idle_seconds = self._terms.idle_seconds
         """How long it waits for people before it is parked."""
@@ -249,6 +256,7 @@ class TurnRun:
         return end
 
     async def _work(self) -> PromptEnd | None:
+        await self._budget.look()
         if self._budget.is_spent:
             return PromptEnd("cancelled")
         if self._turn.continued:
@@ -348,7 +356,7 @@ class TurnRun:
             await self._context.live.end(self._session.id)
             await self._fail(wording.STOPPED_UNASKED.format(agent=self._name), Failure("unasked"))
         elif self._budget.has_ended(end):
-            await self._pause(self._budget.pause())
+            await self._pause(self._budget.pause(resumes=self._terms.resume))
         elif found := spoken_obstacle(self._router.words, self._context.clock.now()):
             await self._wait_for(found)
         else:
@@ -419,7 +427,9 @@ class TurnRun:
             await self._end_stopped()
 
     async def _pause(self, request: AskRequest, *, note: str = "") -> None:
-        if not await self._pauses.ask(request, until=self._context.clock.now(), note=note):
+        until = request.until or self._context.clock.now()
+        resume_at = request.until if self._terms.resume else None
+        if not await self._pauses.ask(request, until=until, resume_at=resume_at, note=note):
             await self._end_stopped()
 
     async def _fail(self, words: str, failure: Failure) -> None:

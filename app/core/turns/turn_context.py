@@ -23,9 +23,11 @@ from app.core.posts import Verbosity
 from app.core.repo_provider import RepoProvider
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
+from app.core.stores.spending import SpendingStore
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.limits.costs import Estimate
+from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.core.turns.place_context import Surroundings
 from app.core.turns.standing import Personas
 from app.core.types import Session
@@ -52,6 +54,7 @@ class TurnContext:
     outbox: Outbox
     feed: Feed
     clock: Clock
+    spending: SpendingStore
     counters: Counters
     vault: Vault
     check_room: Callable[[], Awaitable[None]]
@@ -81,6 +84,8 @@ class TurnContext:
     """Ends this process if others have its work: called before what cannot be taken back."""
     look: Callable[[int], None] = lambda _session: None
     """Has the state of a session's work read again, after a turn."""
+    daily: DailyLimits = NO_LIMITS
+    """What a day may cost."""
     estimate: Estimate = lambda _model, _tokens: None
     """Estimates what tokens cost where an agent does not say."""
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -14,14 +15,16 @@ from app.core.inbound import Heard
 from app.core.keys import PlaceKey
 from app.core.ports import AgentListener
 from app.core.repo_provider import RepoProvider
+from app.core.stores.spending import Share
 from app.core.turns.agents import STARTS
+from app.core.turns.limits.daily import DailyLimits
 from app.core.types import Session, SessionState, Speaker, TurnState
 from app.core.updates import TextUpdate, UsageUpdate
 from app.core.workspaces import Shipped, Target, Work
 from app.errors import AgentRefused
 from app.store.turns import Turns
 from tests.support.clock import ManualClock
-from tests.support.desk import Desk, Presence, Rules, Script, running_desk
+from tests.support.desk import Desk, Presence, Rules, Script, running_desk, say_ok
 from tests.support.memory import heard
 
 pytestmark = pytest.mark.anyio
@@ -345,6 +348,53 @@ async def test_a_budget_that_the_last_words_spent_pauses_the_next_turn(poor_desk
     desk.launcher.script = spending(2.1)
     await desk.answer(1, GO_ON)
     await desk.reached(2, "done")
+
+
+def by(person: str, text: str, place: str = "t1") -> Heard:
+    said = replace(to_demo(text), speaker=Speaker(person, person.title()))
+    return replace(said, place=PlaceKey("web", place), external=place)
+
+
+@pytest.mark.parametrize(
+    ("share", "others", "words"),
+    [
+        ("person", by("bob", "more"), "The person who asked has spent $2.00 today"),
+        ("place", by("ann", "more", "t2"), "$2.00 was spent here today"),
+        ("agent", None, "demo has spent $2.00 today"),
+        ("day", None, "All agents together have spent $2.00 today"),
+    ],
+)
+async def test_what_a_day_may_cost_pauses_the_next_turn_until_the_next_day(
+    tmp_path: Path, clock: ManualClock, share: Share, others: Heard | None, words: str
+) -> None:
+    daily = DailyLimits({share: 1.5}, ZoneInfo("Europe/Berlin"))
+    async with running_desk(tmp_path, clock=clock, rules=Rules(daily=daily, resume=True)) as desk:
+        desk.launcher.script = spending(2.0)
+        await desk.hear(by("ann", "work"))
+        await desk.reached(1, "done")
+        if others is not None:
+            # It is not their budget, or not the budget of that place.
+            desk.launcher.script = say_ok
+            await desk.hear(others)
+            await desk.reached(2, "done")
+        prompts = len(desk.launcher.told("prompt"))
+
+        desk.launcher.script = say_ok
+        await desk.hear(by("ann", "again"))
+
+        title = await asked(desk)
+        assert words in title
+        assert "continues then" in title
+        assert len(desk.launcher.told("prompt")) == prompts
+        spent = await desk.stores.spending.list(daily.day_of(clock.now()))
+        assert {each.share: each.name for each in spent if each.usd == 2.0} == {
+            "person": "web:ann",
+            "place": "web:t1",
+            "agent": "demo",
+            "day": "",
+        }
+        await clock.advance(daily.find_end(clock.now()) - clock.now() + 1)
+        await desk.reached(2 if others is None else 3, "done")
 
 
 @pytest.fixture

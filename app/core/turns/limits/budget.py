@@ -1,12 +1,16 @@
-"""Checks what a session costs against its budget, and asks people before it costs more."""
+"""Checks what a session and its day cost against their budgets, and asks before it costs more."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from app.core import wording
 from app.core.consent.offers import PAUSE_OPTIONS
 from app.core.ports import Clock
 from app.core.retry import persist
 from app.core.stores.sessions import SessionStore
+from app.core.stores.spending import Share, SpendingStore
+from app.core.turns.limits.daily import DailyLimits
 from app.core.types import Session
 from app.core.updates import AskRequest, PromptEnd, UsageUpdate
 
@@ -26,12 +30,19 @@ class Budget:
         sessions: SessionStore,
         clock: Clock,
         *,
+        turn: int,
+        daily: DailyLimits,
+        spending: SpendingStore,
         name: str = "",
     ) -> None:
         """Allow this many dollars since a person last said go on; None: no limit.
 
         `name` is what people call the agent.
         """
+        self._turn = turn
+        self._daily = daily
+        self._spending = spending
+        self._of_day: Mapping[Share, float] = {}
         self._name = name or session.key.agent
         self._usd = usd
         self._session = session
@@ -41,17 +52,32 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left of it."""
-        return self._usd is not None and self._spent >= self._usd
+        """Whether nothing is left of it, or of what the day may cost."""
+        is_over = self._usd is not None and self._spent >= self._usd
+        return is_over or self._daily.find_exceeded(self._of_day) is not None
+
+    async def look(self) -> None:
+        """Read what those whom the turn counts for have spent today."""
+        if self._daily.usd:
+            day = self._daily.day_of(self._clock.now())
+            self._of_day = await self._spending.of_turn(self._turn, day)
 
     async def take(self, usage: UsageUpdate) -> str:
         """Record the cost that the agent reports; returns a warning for the place, if any."""
-        if self._usd is None or usage.cost is None or usage.currency not in {None, "USD"}:
+        counts = self._usd is not None or bool(self._daily.usd)
+        if not counts or usage.cost is None or usage.currency not in {None, "USD"}:
             return ""
+        day = self._daily.day_of(self._clock.now()) if self._daily.usd else ""
         before, self._spent = await persist(
-            self._clock, self._sessions.spend, self._session.id, usage.cost
+            self._clock,
+            self._sessions.spend,
+            self._session.id,
+            usage.cost,
+            turn=self._turn,
+            day=day,
         )
-        if before < WARNING * self._usd <= self._spent < self._usd:
+        await self.look()
+        if self._usd is not None and before < WARNING * self._usd <= self._spent < self._usd:
             return wording.BUDGET_LOW.format(spent=self._spent, budget=self._usd)
         return ""
 
@@ -59,8 +85,15 @@ class Budget:
         """Tell whether the budget ended a prompt; one that ended by itself is done."""
         return self.is_spent and end.stop_reason == "cancelled"
 
-    def pause(self) -> AskRequest:
-        """Ask whether a turn that has used it up should go on."""
+    def pause(self, *, resumes: bool) -> AskRequest:
+        """Ask whether a turn that has used it up should go on; after a day it may `resume`."""
+        if (share := self._daily.find_exceeded(self._of_day)) is not None:
+            now = self._clock.now()
+            until = self._daily.find_end(now)
+            spent, budget = self._of_day[share], self._daily.usd[share]
+            told = wording.DAY_SPENT[share].format(agent=self._name, spent=spent, budget=budget)
+            words = f"{told} {wording.limit_reset(until, now, resumes=resumes)}"
+            return AskRequest("day", words, PAUSE_OPTIONS, kind="pause", until=until)
         words = wording.BUDGET_SPENT.format(
             agent=self._name, spent=self._spent, budget=self._usd or 0.0
         )

@@ -1,4 +1,4 @@
-"""Defines the commands that erase on demand; each imports what it needs."""
+"""Defines the commands about what is kept and what is spent; each imports what it needs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Annotated
 
 import typer
 
-from app.cli.framing import examples, in_one_line, read_configuration
+from app.cli.framing import Json, examples, in_one_line, read_configuration
 from app.errors import Conflict
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
-def add_erasing(app: typer.Typer) -> None:
+def add_data_commands(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(epilog=examples("purge", "purge --yes < leaked.txt"))(purge)
+    app.command(epilog=examples("spending"))(spending)
     app.command(epilog=examples("forget Ann", "forget slack:U024BE7LH"))(forget)
 
 
@@ -53,6 +54,14 @@ def forget(
         from app.cli.erasing import forget as run  # noqa: PLC0415 - 0.4 s
 
         run(read_configuration(), who, None if yes else _confirm)
+
+
+def spending(*, as_json: Json = False) -> None:
+    """Show what today has cost so far, where a daily budget is set."""
+    with in_one_line():
+        from app.cli.spending import show_spending  # noqa: PLC0415 - 0.4 s
+
+        show_spending(read_configuration(), as_json=as_json)
 
 
 def _confirm(question: str) -> bool:

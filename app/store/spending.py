@@ -1,0 +1,91 @@
+"""Stores what each day has cost: by person, place and agent, and in total."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, func, select, tuple_
+
+from app.core.keys import AreaOf, PlaceKey
+from app.core.stores.spending import Share, Spending
+from app.store.database import Database
+from app.store.dialects import insert
+from app.store.tables import delegation, heard, message, place, session, spending, turn
+
+_root = place.alias()
+_TURN = (
+    select(
+        session.c.agent,
+        func.coalesce(_root.c.service, place.c.service).label("service"),
+        func.coalesce(_root.c.name, place.c.name).label("name"),
+        delegation.c.person_id,
+    )
+    .select_from(turn)
+    .join(session, session.c.id == turn.c.session)
+    .join(place, place.c.id == session.c.place)
+    .outerjoin(delegation, delegation.c.turn == turn.c.id)
+    .outerjoin(_root, _root.c.id == delegation.c.root_place)
+)
+_SPEAKER = (
+    select(message.c.speaker_id)
+    .join(heard, heard.c.message == message.c.id)
+    .where(message.c.speaker_kind == "person")
+    .order_by(message.c.id)
+    .limit(1)
+)
+
+
+class SpendingRows:
+    """The spending port."""
+
+    def __init__(self, database: Database, area_of: AreaOf) -> None:
+        self._database = database
+        self._area_of = area_of
+
+    async def of_turn(self, turn: int, day: str) -> Mapping[Share, float]:
+        """Tell what those whom a turn counts for have spent on a day."""
+        return await self._database.read(
+            lambda connection: _read(connection, turn, day, self._area_of)
+        )
+
+    async def list(self, day: str) -> Sequence[Spending]:
+        """List what was spent on a day, the most first."""
+        rows = await self._database.all(
+            select(spending).where(spending.c.day == day).order_by(spending.c.usd.desc())
+        )
+        return [Spending(row.share, row.name, row.usd) for row in rows]
+
+
+def add_spending(
+    connection: Connection, turn_id: int, day: str, usd: float, area_of: AreaOf
+) -> None:
+    """Count a cost for those whom a turn counts for, inside the caller's commit."""
+    for share, name in _accounts(connection, turn_id, area_of).items():
+        new = insert(spending).values(day=day, share=share, name=name, usd=usd)
+        more = {"usd": spending.c.usd + usd}
+        keys = [spending.c.day, spending.c.share, spending.c.name]
+        connection.execute(new.on_conflict_do_update(index_elements=keys, set_=more))
+
+
+def _read(connection: Connection, turn_id: int, day: str, area_of: AreaOf) -> Mapping[Share, float]:
+    accounts = _accounts(connection, turn_id, area_of)
+    rows = connection.execute(
+        select(spending.c.share, spending.c.usd).where(
+            spending.c.day == day,
+            tuple_(spending.c.share, spending.c.name).in_(accounts.items()),
+        )
+    )
+    return {row.share: row.usd for row in rows}
+
+
+def _accounts(connection: Connection, turn_id: int, area_of: AreaOf) -> dict[Share, str]:
+    """Tell whom a turn counts for: what an agent asked for counts for the person behind it."""
+    row = connection.execute(_TURN.where(turn.c.id == turn_id)).one()
+    where = PlaceKey(row.service, row.name)
+    found: dict[Share, str] = {"agent": row.agent, "place": str(area_of(where) or where), "day": ""}
+    person = row.person_id
+    if person is None:
+        person = connection.execute(_SPEAKER.where(heard.c.turn == turn_id)).scalar()
+    if person is not None:
+        found["person"] = f"{row.service}:{person}"
+    return found
