@@ -93,9 +93,13 @@ class Members:
             own = select(member).where(member.c.name == self._own.name)
             return _remove(connection, connection.execute(own).all(), self._now())
 
-        handed_out = await self._database.writer.run(write)
-        self._own.epoch = 0
-        return handed_out
+        # What is still written behind it is refused, and no reason to end at once.
+        self._own.gone = _ignore
+        return await self._database.writer.run(write)
+
+
+def _ignore() -> None:
+    """Do nothing."""
 
 
 def _remove(connection: Connection, gone: Sequence[Row[Any]], now: float) -> HandedOut:

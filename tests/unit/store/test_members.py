@@ -102,6 +102,18 @@ async def test_a_member_that_was_removed_commits_nothing(pair: tuple[Process, Pr
     assert bob.stores.sessions.session(1) is None
 
 
+async def test_a_member_that_has_left_commits_nothing_and_need_not_end_at_once(
+    pair: tuple[Process, Process],
+) -> None:
+    ada, _ = pair
+    await ada.members.leave()
+
+    with pytest.raises(StoreUnavailable):
+        await ada.say("t1")
+
+    assert ada.deaths == []
+
+
 async def test_a_member_that_has_beaten_meanwhile_is_not_removed(
     pair: tuple[Process, Process],
 ) -> None:
