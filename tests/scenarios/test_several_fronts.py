@@ -192,3 +192,23 @@ def test_a_conversation_is_deleted_on_every_machine(company: Company) -> None:
     assert not company.worker.workspace(session=session).exists()
     assert company.desk.http.get(f"/api/v1/sessions/{session}").status_code == 404
     assert company.rows("select count(*) from turn where session = ?", session) == [(0,)]
+
+
+def test_a_purged_text_is_gone_from_every_machine(company: Company) -> None:
+    leaked = "zq7-Pelican-4411-secret"
+    session = company.begin("say nothing")["id"]
+    company.wait_state(company.front, session, "done")
+    file = company.worker.workspace(session=session) / "notes.txt"
+    file.write_text(f"the key is {leaked}")
+
+    done = company.front.http.post("/api/v1/purges", json={"text": leaked})
+
+    assert done.status_code == 200, done.text
+    assert leaked not in file.read_text()
+    assert done.json()["files"] == 1
+    again = company.front.http.post(
+        f"/api/v1/sessions/{session}/messages", json={"text": f"say {leaked}"}
+    )
+    assert again.status_code == 202
+    company.wait_state(company.desk, session, "done", 1)
+    assert leaked not in "".join(company.texts(company.desk, session))
