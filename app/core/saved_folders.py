@@ -96,7 +96,8 @@ class SavedFolders:
     async def _save(self, session: Session, kind: str, files: FolderKind) -> None:
         name = await asyncio.to_thread(files.name_content, session)
         record = self.records.find(session.id, kind)
-        if not name or (record is not None and record.saved == name):
+        is_elsewhere = record is not None and record.machine != self.machine
+        if not name or is_elsewhere or (record is not None and record.saved == name):
             return
         file = await self._scratch_file(session, kind)
         try:

@@ -14,6 +14,7 @@ from app.core.ports import Clock
 from app.core.retry import persist
 from app.core.stores.members import Beat, HandedOut, Member, MemberStore, Role
 from app.core.tasks import Tasks
+from app.core.vitals import Vital, measure_members
 from app.errors import StoreUnavailable
 
 logger = logging.getLogger(__name__)
@@ -104,6 +105,13 @@ class Membership:
         """End this process if its lease has lapsed: call it before what cannot be taken back."""
         if self._others and self._clock.monotonic() - self._beaten_at > self._lease:
             self._die("the lease has lapsed")
+
+    def measure(self) -> Sequence[Vital]:
+        """Count the members, as of the last beat."""
+        roles = [each.role for each in self.members]
+        oldest = min((each.seen_at for each in self.members), default=self._clock.now())
+        silent = max(self._clock.now() - oldest, 0.0)
+        return measure_members(roles, silent=silent, at_desk=self.at_desk)
 
     async def _keep(self) -> None:
         """Beat, and look at the others."""

@@ -36,7 +36,7 @@ class Members:
         self._database = database
         self._now = now
         self._own = own
-        database.writer.fence = own.check
+        database.writer.fence = own
 
     async def join(self, name: str, role: Role, slots: int) -> HandedOut:
         """Become a member; what the last run under this name left is handed out."""

@@ -46,7 +46,7 @@ LOCK_CLASS = 0x6B72_6467
 """The first half of the lock's key; the second is the schema's."""
 LOCK = f"select pg_advisory_xact_lock({LOCK_CLASS}, hashtext(current_schema()))"
 """Waits for the lock that all commits of one schema share, and holds it until the end."""
-_LOCK_AND_IDENTIFY = f"{LOCK}, pg_current_xact_id()::text as id"
+_BEGIN = f"begin; {LOCK}, pg_current_xact_id()::text"
 _STATUS = "select pg_xact_status(%s::text::xid8)"
 _LOST = (OperationalError, InterfaceError)
 
@@ -85,7 +85,7 @@ class Server:
         event.listen(self.engine, "checkout", _check)
         self._transaction = ""
 
-    def begin(self, connection: Connection) -> None:
+    def begin(self, connection: Connection, condition: str) -> bool:
         """Begin a transaction, alone among all bridges; a lost connection is opened again."""
         _patience.seconds = BEGIN_SECONDS
         deadline = time.monotonic() + BEGIN_SECONDS
@@ -93,13 +93,25 @@ class Server:
             try:
                 if connection.invalidated:
                     connection.rollback()
-                connection.exec_driver_sql("BEGIN")
-                self._transaction = connection.exec_driver_sql(_LOCK_AND_IDENTIFY).one().id
-            except _LOST:
-                if not connection.invalidated or time.monotonic() > deadline:
-                    raise
-            else:
-                return
+                return self._begin(connection, condition or "true")
+            except psycopg.OperationalError as error:
+                is_lost = _driver(connection).closed
+                if is_lost:
+                    connection.invalidate(error)
+                if not is_lost or time.monotonic() > deadline:
+                    raise OperationalError(_BEGIN, None, error) from error
+
+    def _begin(self, connection: Connection, condition: str) -> bool:
+        """Say it all at once: each statement more would wait for the network once more.
+
+        The condition is a statement of its own, because one sees what was there when it began: this
+        one begins when the lock is ours.
+        """
+        with _driver(connection).cursor() as cursor:
+            cursor.execute(f"{_BEGIN}; select {condition}".encode())
+            found = [row for each in cursor.results() if each.description for row in each]
+        (_, self._transaction), (holds,) = found
+        return bool(holds)
 
     def commit(self, connection: Connection, keep_asking: Callable[[], bool]) -> None:
         """Commit; if the answer is lost, find out whether it was done."""
@@ -173,6 +185,11 @@ class Server:
 def name_driver(address: str) -> URL:
     """Return an address with the driver in use."""
     return make_url(address).set(drivername=DRIVER)
+
+
+def _driver(connection: Connection) -> psycopg.Connection[Any]:
+    driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment] # it is psycopg's
+    return driver
 
 
 def _options(address: URL, *, readonly: bool) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support.bridge import SPEED, BridgeProcess, demo
@@ -127,6 +129,19 @@ def test_a_page_of_any_front_shows_and_answers_what_the_worker_does(company: Com
     assert company.texts(company.front, session) == company.texts(company.desk, session) != []
     made = company.worker.workspace(session=session) / "made.txt"
     assert made.read_text() == "some words\n"
+
+    listed = company.front.http.get(f"/workspace/{session}")
+    assert (listed.status_code, "made.txt" in listed.text) == (200, True)
+    noise = secrets.token_bytes(300_000)
+    made.with_name("noise").write_bytes(noise)
+    raw = company.front.http.get(f"/workspace/{session}/raw/noise")
+    assert raw.content == noise
+    assert raw.headers["content-disposition"].startswith("attachment")
+    made.with_name("noise").write_bytes(bytes(5_000_000))
+    assert company.front.http.get(f"/workspace/{session}/raw/noise").status_code == 409
+    assert company.front.http.get(f"/workspace/{session}/raw/none").status_code == 404
+    unknown = httpx.get(f"{company.front.http.base_url}/workspace/{session}", trust_env=False)
+    assert unknown.status_code in {303, 401}
 
 
 def test_a_stop_at_any_front_stops_the_worker(company: Company) -> None:

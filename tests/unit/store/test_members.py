@@ -239,3 +239,23 @@ async def test_a_job_that_was_fetched_without_an_answer_is_found(
     await ada.jobs.reclaim([])
 
     assert ada.jobs_now() == [(str(session), COMMON, "todo")]
+
+
+async def test_what_the_operator_paused_is_not_served(pair: tuple[Process, Process]) -> None:
+    ada, _ = pair
+    engine = await ada.employ()
+    session = await ada.say("t1")
+    await ada.jobs.queue(session)
+    job = ada.fetch(engine)
+    assert job is not None
+    await ada.stores.suspensions.add("all", "operator")
+
+    claim = await ada.jobs.claim(session, {"demo": 1}, total=None, of_agent=None)
+    await ada.jobs.finish(job, {})
+    await ada.jobs.queue_all()
+
+    assert claim.answer == "idle"
+    assert ada.jobs_now() == []
+    await ada.stores.suspensions.remove("all")
+    await ada.jobs.queue_all()
+    assert ada.jobs_now() == [(str(session), COMMON, "todo")]
