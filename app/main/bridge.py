@@ -77,7 +77,9 @@ class Bridge:
         self._purging = purging_of(base, joined)
         self._forgetting = forgetting_of(base, joined)
         self._operating = Operating(base, joined, self._go_on_at_desk)
-        self._maintenance = Maintenance(base, joined.workspaces, joined.uploads)
+        self._maintenance = Maintenance(
+            base, joined.workspaces, joined.uploads, joined.conversations
+        )
         self._tasks = Tasks("bridge")
         base.signals.on_sweep(self._look_again)
         self._started = asyncio.Event()
