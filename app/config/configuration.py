@@ -64,6 +64,10 @@ class Limits:
     """How long whole conversations that no one used are kept; kept for ever when absent."""
     retention_memory_days: int | None = None
     """How long agents' daily logs are kept; kept for ever when absent."""
+    disk_free_mb: int | None = None
+    """What must stay free on DATA_DIR's disk; 1024, or a tenth of a smaller disk, if absent."""
+    disk_warn_mb: int | None = None
+    """Below which free space room is made and people are warned; twice that if absent."""
     delegation_depth: int = 1
     """How deep agents may ask agents."""
     delegations_per_turn: int = 4

@@ -121,6 +121,10 @@ class Settings(BaseModel):
     """How long whole conversations that no one used are kept; kept for ever when absent."""
     retention_memory_days: Annotated[int, Field(ge=1, le=36500)] | None = None
     """How long agents' daily logs are kept; kept for ever when absent."""
+    disk_free_mb: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    """What must stay free on DATA_DIR's disk; 1024, or a tenth of a smaller disk, if absent."""
+    disk_warn_mb: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    """Below which free space room is made and people are warned; twice that if absent."""
     delegation_depth: Annotated[int, Field(ge=0, le=3)] = 1
     """How deep agents may ask agents: 1 means that an agent that was asked asks no other one."""
     delegations_per_turn: Annotated[int, Field(ge=0, le=100)] = 4
