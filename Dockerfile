@@ -2,12 +2,14 @@
 #
 #   docker build -t agent-bridge .
 #   docker compose up        (compose.yaml says what has to be set)
+#
+# Add your agents in an image on top of it: RUN npm install --global --prefix /usr/local @agentclientprotocol/claude-agent-acp
 
 FROM python:3.12-slim-bookworm AS build
 WORKDIR /src
 RUN python -m venv /opt/agent-bridge
-COPY requirements.lock .
-RUN /opt/agent-bridge/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
+COPY requirements-image.lock .
+RUN /opt/agent-bridge/bin/pip install --no-cache-dir --require-hashes -r requirements-image.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY alembic alembic
 COPY app app
@@ -27,7 +29,7 @@ COPY --from=build /opt/agent-bridge /opt/agent-bridge
 
 # Not root: whoever gets out of an agent's sandbox is still nobody.
 RUN useradd --uid 10001 --create-home bridge \
-    && install --directory --owner bridge --mode 700 /data
+    && install --directory --owner bridge --mode 700 /data /shared
 USER bridge
 WORKDIR /home/bridge
 ENV PATH=/opt/agent-bridge/bin:/home/bridge/.npm-global/bin:$PATH \
@@ -38,7 +40,7 @@ ENV PATH=/opt/agent-bridge/bin:/home/bridge/.npm-global/bin:$PATH \
     PORT=8000 \
     LOG_FORMAT=json
 VOLUME /data
-EXPOSE 8000
+EXPOSE 8000 8001
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \
     CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
 # tini reaps what agents leave behind; TERM reaches the bridge, which then drains.

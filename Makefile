@@ -16,7 +16,7 @@ GATES := $(BIN)/python -m tests.support.gates
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-long test-all test-agents audit bench format map pictures lock clean FORCE
+.PHONY: help setup run test test-long test-postgres test-all test-agents audit bench bench-scale format map pictures lock clean FORCE
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -33,6 +33,10 @@ test: .venv/.dev ## Set up, then run every gate and the quick tests (ARGS go to 
 test-long: .venv/.dev ## The longer stories, which CI runs after the quick tests
 	@$(PYTEST) -m 'long and not slow' $(ARGS)
 
+test-postgres: .venv/.dev ## The stories and crashes of the quick tests, with every bridge on PostgreSQL
+	@TEST_DATABASE=postgresql $(PYTEST) -m 'not slow and not long' \
+		tests/contracts/test_adapters.py tests/scenarios $(ARGS)
+
 test-all: .venv/.dev ## All tests: quick, long and slow ones: many seeds, real agents
 	@$(BIN)/python -m tests.agents.install
 	@$(BIN)/python -m tests.support.audit
@@ -48,6 +52,9 @@ test-agents: .venv/.dev ## Install real agents from npm into .agents, then test 
 bench: .venv/.dev ## Measure
 	@exec $(BIN)/python -m bench $(ARGS)
 
+bench-scale: .venv/.dev ## Measure where one bridge and several on PostgreSQL saturate
+	@exec $(BIN)/python -m bench.scale $(ARGS)
+
 format: .venv/.dev ## Put code into its form and repair what can be repaired
 	@$(BIN)/ruff check --quiet --fix --exit-zero .
 	@$(BIN)/ruff format --quiet .
@@ -61,6 +68,7 @@ pictures: .venv/.dev ## Take the pictures of the docs with Chromium (ARGS="page 
 
 lock: .venv/.dev ## Write the lock files anew from pyproject.toml (UPGRADE=1 takes newer versions)
 	@$(COMPILE) --group build pyproject.toml -o requirements.lock
+	@$(COMPILE) --group build --all-extras -c requirements.lock pyproject.toml -o requirements-image.lock
 	@$(COMPILE) --group dev --all-extras -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 clean: ## Remove .venv, installed agents and caches

@@ -3,6 +3,7 @@
     BridgeError
     ├── ConfigurationError      a setting is wrong or unsafe; the bridge does not start
     ├── DataDirInUse            another bridge holds the lock on DATA_DIR
+    ├── BackupUnusable          a backup cannot be read, or does not fit where it is to go
     ├── StoreUnavailable        the store cannot commit now (locked, full, broken)
     ├── DeliveryRefused         an inbound request failed its check (signature, time, shape)
     ├── DeliveryUnreadable      an accepted delivery cannot be understood
@@ -55,6 +56,10 @@ class DataDirInUse(BridgeError):
             f"DATA_DIR {path!r} is in use by another bridge. "
             "Stop that one, or give this one a DATA_DIR of its own."
         )
+
+
+class BackupUnusable(BridgeError):
+    """A backup cannot be read, or does not fit where it is to go; says what to do."""
 
 
 class StoreUnavailable(BridgeError):

@@ -19,6 +19,7 @@ from bench import (
     changes,
     clone,
     cold,
+    database,
     delegation,
     memory,
     page,
@@ -58,6 +59,7 @@ MEASUREMENTS: dict[str, Callable[[Scale, Path], Iterator[Row | Gap]]] = {
     "changes": changes.measure,
     "tools": tools.measure,
     "delegation": delegation.measure,
+    "database": database.measure,
 }
 
 

@@ -64,7 +64,7 @@ class BenchAdapter(Adapter):
     """One agent's presence on a platform that signs like GitHub and takes every post at once."""
 
     def __init__(self, agent: str) -> None:
-        super().__init__("web", agent, pace=1.0, paths=(PATH,))
+        super().__init__("web", agent, pace=1.0, paths=(PATH, f"{PATH}/{agent}"))
         self.shown: PostContent | None = None
         """The last post of a turn that has ended."""
         self.ended = asyncio.Event()
@@ -121,9 +121,10 @@ class BenchAdapter(Adapter):
         return None
 
 
-def said(place: str, text: str, port: int) -> bytes:
-    """Make the request of somebody saying something to the agent."""
-    return request({"place": place, "text": text}, f"{place}-{time.monotonic_ns()}", port)
+def said(place: str, text: str, port: int, agent: str = "") -> bytes:
+    """Make the request of a person saying something to an agent, else to the last one."""
+    event = {"place": place, "text": text}
+    return request(event, f"{place}-{time.monotonic_ns()}", port, agent=agent)
 
 
 @dataclass(frozen=True, slots=True)

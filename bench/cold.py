@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import IO
@@ -92,8 +93,14 @@ def _isolation_row(isolated: list[float], shared: list[float]) -> Row:
     )
 
 
-def through_bridge(bridge: BridgeServer, number: int) -> float:
-    """Say something in a new place and wait until the agent has read it."""
+def through_bridge(
+    bridge: BridgeServer, number: int, answered: Callable[[str], int] | None = None
+) -> float:
+    """Say something in a new place and wait until the agent has read it.
+
+    `answered` counts the turns of a place that are done, where that is not in a file.
+    """
+    count = answered or partial(stored, bridge.data_dir, ANSWERED)
     for old in bridge.stamps(STAMP):
         old.unlink()
     place = f"cold{number}"
@@ -103,7 +110,7 @@ def through_bridge(bridge: BridgeServer, number: int) -> float:
     apart = bridge.sandbox != "none"
     took = wait_for_stamp(lambda: next(bridge.stamps(STAMP), None), began, apart=apart)
     prove_equal(answer, 200, "answer to the event")
-    wait_for(lambda: stored(bridge.data_dir, ANSWERED, place), 1, f"turns of {place} that are done")
+    wait_for(lambda: count(place), 1, f"turns of {place} that are done")
     time.sleep(SETTLE_SECONDS)
     return took
 

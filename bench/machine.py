@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -121,8 +122,7 @@ class Server:
 
     def cpu_seconds(self) -> float:
         """Tell how much time its threads have spent on a core."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        return sum(_cpu_ticks(self.pid)[:2]) / _TICKS
 
     def own_bytes(self) -> int:
         """Tell how much memory is its own: neither program text nor mapped files."""
@@ -143,6 +143,22 @@ class Server:
         if self.process.stdout is not None:
             self.process.stdout.close()
         self.process = None
+
+
+def family_cpu_seconds(pid: int) -> float:
+    """Tell how much time a process and its children have spent on a core, ended ones too."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    spent = sum(_cpu_ticks(pid))
+    for child in children:
+        with suppress(FileNotFoundError):  # it has ended meanwhile
+            spent += sum(_cpu_ticks(int(child))[:2])
+    return spent / _TICKS
+
+
+def _cpu_ticks(pid: int) -> list[int]:
+    """Read the time in user mode and in the kernel, then both for children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return [int(field) for field in fields[11:15]]
 
 
 def output_of(module: str, *arguments: str) -> str:

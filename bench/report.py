@@ -57,11 +57,11 @@ def markdown(rows: Iterable[Row], machine: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def insert(page: str, table: str) -> str:
-    """Put a new table where the old one stands."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+def insert(page: str, table: str, *, begin: str = BEGIN, end: str = END) -> str:
+    """Put a new table in the place of the old one."""
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n{table}\n{end}{after}"
 
 
 def plot(rows: Iterable[Row], path: Path) -> None:

@@ -28,12 +28,15 @@ def is_signed(headers: dict[bytes, bytes], body: bytes) -> bool:
     return hmac.compare_digest(signature(body).encode(), headers.get(SIGNATURE_HEADER, b""))
 
 
-def request(event: dict[str, Any], delivery_id: str, port: int, *, forged: bool = False) -> bytes:
+def request(
+    event: dict[str, Any], delivery_id: str, port: int, *, forged: bool = False, agent: str = ""
+) -> bytes:
     """Make the whole HTTP request of an event; a forged one has the signature of another."""
+    path = f"{PATH}/{agent}" if agent else PATH
     body = json.dumps(event).encode()
     signed = signature(b"" if forged else body)
     head = (
-        f"POST {PATH} HTTP/1.1\r\n"
+        f"POST {path} HTTP/1.1\r\n"
         f"Host: 127.0.0.1:{port}\r\n"
         "User-Agent: GitHub-Hookshot/0000000\r\n"
         "Accept: */*\r\n"

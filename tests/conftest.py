@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 import tempfile
 
@@ -24,6 +25,11 @@ def pytest_sessionstart() -> None:
     free = shutil.disk_usage(folder := tempfile.gettempdir()).free
     if free < NEEDED_BYTES:
         pytest.exit(f"only {free >> 20} MB free in {folder}, {NEEDED_BYTES >> 20} MB needed", 1)
+    if os.environ.get("TEST_DATABASE") == "postgresql":
+        from tests.support.postgres import find_programs  # 0.3 s that few runs need
+
+        if find_programs() is None:
+            pytest.exit("no PostgreSQL on this machine: install Debian's postgresql", 1)
 
 
 def pytest_collection_finish() -> None:

@@ -44,6 +44,13 @@ def upgrade() -> None:
         column = sa.Column(name, sa.String, nullable=False, server_default="")
         op.add_column("checkout", column)
     op.create_table(
+        "saved_folder",
+        sa.Column("session", NUMBER, sa.ForeignKey("session.id"), primary_key=True),
+        sa.Column("kind", sa.String, primary_key=True),
+        sa.Column("saved", sa.String, nullable=False),
+        sa.Column("machine", sa.String, nullable=False),
+    )
+    op.create_table(
         "spending",
         sa.Column("day", sa.String, primary_key=True),
         sa.Column("share", sa.String, primary_key=True),
@@ -55,8 +62,10 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    _write_out_notes()
     if op.get_bind().dialect.name == "postgresql":
         _run(_DROP_JOBS)
+    op.drop_table("saved_folder")
     for name in ("machine", "saved"):
         op.drop_column("checkout", name)
     op.drop_table("spending")
@@ -65,6 +74,30 @@ def downgrade() -> None:
     op.drop_column("session", "served_by")
     op.drop_table("duty")
     op.drop_table("member")
+
+
+NEW_NOTES = {
+    "suspended": "The operator had paused the work here.",
+}
+"""Codes that the release before does not know, as plain words."""
+
+
+def _write_out_notes() -> None:
+    """Give rows plain words where the release before could not read their code."""
+    connection = op.get_bind()
+    for table, column, place in (("transcript", "data", "note"), ("post", "content", "reason")):
+        rows = sa.table(table, sa.column("id"), sa.column("text"), sa.column(column, sa.JSON))
+        for code, words in NEW_NOTES.items():
+            stored = rows.c[column]
+            found = sa.select(rows.c.id, stored).where(sa.cast(stored, sa.Text).contains(code))
+            for number, value in connection.execute(found).all():
+                if (value.get(place) or {}).get("code") != code:
+                    continue
+                value[place] = None
+                new = {"text": words} if place == "note" else {}
+                value |= {} if place == "note" else {"note": words}
+                change = sa.update(rows).where(rows.c.id == number)
+                connection.execute(change.values({column: value, **new}))
 
 
 _DROP_JOBS = """

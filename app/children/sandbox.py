@@ -227,12 +227,12 @@ _REMEDIES: Final = (
         "No permissions to create",
         "The kernel blocks user namespaces: run `sysctl kernel.unprivileged_userns_clone=1` and "
         "`sysctl user.max_user_namespaces=15000`; in a container, start it with "
-        "`--security-opt seccomp=unconfined --security-opt systempaths=unconfined`.",
+        "`--security-opt seccomp=deploy/seccomp.json --security-opt systempaths=unconfined`.",
     ),
     (
         "Creating new namespace failed",
         "The container's seccomp profile blocks namespaces: start it with "
-        "`--security-opt seccomp=unconfined --security-opt systempaths=unconfined`.",
+        "`--security-opt seccomp=deploy/seccomp.json --security-opt systempaths=unconfined`.",
     ),
     (
         "mount proc",

@@ -17,6 +17,7 @@ HOME_BYTES: Final = 256 * 1024 * 1024
 
 _SAID: Final = (".files", ".out", ".out.taken")
 """Folders next to a workspace that hold files of messages and for people."""
+_SAVED_HOME: Final = ".home"
 _CONVERSATION: Final = re.compile(r"[A-Za-z0-9_-]{16,128}")
 """An id that is part of no other id by chance."""
 _EVERYTHING: Final = PurePosixPath()
@@ -35,8 +36,14 @@ class Traces:
         saved: Path,
         base_homes: Path,
         user_of: Callable[[str], int | None],
+        forget: Callable[[Collection[int], str], None] = lambda *_: None,
     ) -> None:
-        """Know the folders; `user_of` returns the user that an agent has, if it has its own."""
+        """Know the folders; `user_of` returns the user that an agent has, if it has its own.
+
+        `forget` removes what is saved elsewhere than in `saved`: of sessions, in folders with an
+        ending.
+        """
+        self._forget = forget
         self._workspaces = workspaces
         self._gates = gates
         self._homes = homes
@@ -57,6 +64,7 @@ class Traces:
             OSError: something cannot be removed.
         """
         self.remove_said(sessions, conversations)
+        self._forget(sessions, "")
         for root in (self._workspaces, self._gates, self._saved):
             for path in _of(root, sessions):
                 _remove(path)
@@ -67,7 +75,9 @@ class Traces:
         Raises:
             OSError: something cannot be removed.
         """
-        for path in [*_of(self._homes, sessions), *self._said(sessions)]:
+        self._forget(sessions, _SAVED_HOME)
+        homes = [each for each in _of(self._saved, sessions) if each.name.endswith(_SAVED_HOME)]
+        for path in [*_of(self._homes, sessions), *homes, *self._said(sessions)]:
             _remove(path)
         known = [each for each in conversations if _CONVERSATION.fullmatch(each)]
         for home in self._base_homes.iterdir() if known and self._base_homes.is_dir() else ():

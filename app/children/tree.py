@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Protocol
 
 _FOLDER: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -40,6 +40,25 @@ class Entry:
     def is_link(self) -> bool:
         """Whether it is a symbolic link."""
         return stat.S_ISLNK(self.status.st_mode)
+
+
+class Like(Protocol):
+    """The mode and the age of a file."""
+
+    @property
+    def st_mode(self) -> int:
+        """Its type and permissions."""
+        ...
+
+    @property
+    def st_atime_ns(self) -> int:
+        """When it was last read."""
+        ...
+
+    @property
+    def st_mtime_ns(self) -> int:
+        """When it was last changed."""
+        ...
 
 
 class Tree:
@@ -109,9 +128,7 @@ class Tree:
             raise FileNotFoundError(str(path))
         return content
 
-    def write(
-        self, path: PurePosixPath, content: bytes, like: os.stat_result | None = None
-    ) -> None:
+    def write(self, path: PurePosixPath, content: bytes, like: Like | None = None) -> None:
         """Write a new file, replacing what is there; `like` gives its mode and age.
 
         Raises:

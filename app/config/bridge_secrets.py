@@ -33,6 +33,20 @@ class BridgeSecrets:
     secret_key: SecretStr
     """The key for cookies and stored secrets."""
 
+    @classmethod
+    def parse(cls, text: str) -> BridgeSecrets | None:
+        """Read both from the text of a secrets file; None if one is missing or too short."""
+        kept = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+        token, key = kept.get(_TOKEN, ""), kept.get(_KEY, "")
+        if len(token) < SHORTEST_ADMIN_TOKEN or len(key) < SHORTEST_SECRET_KEY:
+            return None
+        return cls(SecretStr(token), SecretStr(key))
+
+    def write(self) -> str:
+        """Write both as the text of a secrets file."""
+        token, key = self.values()
+        return f"{_TOKEN}={token}\n{_KEY}={key}\n"
+
     def values(self) -> Iterator[str]:
         """Yield both, for the vault."""
         yield self.admin_token.get_secret_value()
@@ -49,7 +63,7 @@ def ensure_secrets(configuration: Configuration) -> BridgeSecrets:
     if token is not None and key is not None:
         return BridgeSecrets(token, key)
     kept = _load_or_create(configuration.shared_dir)
-    return BridgeSecrets(token or SecretStr(kept[_TOKEN]), key or SecretStr(kept[_KEY]))
+    return BridgeSecrets(token or kept.admin_token, key or kept.secret_key)
 
 
 def find_secret_key(configuration: Configuration) -> SecretStr | None:
@@ -63,7 +77,7 @@ def find_secret_key(configuration: Configuration) -> SecretStr | None:
     return configuration.secret_key
 
 
-def _load_or_create(data_dir: Path) -> dict[str, str]:
+def _load_or_create(data_dir: Path) -> BridgeSecrets:
     path = data_dir / FILE_NAME
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -76,11 +90,7 @@ def _load_or_create(data_dir: Path) -> dict[str, str]:
             "Let the bridge own DATA_DIR.",
         )
     else:
-        kept = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-        if (
-            len(kept.get(_TOKEN, "")) >= SHORTEST_ADMIN_TOKEN
-            and len(kept.get(_KEY, "")) >= SHORTEST_SECRET_KEY
-        ):
+        if (kept := BridgeSecrets.parse(text)) is not None:
             return kept
         problem = "its secrets file is damaged"
         remedy = f"Restore it, or set {_TOKEN} and {_KEY}; new values end every login."
@@ -93,9 +103,8 @@ def _create(path: Path) -> None:
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(
-                f"{_TOKEN}={secrets.token_urlsafe(32)}\n{_KEY}={secrets.token_urlsafe(32)}\n"
-            )
+            new = (SecretStr(secrets.token_urlsafe(32)) for _ in range(2))
+            file.write(BridgeSecrets(*new).write())
             file.flush()
             os.fsync(file.fileno())
         with contextlib.suppress(FileExistsError):

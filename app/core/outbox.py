@@ -70,7 +70,9 @@ class Outbox:
         counters: Counters,
         *,
         signals: Signals = ALONE,
+        ensure: Callable[[], None] = lambda: None,
     ) -> None:
+        """Send posts; `ensure` ends this process if others have its work."""
         self._posts = posts
         self._adapters = adapters
         self._clock = clock
@@ -82,6 +84,7 @@ class Outbox:
         self._timers = Tasks("outbox pace")
         self._held = False
         self._signals = signals
+        self._ensure = ensure
         self._relay = ProgressRelay(posts, adapters, clock, self.clean, signals)
         signals.on(Topic.POSTS, self._take_posts)
         signals.on(Topic.PROGRESS, self._take_progress)
@@ -283,6 +286,7 @@ class Outbox:
                 if post.state == "new":
                     return found
                 remote, consumed = found.remote_id, found.consumed
+        self._ensure()
         return await adapter.send(
             PostSend(
                 op="create" if remote is None else "finish",
@@ -358,6 +362,7 @@ class Outbox:
         wait = 0.0
         try:
             async with asyncio.timeout(SEND_SECONDS):
+                self._ensure()
                 sent = await adapter.send(post)
         except PostDelayed as error:
             wait = error.retry_after or FIRST_RETRY_SECONDS

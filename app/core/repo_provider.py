@@ -23,6 +23,7 @@ from app.core.repositories.directory import Directory
 from app.core.repositories.hold import Hold
 from app.core.repositories.joint_work import Joined, JointWork
 from app.core.reviewing import Subject
+from app.core.saved_folders import SavedFolders
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.repositories import NameStore
 from app.core.stores.sessions import SessionStore
@@ -62,8 +63,13 @@ class RepoProvider:
         variables: Mapping[Target, Mapping[str, str]] | None = None,
         joint: JointWork | None = None,
         is_held: Callable[[int], bool] = lambda _session: False,
+        saved: SavedFolders | None = None,
     ) -> None:
-        """Provide workspaces; `is_held` tells whose work waits for people to pick it."""
+        """Provide workspaces; `is_held` tells whose work waits for people to pick it.
+
+        `saved` has the folders that sessions take along from machine to machine, if they do.
+        """
+        self._saved = saved
         self._is_held = is_held
         self._folders = folders
         self._clones = clones
@@ -92,6 +98,8 @@ class RepoProvider:
         """
         async with self._alone(session.id):
             target = self._follow_rename(target)
+            if self._saved is not None:
+                await self._saved.bring(session)
             own = folder = await self._folders.open(session)
             readonly: tuple[Path, ...] = ()
             if isinstance(target, Repository):
@@ -170,8 +178,11 @@ class RepoProvider:
     async def save(self, session_id: int) -> None:
         """Save the state of a session's clone, so that another machine can rebuild it."""
         folder, session = self._open.get(session_id), self._sessions.session(session_id)
-        if folder is not None and session is not None:
-            await self._clones.save(session, folder)
+        if folder is None or session is None:
+            return
+        await self._clones.save(session, folder)
+        if self._saved is not None:
+            await self._saved.save(session)
 
     @asynccontextmanager
     async def attended(

@@ -114,10 +114,12 @@ class Suspensions:
         """Begin no further turn in a scope; repeating it changes nothing."""
         self._outbox.send(*await persist(self._clock, self._store.add, scope, "operator"))
 
-    async def resume(self, scope: str) -> bool:
-        """Let a scope go on; False if it was not paused."""
-        free = await persist(self._clock, self._store.remove, scope)
-        for ref in free or ():
+    async def lift(self, scope: str) -> Sequence[TurnRef] | None:
+        """End a pause; returns the turns that can begin, None if there was none."""
+        return await persist(self._clock, self._store.remove, scope)
+
+    def begin(self, free: Sequence[TurnRef]) -> None:
+        """Begin turns that were paused."""
+        for ref in free:
             self._engine.submit(ref.session)
             self._feed.notify(ref.session)
-        return free is not None

@@ -122,6 +122,10 @@ class FleetTurnEngine(EmbeddedTurnEngine):
     async def _serve_job(self, job: int, session_id: int) -> None:
         """Serve a session until it has nothing to do, if one more turn may run at all."""
         context, (_, agent) = self._context, self._taken[job]
+        turn = context.turns.next_turn(session_id)
+        if turn is not None and not self._may_begin(turn.id):
+            self._refused.add(job)  # another member may have it
+            return
         claim = await persist(
             context.clock,
             self._jobs.claim,
@@ -130,8 +134,8 @@ class FleetTurnEngine(EmbeddedTurnEngine):
             total=self._total,
             of_agent=self._of_agent.get(agent),
         )
-        if not claim.is_granted:
-            self._refused.add(job)
+        if claim.answer != "granted":
+            self._refused.update({job} if claim.answer == "full" else ())
             return
         if claim.has_moved:
             # Its conversation went on elsewhere.

@@ -121,6 +121,7 @@ class FleetWorker:
 
     def __init__(self, address: str, name: str, hands: Hands, clock: Clock) -> None:
         """Prepare to fetch from a database the jobs for all members and for this one."""
+        logging.getLogger("procrastinate").setLevel(logging.WARNING)
         connector = PsycopgConnector(
             conninfo=address, min_size=1, max_size=CONNECTIONS, timeout=POOL_SECONDS
         )
@@ -143,7 +144,6 @@ class FleetWorker:
             update_heartbeat_interval=HEARTBEAT_SECONDS,
             stalled_worker_timeout=PRUNE_SECONDS,
         )
-        logging.getLogger("procrastinate").setLevel(logging.WARNING)
 
     async def run(self) -> None:
         """Fetch and serve until `stop`."""

@@ -111,7 +111,8 @@ class Bridge:
     def application(self) -> Front:
         """Build the HTTP server: the front for webhooks, with the application behind it."""
         base = self._base
-        hooks = list(self._joined.adapters.values())
+        is_worker = base.configuration.role == "worker"
+        hooks = [] if is_worker else list(self._joined.adapters.values())
         application = build(self.parts(), [path for hook in hooks for path in hook.paths])
         doors = self._joined.tooling.doors
         doors.url = tools_url_of(base.configuration)
@@ -135,7 +136,7 @@ class Bridge:
         cards = cards_of(base.configuration, base.shelters, adapters)
         self.cards.clear()
         self.cards.update(cards)
-        if self._front is not None:
+        if self._front is not None and base.configuration.role != "worker":
             self._front.open(each for name, each in adapters.items() if name not in but)
 
     def parts(self) -> Parts:

@@ -39,10 +39,11 @@ class Operating:
     async def resume(self, scope: str) -> bool:
         """Let a scope go on; False if it was not paused."""
         restored = self.suspensions.is_restored
-        is_changed = await self.suspensions.resume(scope)
+        free = await self.suspensions.lift(scope)
         if restored and scope == ALL:
             await self._go_on()
-        return is_changed
+        self.suspensions.begin(free or ())
+        return free is not None
 
     async def drain(self, *, begin: bool | None = None) -> Draining:
         """Begin to drain, or end that, and tell what still has to end."""

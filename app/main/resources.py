@@ -27,12 +27,14 @@ from app.config import (
 from app.core.clock import SystemClock
 from app.core.ports import Clock
 from app.core.signals import ALONE, Signals
+from app.errors import ConfigurationError
 from app.main.signalling import open_signals
 from app.server.metrics import Metrics
 from app.services import find_area
 from app.store.database import Database, check_not_moved, locked
 from app.store.guarding import Guard, put_on_guard
 from app.store.purging import purged_texts
+from app.store.sealed import recognizes
 from app.store.stores import Stores
 from app.vault import Vault
 
@@ -81,7 +83,8 @@ def open_resources(
 
     Raises:
         DataDirInUse: another bridge holds DATA_DIR.
-        ConfigurationError: an agent cannot be isolated as required.
+        ConfigurationError: an agent cannot be isolated as required, or the database is sealed
+            with another key.
         StoreUnavailable: the database cannot be used.
     """
     clock = clock or SystemClock()
@@ -97,6 +100,8 @@ def open_resources(
         put_on_guard(database.engine.dialect, Guard(vault, lambda: _make_sealer(secrets)))
         database.open()
         try:
+            if configuration.database_file is None:
+                _check_key(database, secrets)
             stores = Stores.on(database, clock.now, find_area)
             files = AgentFiles(configuration.shared_dir, vault)
             registry = open_registry(configuration, stores.agents.records())
@@ -122,6 +127,16 @@ def open_resources(
             )
         finally:
             database.close()
+
+
+def _check_key(database: Database, secrets: BridgeSecrets) -> None:
+    """Refuse a key that other bridges on this database could not read with."""
+    if not recognizes(database, _make_sealer(secrets)):
+        raise ConfigurationError(
+            "BRIDGE_SECRET_KEY",
+            "the database is sealed with another key",
+            "Give all bridges on one database the same BRIDGE_SECRET_KEY, or the same SHARED_DIR.",
+        )
 
 
 def _make_sealer(secrets: BridgeSecrets) -> Sealer:

@@ -130,7 +130,13 @@ class Joined(Workshop):
             base.vault,
             base.metrics,
             signals=base.signals,
+            ensure=self._ensure,
         )
+
+    def _ensure(self) -> None:
+        """End this process if others have its work."""
+        if self._fleet is not None:
+            self._fleet.membership.ensure()
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -278,6 +284,7 @@ class Joined(Workshop):
             showing=self.showing,
             memory=self.memory,
             look=self.progress.look,
+            ensure=self._ensure,
             availability=self.availability,
             estimate=read_prices(configuration.shared_dir).estimate,
             delegations=stores.delegations,
@@ -575,7 +582,8 @@ class Joined(Workshop):
             configuration.data_dir / "gates",
             homes_root(configuration),
             self.uploads,
-            saved=self.saved,
+            saved=self.saving.folder,
+            forget=self.saving.forget,
             base_homes=configuration.shared_dir / "homes",
             user_of=self._user_of,
         )

@@ -26,6 +26,7 @@ from app.core.repositories.shared_clones import SharedClones
 from app.main.current_forge import CurrentForge
 from app.main.resources import Resources, bridge_id
 from app.main.room import Room
+from app.main.saving import Saving
 from app.main.terms import (
     author_of,
     directory_of,
@@ -39,7 +40,6 @@ from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.purging import RepositoryPurge
 from app.repos.sandboxed_git import SandboxedGit
-from app.shelf.folder import FolderShelf
 
 T = TypeVar("T")
 
@@ -57,7 +57,6 @@ class Workshop:
         self._directory = directory_of(base.configuration)
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
         self.uploads = base.configuration.shared_dir / "uploads"
-        self.saved = base.configuration.shared_dir / "kept"
 
     @property
     def _configuration(self) -> Configuration:
@@ -101,8 +100,17 @@ class Workshop:
             person=person,
             variables=self._variables,
             guard=self.forge.guard,
-            shelf=FolderShelf(self.saved),
+            shelf=self.saving.shelf,
         )
+
+    @cached_property
+    def saving(self) -> Saving:
+        """Saves the work of sessions for other machines."""
+        return Saving(self._configuration, self._base.secrets.secret_key)
+
+    @cached_property
+    def _machine(self) -> str:
+        return identify(self._folders.root)
 
     @cached_property
     def _git(self) -> Git:
@@ -160,6 +168,9 @@ class Workshop:
             names=stores.names,
             variables=self._variables,
             is_held=stores.groups.is_held,
+            saved=self.saving.folders(
+                self._base.shelters, stores.folders, self._base.clock, self._machine
+            ),
             joint=JointWork(
                 SharedClones(
                     self.clones,
@@ -206,7 +217,7 @@ class Workshop:
             self._shipping,
             clock=self._base.clock,
             vault=self._base.vault,
-            machine=identify(self._folders.root),
+            machine=self._machine,
         )
 
     @cached_property

@@ -67,9 +67,9 @@ class GitCheckouts:
         guard: Guard | None = None,
         shelf: Shelf,
     ) -> None:
+        self._states = KeptStates(shelf)
         self.gates = root
         """The folder of all gates."""
-        self._states = KeptStates(shelf)
         self._isolations = isolation
         self._git = git
         self._mirrors = mirrors

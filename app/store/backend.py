@@ -30,6 +30,8 @@ class Backend(Protocol):
     """A kind of database: how it is connected to, and how a transaction is alone in it."""
 
     engine: Engine
+    is_file: bool
+    """Whether only one thing can be done to it at a time."""
 
     def begin(self, connection: Connection) -> None:
         """Begin a transaction; no other writes until it has ended."""
@@ -98,6 +100,8 @@ def to_json(value: object) -> str:
 
 class File:
     """A SQLite file."""
+
+    is_file = True
 
     def __init__(self, url: str) -> None:
         self.engine = create_engine(

@@ -321,7 +321,7 @@ def _search(
         select(place.c.id)
         .outerjoin(session, session.c.place == place.c.id)
         .where(*hold_words(connection.dialect, titles, words), *_filters(wanted))
-        .order_by(session.c.updated_at.desc())
+        .order_by(session.c.updated_at.desc().nulls_last())
         .limit(limit)
     )
     rows = {found.place: found.row for found in connection.execute(said)}

@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 HEAD_REVISION = "0007"
 """The newest migration; tested against the files, so that alembic need not be imported."""
+REVISION_BEFORE = "0006"
+"""The migration of the release before this one, which knows SQLite alone."""
 MOVING = "bridge_move"
 """The table that is there while rows are moved to a database; see `moving.py`."""
 FILE_NAME = "bridge.db"
@@ -130,7 +132,14 @@ class Database:
         Raises:
             StoreUnavailable: the file is in use, or the disk is full.
         """
-        await self.writer.alone(self._backend.compact)
+        if self._backend.is_file:
+            await self.writer.alone(self._backend.compact)
+            return
+        try:
+            # Next to the writer: this takes seconds, and this bridge must say that it is there.
+            await self.read(self._backend.compact)
+        except DatabaseError as error:
+            raise StoreUnavailable(str(error.orig)) from error
 
     def one(self, statement: Executable, **values: object) -> Row[Any] | None:
         """Read one row in this thread: a point read is cheaper than a thread switch.
@@ -189,10 +198,30 @@ def sqlite_url(data_dir: Path) -> str:
 
 
 def migrate(engine: Engine, prepare: Callable[[Connection], None] = lambda _: None) -> None:
-    """Apply missing migrations; alembic is imported only if there are any."""
+    """Apply missing migrations; alembic is imported only if there are any.
+
+    Raises:
+        StoreUnavailable: a newer release migrated it.
+    """
     with engine.connect() as connection:
-        if _revision(connection) == HEAD_REVISION:
-            return
+        found = revision_of(connection)
+    if found is not None and found > HEAD_REVISION:
+        raise StoreUnavailable(
+            f"it is at migration {found}, and this release knows {HEAD_REVISION}. Start the newer "
+            "release, or run its `agent-bridge migrate --back`"
+        )
+    if found != HEAD_REVISION:
+        migrate_to("head", engine, prepare)
+
+
+def migrate_to(
+    revision: str,
+    engine: Engine,
+    prepare: Callable[[Connection], None] = lambda _: None,
+    *,
+    back: bool = False,
+) -> None:
+    """Bring the schema to a migration: forward, or `back` to an earlier one."""
     # The import takes 0.6 s and is needed only at the first start of a new version.
     from alembic.config import Config  # noqa: PLC0415
 
@@ -203,7 +232,7 @@ def migrate(engine: Engine, prepare: Callable[[Connection], None] = lambda _: No
     with engine.connect() as connection, transaction(connection):
         prepare(connection)
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        (command.downgrade if back else command.upgrade)(config, revision)
 
 
 def migrations_folder() -> Path:
@@ -212,7 +241,8 @@ def migrations_folder() -> Path:
     return installed if installed.is_dir() else Path(__file__).parents[2] / "alembic"
 
 
-def _revision(connection: Connection) -> str | None:
+def revision_of(connection: Connection) -> str | None:
+    """Return the migration of a database; None if it has no tables yet."""
     if not has_table(connection, "alembic_version"):
         return None
     row = connection.exec_driver_sql("select version_num from alembic_version").first()

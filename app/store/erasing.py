@@ -49,6 +49,7 @@ from app.store.tables import (
     post,
     process,
     review,
+    saved_folder,
     schedule,
     session,
     surface,
@@ -183,7 +184,7 @@ def erase(connection: Connection, where: PlaceKey, now: float) -> bool:
 
 def _erase_sessions(connection: Connection, sessions: Sequence[int]) -> None:
     """Delete sessions, and the places of agents that are theirs."""
-    for table in (process, checkout, told, surface):
+    for table in (process, checkout, saved_folder, told, surface):
         connection.execute(delete(table).where(table.c.session.in_(sessions)))
     gone = delete(session).where(session.c.id.in_(sessions)).returning(session.c.place)
     places = list(connection.execute(gone).scalars())

@@ -53,8 +53,11 @@ _AGAIN = text("""
     where id = :job and status = 'doing'
 """)
 _SHARE = text(f"""
-    update procrastinate_jobs set queue_name = '{COMMON}'
-    where queue_name = :name and status = 'todo'
+    update procrastinate_jobs as job set queue_name = '{COMMON}'
+    where queue_name = :name and status = 'todo' and not exists (
+        select 1 from procrastinate_jobs as other
+        where other.lock = job.lock and other.status = 'doing'
+    )
 """)  # noqa: S608 - our own words
 _NOTIFY = text("select pg_notify('procrastinate_queue_v1#' || :queue, :words)").bindparams(
     words='{"type": "job_inserted", "job_id": 0}'
@@ -109,23 +112,19 @@ class Jobs:
         """Begin to serve a session, unless as many turns run as may run."""
 
         def write(connection: Connection) -> Claim:
-            row = connection.execute(
-                session.select().where(session.c.id == session_id)
-            ).one_or_none()
-            if row is None:
-                return Claim(is_granted=True)
-            others = connection.execute(
-                member.select().where(member.c.name != self._own.name)
-            ).all()
-            loads = [load, *(each.load for each in others)]
+            if connection.execute(_IS_READY, {"lock": session_id}).first() is None:
+                return Claim("idle")
+            row = connection.execute(select(session).where(session.c.id == session_id)).one()
+            others = select(member.c.load).where(member.c.name != self._own.name)
+            loads = [load, *connection.execute(others).scalars()]
             running = sum(sum(each.values()) for each in loads)
             same = sum(each.get(row.agent, 0) for each in loads)
-            if (total is not None and running > total) or (of_agent or same) < same:
-                return Claim(is_granted=False)
+            if running > (total or running) or same > (of_agent or same):
+                return Claim("full")
             self._note(connection, load)
             served = update(session).where(session.c.id == session_id)
             connection.execute(served.values(served_by=self._own.name))
-            return Claim(is_granted=True, has_moved=row.served_by not in {None, self._own.name})
+            return Claim("granted", has_moved=row.served_by not in {None, self._own.name})
 
         return await self._database.writer.run(write)
 
@@ -221,9 +220,13 @@ def _queue_again(connection: Connection, job: int, seconds: float) -> None:
 
 
 def _choose_queue(connection: Connection, session_id: int) -> str:
-    """Choose the queue of the member that served a session last, if it has a free slot."""
+    """Choose the queue of the member that served a session last, if it has or gets a free slot."""
     last = session.c.served_by == member.c.name
-    row = connection.execute(
-        member.select().join(session, last).where(session.c.id == session_id)
-    ).first()
-    return row.name if row is not None and sum(row.load.values()) < row.slots else COMMON
+    row = connection.execute(select(member).join(session, last).where(session.c.id == session_id))
+    found = row.first()
+    if found is None:
+        return COMMON
+    has_room = sum(found.load.values()) < found.slots
+    if not has_room and connection.execute(_SERVED, {"lock": str(session_id)}).first() is None:
+        return COMMON
+    return str(found.name)

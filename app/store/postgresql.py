@@ -21,6 +21,7 @@ from typing_extensions import override
 
 from app.store.dialects import measure
 from app.store.server_check import check_server, refuse_server
+from app.store.tables import metadata
 
 T = TypeVar("T")
 
@@ -34,9 +35,9 @@ BEGIN_SECONDS = 2.0
 LOOK_SECONDS = 0.1
 POOL_SIZE = 16
 """Connections that stay open: more than threads that read at the same time."""
-LOCK_SECONDS = 10
+LOCK_SECONDS = 5
 """How long a write waits for the commit of another bridge."""
-IDLE_SECONDS = 5
+IDLE_SECONDS = 3
 """After which the server ends a commit whose bridge does nothing: a stopped process must not keep
 all others from writing."""
 COMPACTED_BYTES = 512 * 1024 * 1024
@@ -55,6 +56,8 @@ _patience = threading.local()
 
 class Server:
     """A schema on a PostgreSQL server."""
+
+    is_file = False
 
     def __init__(
         self, url: str, json_serializer: Callable[[object], str], *, readonly: bool = False
@@ -137,8 +140,9 @@ class Server:
 
     def compact(self, connection: Connection) -> None:
         """Rewrite the tables; the server's own log forgets by itself."""
+        tables = ", ".join(f'"{name}"' for name in metadata.tables)
         small = measure(connection) <= COMPACTED_BYTES
-        connection.exec_driver_sql("vacuum full" if small else "vacuum")
+        connection.exec_driver_sql(f"vacuum full {tables}" if small else f"vacuum {tables}")
 
     def check(self) -> None:
         """Check the server's version, and what we may do in the schema.

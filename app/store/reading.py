@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import make_url
+from sqlalchemy import URL, make_url
 from sqlalchemy.exc import DatabaseError
 
 from app.core.clock import SystemClock
 from app.errors import StoreUnavailable
 from app.store.database import HEAD_REVISION, Database
-from app.store.dialects import has_table
+from app.store.dialects import POSTGRESQL, has_table
 from app.store.guarding import Guard, put_on_guard
 from app.store.stores import Stores
 
@@ -22,7 +22,9 @@ def name_store(url: str) -> str:
     address = make_url(url)
     if address.get_backend_name() == "sqlite":
         return address.database or ""
-    return address.set(password=None, query={}).render_as_string()
+    user, host, port = address.username, address.host, address.port
+    shown = URL.create(POSTGRESQL, user, host=host, port=port, database=address.database)
+    return shown.render_as_string()
 
 
 def revision(url: str) -> str | None:

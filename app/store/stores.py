@@ -12,6 +12,7 @@ from app.core.keys import AreaOf, no_area
 from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
 from app.core.stores.conversations import ConversationStore
+from app.core.stores.folders import SavedFolderStore
 from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
 from app.core.stores.inbox import DeliveryStore, IntakeStore
 from app.core.stores.memory import MemoryStore
@@ -27,6 +28,7 @@ from app.store.conversations import ConversationRows
 from app.store.database import Database
 from app.store.decisions import Decisions
 from app.store.delegations import DelegationRows
+from app.store.folders import SavedFolderRows
 from app.store.groups import GroupRows
 from app.store.inbox import Deliveries
 from app.store.ledger import Asks
@@ -64,6 +66,7 @@ class Stores:
     processes: ProcessStore
     logins: LoginStore
     checkouts: CheckoutStore
+    folders: SavedFolderStore
     proposals: ProposalStore
     names: NameStore
     sealed: SealedStore
@@ -96,6 +99,7 @@ class Stores:
             processes=Processes(database),
             logins=Logins(database, now),
             checkouts=CheckoutRows(database),
+            folders=SavedFolderRows(database),
             proposals=ProposalRows(database, now),
             names=Names(database),
             sealed=SealedRows(database, now),

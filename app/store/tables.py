@@ -348,6 +348,15 @@ checkout = Table(
 )
 Index("checkout_branch", checkout.c.url, checkout.c.branch)
 
+saved_folder = Table(
+    "saved_folder",
+    metadata,
+    Column("session", NUMBER, ForeignKey("session.id"), primary_key=True),
+    Column("kind", String, primary_key=True),
+    Column("saved", String, nullable=False),
+    Column("machine", String, nullable=False),
+)
+
 # News of a session's proposal, reported where its work began, so that it is reported once.
 told = Table(
     "told",

@@ -35,6 +35,8 @@ MAX_BATCH = 1_000
 """Units per commit: keeps it short enough not to delay a small one behind it."""
 READ_ONLY = "25006"
 """PostgreSQL's code for a server that takes no writes, such as one that another has replaced."""
+LOCK_TIMEOUT = "55P03"
+"""PostgreSQL's code for a lock that was not free in time."""
 JOIN_SECONDS = 10.0
 """How long closing waits for the last commit: five times the busy timeout."""
 
@@ -275,6 +277,8 @@ def _file_failed(error: Exception) -> bool:
 def _cause(error: Exception) -> str:
     """Return a short cause; SQLAlchemy's own message would print the statement and its values."""
     original = getattr(error, "orig", None)
+    if getattr(original, "sqlstate", None) == LOCK_TIMEOUT:
+        return "database is locked"
     return str(original if original is not None else error) or type(error).__name__
 
 

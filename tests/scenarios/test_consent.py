@@ -32,6 +32,7 @@ from app.store.database import FILE_NAME
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Rules, running_desk
 from tests.support.memory import ANN, delivery, heard, open_stores
+from tests.support.postgres import only_on_files
 from tests.support.variants import quick
 
 T = TypeVar("T")
@@ -65,6 +66,9 @@ def request(number: int) -> AskRequest:
     command = f"make {number}"
     tool = ToolUpdate(f"call-{number}", command, "execute", input={"command": command})
     return AskRequest(tool.call, command, OPTIONS, tool, arguments_hash=command)
+
+
+pytestmark = only_on_files("what is quiet is seen in the file")
 
 
 class Consent(RuleBasedStateMachine):

@@ -61,7 +61,7 @@ def test_both_mentioned_answer_once_each_although_both_adapters_hear_it(
     assert bridge.end(place, 0, "demo")["text"] == "both of us"
     assert bridge.end(place, 0, "second")["text"] == "both of us"
     query = (
-        "select reason from (select * from delivery order by seq desc limit 2) "
+        "select reason from (select * from delivery order by seq desc limit 2) as last "
         "where state = 'done' order by reason"
     )
     reasons = [("decided_before",), ("mentioned",)]

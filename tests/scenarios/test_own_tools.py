@@ -98,11 +98,11 @@ def test_a_question_is_asked_once_although_the_bridge_dies_while_it_waits(here: 
     (asked,) = posted(here, "ask", "ask")
     assert asked.content["text"] == "Which port?"
     words = "\n".join(post.content["text"] for post in here.world.turns("ask"))
-    (prompts,) = here.world.bridge.rows(
-        "select group_concat(prompt, '\n') from turn t join session s on s.id = t.session"
+    prompts = here.world.bridge.rows(
+        "select prompt from turn t join session s on s.id = t.session"
         " join place p on p.id = s.place where p.name = 'ask'"
     )
-    assert "9000" in words + prompts[0]
+    assert "9000" in words + "".join(prompt for (prompt,) in prompts)
 
 
 def test_on_slack_a_question_has_buttons_and_a_file_is_uploaded(tmp_path: Path) -> None:

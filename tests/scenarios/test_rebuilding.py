@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.bucket import serve_bucket
 from tests.support.git_server import git
 from tests.support.studio import BRANCH, Studio, pull_of, studio
 
 
-def lose_disk(here: Studio) -> None:
+def lose_disk(here: Studio, *also: str) -> None:
     """Kill the bridge, remove what a machine has for itself, and start it again."""
     here.world.bridge.kill()
-    for folder in ("workspaces", "gates", "mirrors"):
+    for folder in ("workspaces", "gates", "mirrors", *also):
         shutil.rmtree(here.world.bridge.data_dir / folder, ignore_errors=True)
     here.world.revive()
 
@@ -70,3 +71,33 @@ def test_what_machines_share_is_in_the_shared_folder_and_nothing_else_is(tmp_pat
         assert kinds <= {each.name for each in shared.iterdir()}
         assert not own & kinds
         assert {"workspaces", "gates", "tools"} <= own
+
+        here.command("repo none", "t2")
+        here.tell("write notes.txt all of it", "t2")
+        lose_disk(here)
+        post = here.tell("run cat notes.txt", "t2")
+        assert "all of it" in post.content["text"]
+
+
+@pytest.mark.long
+def test_a_bucket_holds_what_a_session_needs_on_another_machine_and_shows_none_of_it(
+    tmp_path: Path,
+) -> None:
+    with (
+        serve_bucket() as server,
+        studio(
+            tmp_path, entry={"ship": "none", "driver": "demo"}, settings=server.settings
+        ) as here,
+    ):
+        here.tell("write a.txt canary-in-a-file\nsay canary-in-a-history")
+        lose_disk(here, "session-homes")
+
+        post = here.tell("run cat a.txt\nrecall")
+
+        assert "canary-in-a-file" in post.content["text"]
+        assert "say canary-in-a-history" in post.content["text"]
+        assert said(here, "rebuilt from its saved state")
+        content = server.content()
+        assert {name.split("/")[1] for name in content} == {"1-demo-1", "1-demo.home"}
+        assert not any(b"canary" in each for each in content.values())
+        assert not (here.world.bridge.data_dir / "kept").exists()

@@ -14,6 +14,7 @@ import pytest
 from tests.support.hook import message
 from tests.support.invariants import agent_processes, violations
 from tests.support.nursery import nursery
+from tests.support.postgres import only_on_files
 from tests.support.world import World
 
 BUSY = "retry in 1 s: the store cannot write now"
@@ -142,6 +143,7 @@ def test_a_bridge_that_starts_while_the_store_is_locked_goes_on_when_it_is_free(
         assert post.state == "done"
 
 
+@only_on_files("the disk is another machine's")
 def test_nothing_is_acknowledged_while_the_disk_is_full_and_nothing_is_lost(tmp_path: Path) -> None:
     with World(tmp_path) as world:
         world.say("t1", "tell here\nhold go\nbig 200000")
@@ -189,6 +191,7 @@ def bubblewrap() -> bool:
 
 
 @pytest.mark.slow
+@only_on_files("the disk is another machine's")
 @pytest.mark.skipif(not bubblewrap(), reason="bubblewrap cannot make a file system of a size here")
 def test_a_bridge_on_a_disk_that_is_really_full_refuses_and_recovers(tmp_path: Path) -> None:
     data = tmp_path / "data"
@@ -237,6 +240,7 @@ def test_a_second_bridge_on_the_same_data_dir_refuses_with_one_line(tmp_path: Pa
         assert world.turns()[0].state == "done"
 
 
+@only_on_files("there is no file")
 def test_a_damaged_database_is_refused_with_one_line_and_kept_as_it_is(tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
     data_dir.mkdir(mode=0o700)

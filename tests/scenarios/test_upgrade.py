@@ -19,6 +19,9 @@ from tests.scenarios.test_registry import problem, words
 from tests.support.bridge import ROOT
 from tests.support.observe import Observed, demo
 from tests.support.platform import Platform
+from tests.support.postgres import only_on_files
+
+pytestmark = only_on_files("that release knew none")
 
 DATA = ROOT / "tests" / "golden" / "data-0003.tar.gz"
 

@@ -118,6 +118,11 @@ class BridgeProcess:
         return self.folder / "data"
 
     @property
+    def database(self) -> str | None:
+        """The address of its database, if that is no file."""
+        return {**postgres.settings_of(self.data_dir), **self.settings}.get("DATABASE_URL")
+
+    @property
     def deadly(self) -> list[str]:
         """The command of a demo agent at which this bridge can die."""
         return [*DEADLY, str(self.armed), str(self.reached), *DEMO]
@@ -226,16 +231,16 @@ class BridgeProcess:
 
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         """Read the store from outside."""
-        if postgres.is_wanted():
-            return postgres.server().run(self.data_dir, query, *parameters)
+        if self.database is not None:
+            return postgres.run(self.database, query, *parameters)
         name = f"file:{self.data_dir / 'bridge.db'}?mode=ro"
         with closing(sqlite3.connect(name, uri=True, timeout=SECONDS)) as database:
             return database.execute(query, parameters).fetchall()
 
     def write(self, statement: str, *parameters: object) -> None:
         """Change the store from outside."""
-        if postgres.is_wanted():
-            postgres.server().run(self.data_dir, statement, *parameters)
+        if self.database is not None:
+            postgres.run(self.database, statement, *parameters)
             return
         name = self.data_dir / "bridge.db"
         with closing(sqlite3.connect(name, timeout=SECONDS)) as database, database:
@@ -244,8 +249,8 @@ class BridgeProcess:
     @contextmanager
     def store_locked(self, how: Literal["immediate", "exclusive"] = "immediate") -> Iterator[None]:
         """Keep everybody else from writing to the store."""
-        if postgres.is_wanted():
-            with postgres.server().locked(self.data_dir, how):
+        if self.database is not None:
+            with postgres.locked(self.database, how):
                 yield
             return
         name = self.data_dir / "bridge.db"

@@ -168,8 +168,9 @@ def gaps(world: World) -> Iterator[str]:
 
 def leftovers(world: World) -> Iterator[str]:
     """Check that nothing that the bridge started is still there."""
-    for pid, marker in agent_processes(world.bridge.data_dir):
-        yield f"process {pid} ({marker}) is left"
+    for folder in world.data_dirs:
+        for pid, marker in agent_processes(folder):
+            yield f"process {pid} ({marker}) is left"
 
 
 def agent_processes(data_dir: Path) -> list[tuple[int, str]]:
@@ -194,7 +195,8 @@ def _histories(world: World) -> list[list[str]]:
     """Read what the agent itself says it was told, conversation by conversation."""
     return [
         [record["text"] for record in _records(path) if record["role"] == "user"]
-        for path in sorted(world.bridge.data_dir.glob("session-homes/*/.agent-bridge-demo/*.jsonl"))
+        for folder in world.data_dirs
+        for path in sorted(folder.glob("session-homes/*/.agent-bridge-demo/*.jsonl"))
     ]
 
 

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from urllib.parse import quote
 
 import psycopg
@@ -67,7 +67,7 @@ def read_store(data_dir: Path) -> dict[str, bytes]:
     """Read all bytes of a bridge's database: its files, or the rows of every table."""
     if not is_wanted():
         return {file.name: file.read_bytes() for file in data_dir.glob("bridge.db*")}
-    return server().dump(data_dir)
+    return dump(server().provide(data_dir))
 
 
 def only_on_files(reason: str) -> pytest.MarkDecorator:
@@ -79,6 +79,35 @@ def need_server() -> None:
     """Skip a test where there is no PostgreSQL."""
     if find_programs() is None:
         pytest.skip("no PostgreSQL on this machine: install Debian's postgresql")
+
+
+def run(url: str, query: str, *parameters: object) -> list[tuple[Any, ...]]:
+    """Run a statement in the words of SQLite's driver; return its rows."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.adapters.register_loader("json", TextLoader)
+        cursor = connection.execute(query.replace("%", "%%").replace("?", "%s"), parameters)
+        return cursor.fetchall() if cursor.description else []
+
+
+def dump(url: str) -> dict[str, bytes]:
+    """Read every row of every table as it is stored."""
+    tables = "select tablename from pg_tables where schemaname = current_schema()"
+    found = {}
+    with psycopg.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+        for (name,) in connection.execute(tables).fetchall():
+            with cursor.copy(f'copy "{name}" to stdout') as rows:
+                found[name] = b"".join(bytes(row) for row in rows)
+    return found
+
+
+@contextmanager
+def locked(url: str, how: Literal["immediate", "exclusive"] = "immediate") -> Iterator[None]:
+    """Keep every bridge from writing to a database, or also from reading it."""
+    with psycopg.connect(url, autocommit=True) as connection, connection.transaction():
+        connection.execute(LOCK)
+        for table in metadata.tables if how == "exclusive" else ():
+            connection.execute(f'lock table "{table}"')
+        yield
 
 
 @cache
@@ -94,69 +123,83 @@ def _version(program: Path) -> int:
 
 
 @dataclass
-class Server:
-    """The server of this run."""
+class Cluster:
+    """A server with its own data, in a folder with a short path; starts and ends as told."""
 
     folder: Path
-    made: deque[str] = field(default_factory=deque)
 
-    def url(self, name: str) -> str:
+    def __enter__(self) -> Self:
+        self.make()
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def url(self, name: str = "postgres") -> str:
         """Return the address of a database."""
         return f"postgresql://{USER}@/{name}?host={quote(str(self.folder))}"
 
-    def connect(self, name: str = "postgres") -> psycopg.Connection[Any]:
-        """Connect to a database, each statement a commit of its own."""
-        host = str(self.folder)
-        return psycopg.connect(host=host, user=USER, dbname=name, autocommit=True)
+    def make(self) -> None:
+        """Make the data of a new server."""
+        self._programs = find_programs()
+        assert self._programs is not None
+        self._user = server_user()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(mode=0o755)
+        if self._user is not None:
+            shutil.chown(self.folder, self._user)
+        words = ["-D", str(self.folder / "data"), "-U", USER, "--auth=trust", "--no-sync"]
+        # Another order of letters than that of their bytes, as most installations have it.
+        words += ["--encoding=UTF8", "--locale=C.UTF-8"]
+        words += ["--locale-provider=icu", "--icu-locale=en"]
+        subprocess.run(
+            [self._programs / "initdb", *words],
+            user=self._user,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd="/",
+        )
+
+    def start(self) -> None:
+        """Start it, without waiting until it listens."""
+        assert self._programs is not None
+        settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        self._process = subprocess.Popen(
+            [self._programs / "postgres", "-D", self.folder / "data", "-k", self.folder, *settings],
+            user=self._user,
+            cwd="/",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def stop(self, how: int = signal.SIGINT) -> None:
+        """End it: what runs is cut off; with SIGQUIT as by a crash."""
+        self._process.send_signal(how)
+        self._process.wait(START_SECONDS)
+
+
+@dataclass
+class Server:
+    """The server of this run."""
+
+    cluster: Cluster
+    made: deque[str] = field(default_factory=deque)
 
     def provide(self, owner: Path | str) -> str:
         """Return the address of the database of a folder, or another owner; made if need be."""
-        return self.url(self._name(owner))
-
-    def run(self, owner: Path, query: str, *parameters: object) -> list[tuple[Any, ...]]:
-        """Run a statement in the words of SQLite's driver; return its rows."""
-        with self.connect(self._name(owner)) as connection:
-            connection.adapters.register_loader("json", TextLoader)
-            cursor = connection.execute(query.replace("%", "%%").replace("?", "%s"), parameters)
-            return cursor.fetchall() if cursor.description else []
-
-    def dump(self, owner: Path) -> dict[str, bytes]:
-        """Read every row of every table as it is stored."""
-        tables = "select tablename from pg_tables where schemaname = current_schema()"
-        with self.connect(self._name(owner)) as connection, connection.cursor() as cursor:
-            names = [name for (name,) in connection.execute(tables).fetchall()]
-            found = {}
-            for name in names:
-                with cursor.copy(f'copy "{name}" to stdout') as rows:
-                    found[name] = b"".join(bytes(row) for row in rows)
-            return found
-
-    @contextmanager
-    def locked(self, owner: Path, how: Literal["immediate", "exclusive"]) -> Iterator[None]:
-        """Keep every bridge from writing to a database, or also from reading it."""
-        with self.connect(self._name(owner)) as connection, connection.transaction():
-            connection.execute(LOCK)
-            if how == "exclusive":
-                for table in metadata.tables:
-                    connection.execute(f'lock table "{table}"')
-            yield
-
-    def _name(self, owner: Path | str) -> str:
         name = "t" + hashlib.sha256(str(owner).encode()).hexdigest()[:16]
         if name not in self.made:
             self._make(name)
-        return name
+        return self.cluster.url(name)
 
-    def copy(self, owner: Path | str, new: Path | str) -> None:
-        """Begin the database of a folder as a copy of another folder's."""
-        old = self._name(owner)
-        name = "t" + hashlib.sha256(str(new).encode()).hexdigest()[:16]
-        with self.connect() as connection:
-            connection.execute(f'create database "{name}" template "{old}"')
-        self.made.append(name)
+    def run(self, owner: Path, query: str, *parameters: object) -> list[tuple[Any, ...]]:
+        """Run a statement on the database of a folder."""
+        return run(self.provide(owner), query, *parameters)
 
     def _make(self, name: str) -> None:
-        with self.connect() as connection:
+        with psycopg.connect(self.cluster.url(), autocommit=True) as connection:
             # Other processes of this run may have made it, for the same folder.
             with suppress(psycopg.errors.DuplicateDatabase):
                 connection.execute(f'create database "{name}" template {TEMPLATE}')
@@ -176,62 +219,34 @@ def server() -> Server:
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "ready").exists():
-            _start(folder, runner)
-    return Server(folder)
-
-
-def _start(folder: Path, runner: int) -> None:
-    command = [sys.executable, "-m", "tests.support.postgres", str(folder), str(runner)]
-    subprocess.run(command, cwd=ROOT, check=True, timeout=START_SECONDS)
+            command = [sys.executable, "-m", "tests.support.postgres", str(folder), str(runner)]
+            subprocess.run(command, cwd=ROOT, check=True, timeout=START_SECONDS)
+    return Server(Cluster(folder))
 
 
 def _keep(folder: Path, runner: int, ready: int) -> None:
     """Run a server until the test run has ended."""
-    programs = find_programs()
-    assert programs is not None
     watched = os.pidfd_open(runner)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o755)
-    user = _server_user()
-    if user is not None:
-        shutil.chown(folder, user)
-    data = folder / "data"
-    initdb = [str(programs / "initdb"), "-D", str(data), "-U", USER, "--auth=trust", "--no-sync"]
-    # Another order of letters than that of their bytes, as most installations have it.
-    initdb += ["--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en"]
-    subprocess.run(initdb, user=user, check=True, stdout=subprocess.DEVNULL, cwd="/")
-    settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
-    process = subprocess.Popen(
-        [programs / "postgres", "-D", data, "-k", folder, *settings],
-        user=user,
-        cwd="/",
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        _prepare(Server(folder))
+    with Cluster(folder) as cluster:
+        _prepare(cluster)
         (folder / "ready").touch()
         os.write(ready, b"1")
         os.close(ready)
         select.select([watched], [], [])
-    finally:
-        process.send_signal(signal.SIGQUIT)  # at once, with all its children
-        process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.with_suffix(".lock").unlink(missing_ok=True)
+    folder.with_suffix(".lock").unlink(missing_ok=True)
 
 
-def _prepare(running: Server) -> None:
-    database = Database(running.url("postgres"))  # waits until the server listens
+def _prepare(cluster: Cluster) -> None:
+    database = Database(cluster.url())  # waits until the server listens
     with database.engine.connect() as connection:
         connection.exec_driver_sql(f"create database {TEMPLATE}")
     database.close()
-    prepared = Database(running.url(TEMPLATE))
+    prepared = Database(cluster.url(TEMPLATE))
     prepared.open()
     prepared.close()
 
 
-def _server_user() -> str | None:
+def server_user() -> str | None:
     """Name the user that runs it: the server refuses root."""
     if os.geteuid() != 0:
         return None

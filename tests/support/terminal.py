@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 
+from tests.support import postgres
 from tests.support.bridge import ADMIN_TOKEN, SECRET_KEY, BridgeProcess
 from tests.support.nursery import nursery
 
@@ -21,6 +22,7 @@ def run(bridge: BridgeProcess, *words: str, **more: str) -> subprocess.Completed
         "BRIDGE_ADMIN_TOKEN": ADMIN_TOKEN,
         "BRIDGE_SECRET_KEY": SECRET_KEY,
         "AGENTS_JSON": json.dumps(bridge.agents),
+        **postgres.settings_of(bridge.data_dir),
         **bridge.settings,
         **more,
     }

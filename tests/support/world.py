@@ -61,13 +61,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.platform = Platform()
-        self.bridge = BridgeProcess(
-            self.folder,
-            self.platform,
-            settings=self.settings,
-            forge=self.forge,
-            speed=SPEED,
-        )
+        self.bridge = self.make_bridge()
         command = self.bridge.deadly if self.deadly else ()
         self.bridge.agents = {"demo": demo(*command, **self.entry)}
         self.said: list[Said] = []
@@ -76,6 +70,12 @@ class World:
         self._answered: set[int] = set()
         self._numbers = itertools.count(1)
         self._reviving = threading.RLock()
+
+    def make_bridge(self) -> BridgeProcess:
+        """Make the bridge that people talk to."""
+        return BridgeProcess(
+            self.folder, self.platform, settings=self.settings, forge=self.forge, speed=SPEED
+        )
 
     def __enter__(self) -> Self:
         self.platform.__enter__()
@@ -109,13 +109,22 @@ class World:
 
         def acknowledged() -> bool:
             nonlocal delivery_id
-            if self.bridge.deliver(event, agent=agent, delivery_id=delivery_id) == 200:
+            if self.post(event, agent, delivery_id) == 200:
                 return True
             delivery_id = uuid4().hex if self.new_delivery_ids else delivery_id
             self.revive()
             return False
 
         self.bridge.wait(acknowledged, f"never acknowledged: {event}")
+
+    def post(self, event: dict[str, Any], agent: str, delivery_id: str) -> int:
+        """Send an event once; returns the status, 0 if there was no answer."""
+        return self.bridge.deliver(event, agent=agent, delivery_id=delivery_id)
+
+    @property
+    def data_dirs(self) -> list[Path]:
+        """Where the bridge keeps everything."""
+        return [self.bridge.data_dir]
 
     def revive(self) -> None:
         """Start the bridge again if it is dead."""
@@ -190,7 +199,7 @@ class World:
 
     def wait_row(self, words: str) -> None:
         """Wait until the transcript holds these words."""
-        query = "select count(*) from transcript where instr(text, ?)"
+        query = "select count(*) from transcript where replace(text, ?, '') <> text"
         self.bridge.wait(lambda: self.bridge.rows(query, words) != [(0,)], f"{words} not written")
 
     def wait_decided(self, word: str) -> None:

@@ -18,6 +18,7 @@ from app.services import registered_services
 
 # Whatever has this in it must not be shown.
 CANARY = "canary42"
+KEY = f"{CANARY}-nKqR7vZ2tXwB5yLc9mPd4sGh"
 PEM = f"-----BEGIN RSA PRIVATE KEY-----\nMIIE{CANARY}\n-----END RSA PRIVATE KEY-----"
 SLACK = {"SLACK_BOT_TOKEN": f"xoxb-{CANARY}", "SLACK_APP_TOKEN": f"xapp-{CANARY}"}
 GITHUB = {
@@ -499,6 +500,34 @@ TABLE = [
     ),
     Broken("a database in memory", {"DATABASE_URL": "sqlite://"}, "DATABASE_URL", "four slashes"),
     Broken("a relative folder", {"DATA_DIR": CANARY}, "DATA_DIR", "~/"),
+    Broken(
+        "a bucket that is none",
+        {"SHARED_BUCKET": CANARY, "BRIDGE_SECRET_KEY": KEY},
+        "SHARED_BUCKET",
+        "s3://bucket",
+    ),
+    Broken(
+        "a bucket without a key to encrypt",
+        {"SHARED_BUCKET": "s3://work"},
+        "SHARED_BUCKET",
+        "BRIDGE_SECRET_KEY",
+    ),
+    Broken(
+        "half of a bucket's key",
+        {"SHARED_BUCKET": "s3://work", "BRIDGE_SECRET_KEY": KEY, "S3_SECRET_ACCESS_KEY": CANARY},
+        "S3_ACCESS_KEY_ID",
+        "Set both",
+    ),
+    Broken(
+        "a bucket over plain http",
+        {
+            "SHARED_BUCKET": "s3://work",
+            "BRIDGE_SECRET_KEY": KEY,
+            "S3_ENDPOINT_URL": "http://minio.example.com",
+        },
+        "S3_ENDPOINT_URL",
+        "https",
+    ),
     Broken("a relative shared folder", {"SHARED_DIR": CANARY}, "SHARED_DIR", "~/"),
     Broken(
         "a shared folder in the machine's own",

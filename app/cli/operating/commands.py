@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +20,14 @@ Scope = Annotated[
     ),
 ]
 Everything = Annotated[bool, typer.Option("--all", help="Everything.")]
+Passphrase = Annotated[
+    bool,
+    typer.Option("--passphrase", help="Seal or open it with a passphrase; asks for it."),
+]
+PassphraseFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", exists=True, dir_okay=False, help="The file with the passphrase."),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
@@ -78,25 +88,109 @@ def drain(
     raise typer.Exit(0 if is_done else 1)
 
 
-@operating.command(epilog=examples("migrate --to postgresql://bridge@db.example.com/bridge"))
-def migrate(
-    to: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS",
-            help="An empty PostgreSQL database. Its password can be in PGPASSWORD or ~/.pgpass.",
-        ),
-    ],
+@operating.command(
+    "backup",
+    epilog=examples(
+        "backup /mnt/backups",
+        "backup bridge.backup --passphrase-file /etc/agent-bridge/passphrase",
+        "backup --check bridge.backup",
+    ),
+)
+def back_up(
+    target: Annotated[Path, typer.Argument(metavar="TO", help="A new file, or a folder for one.")],
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check this backup instead of making one.")
+    ] = False,
+    passphrase: Passphrase = False,
+    passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Move the SQLite database of this installation to PostgreSQL.
+    """Back up everything, while the bridge runs.
 
-    Stop the bridge first. Every row is copied and then checked; the file stays as it is. If it is
-    cut off, run it again: it goes on where it ended. Then set DATABASE_URL and start the bridge.
+    The backup is sealed: with a passphrase, else with BRIDGE_SECRET_KEY, which is then not in it.
     """
     with in_one_line():
-        from app.cli.operating.migrating import migrate as run  # noqa: PLC0415 - 0.6 s
+        from app.cli.operating import backup as commands  # noqa: PLC0415 - 1.5 s
 
-        run(read_configuration(), to)
+        run = commands.check if check else commands.backup
+        ask = _passphrase_of(passphrase, passphrase_file, confirm=not check)
+        run(read_configuration(), target, ask)
+
+
+@operating.command(epilog=examples("restore /mnt/backups/agent-bridge-20260101-120000.backup"))
+def restore(
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="The backup.")
+    ],
+    *,
+    passphrase: Passphrase = False,
+    passphrase_file: PassphraseFile = None,
+) -> None:
+    """Restore a backup on an empty machine.
+
+    Nothing is overwritten: DATA_DIR and the database have to be empty. The bridge then starts
+    paused, and `resume --all` lets it go on.
+    """
+    with in_one_line():
+        from app.cli.operating.backup import restore as run  # noqa: PLC0415 - 1.5 s
+
+        ask = _passphrase_of(passphrase, passphrase_file, confirm=False)
+        run(read_configuration(), source, ask)
+
+
+@operating.command(
+    epilog=examples(
+        "migrate", "migrate --back", "migrate --to postgresql://bridge@db.example.com/bridge"
+    )
+)
+def migrate(
+    *,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Move it to an empty PostgreSQL database, with its password in PGPASSWORD or "
+            "~/.pgpass. Every row is copied and then checked; the file stays as it is.",
+        ),
+    ] = None,
+    back: Annotated[
+        bool,
+        typer.Option("--back", help="Undo the newest migration, for the release before this one."),
+    ] = False,
+    yes: Yes = False,
+) -> None:
+    """Bring the database to this release, or move it.
+
+    No bridge may run meanwhile. A start brings it to the release too. If --to is cut off, run it
+    again: it goes on where it ended. Then set DATABASE_URL and start the bridge.
+    """
+    if back and to is not None:
+        raise typer.BadParameter("--back and --to exclude each other.")
+    with in_one_line():
+        from app.cli.operating.migrating import migrate as move  # noqa: PLC0415 - 0.6 s
+        from app.cli.operating.schema import migrate_back, migrate_forward  # noqa: PLC0415 - 0.6 s
+
+        if to is not None:
+            move(read_configuration(), to)
+        elif back:
+            migrate_back(read_configuration(), None if yes else _confirm)
+        else:
+            migrate_forward(read_configuration())
+
+
+def _passphrase_of(
+    wanted: bool,
+    file: Path | None,
+    *,
+    confirm: bool,
+) -> Callable[[], str] | None:
+    if file is not None:
+        return lambda: file.read_text().strip()
+    if not wanted:
+        return None
+    return lambda: str(
+        typer.prompt("Passphrase", hide_input=True, confirmation_prompt=confirm, err=True)
+    )
 
 
 def _check_scope(scope: str | None, *, everything: bool) -> None:

@@ -52,10 +52,10 @@ class HandedOut:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a worker learns when it begins to serve a session."""
+    """What a worker learns when it wants to serve a session."""
 
-    is_granted: bool
-    """False if as many turns run as may run, in total or of that agent."""
+    answer: Literal["granted", "idle", "full"]
+    """Whether it may: not if there is nothing to do, or as many turns run as may run."""
     has_moved: bool = False
     """Whether another member served the session last."""
 

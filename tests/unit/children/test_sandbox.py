@@ -342,7 +342,7 @@ def test_bubblewrap_is_asked_for_by_name_where_it_is_missing(tmp_path: Path) -> 
     [
         ("bwrap: setting up uid map: Permission denied", "apparmor_restrict_unprivileged_userns"),
         ("bwrap: No permissions to create new namespace, likely", "unprivileged_userns_clone"),
-        ("bwrap: Creating new namespace failed: Operation not permitted", "seccomp=unconfined"),
+        ("bwrap: Creating new namespace failed: Operation not permitted", "deploy/seccomp.json"),
         ("bwrap: Can't mount proc on /newroot/proc", "systempaths=unconfined"),
         ("bwrap: Unknown option --die-with-parent", "too old"),
         ("bwrap: something new", '"sandbox": "none"'),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,19 @@ from sqlalchemy import Connection, select
 
 from alembic import command
 from app.core.delegation.types import DelegationLimits, NewDelegation
-from app.errors import StoreUnavailable
+from app.errors import Conflict, StoreUnavailable
 from app.store.database import (
     FILE_NAME,
     HEAD_REVISION,
+    REVISION_BEFORE,
     Database,
     migrate,
+    migrate_to,
     migrations_folder,
     sqlite_url,
 )
 from app.store.dialects import MEMORY_TEXT
+from app.store.rollback import roll_back
 from app.store.stores import Stores
 from app.store.tables import metadata, surface
 from tests.support.memory import ANN
@@ -41,10 +45,10 @@ BEFORE_DELEGATION = (
 
 
 def difference_of(connection: Connection) -> list[Any]:
-    """Compare what the migrations built with the tables, but for the full-text search."""
+    """Compare what the migrations built with the tables, but for those of libraries."""
 
     def is_ours(name: str | None, kind: str, _parents: object) -> bool:
-        return kind != "table" or not str(name).startswith(MEMORY_TEXT)
+        return kind != "table" or not str(name).startswith((MEMORY_TEXT, "procrastinate_"))
 
     options = {"include_name": is_ours}
     context = MigrationContext.configure(connection, opts=options)
@@ -146,4 +150,83 @@ def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
     migrate(database.engine)
 
     assert (folder / FILE_NAME).exists()
+    database.engine.dispose()
+
+
+def schema_of(connection: Connection) -> set[tuple[str, str]]:
+    """Read the tables with their columns, and the indexes."""
+    columns = connection.exec_driver_sql(
+        "select m.name, c.name || ' ' || c.type || ' ' || c.\"notnull\" || ' ' || c.pk || ' ' ||"
+        " coalesce(c.dflt_value, '') from sqlite_master m join pragma_table_info(m.name) c"
+        " where m.type = 'table'"
+    )
+    indexes = connection.exec_driver_sql(
+        "select name, tbl_name || coalesce(sql, '') from sqlite_master where type = 'index'"
+    )
+    return {tuple(row) for row in (*columns, *indexes)}
+
+
+def test_the_newest_migration_is_undone_for_the_release_before(tmp_path: Path) -> None:
+    url = sqlite_url(tmp_path)
+    database = Database(url)
+    migrate_to(REVISION_BEFORE, database.engine)
+    with database.engine.begin() as connection:
+        before = schema_of(connection)
+        for statement in BEFORE_DELEGATION:
+            connection.exec_driver_sql(statement)
+    migrate(database.engine)
+    note = '{"code": "suspended", "by": "", "about": ""}'
+    with database.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "insert into transcript (place, session, kind, text, data, at) values "
+            f"(1, 1, 'notice', 'suspended', '{{\"note\": {note}}}', 0), "
+            "(1, 1, 'text', 'we suspended it', '{\"suspended\": 1}', 0)"
+        )
+        connection.exec_driver_sql(
+            "insert into post (key, service, external, agent, marker, content, created_at) values "
+            f"('k', 'web', 't1', 'claude', 'm', '{{\"note\": \"\", \"reason\": {note}}}', 0)"
+        )
+
+    assert roll_back(url) == REVISION_BEFORE
+    with pytest.raises(Conflict, match="nothing to undo"):
+        roll_back(url)
+
+    with database.engine.connect() as connection:
+        assert schema_of(connection) == before
+        rows = connection.exec_driver_sql("select text, data from transcript order by id").all()
+        words = "The operator had paused the work here."
+        assert [tuple(row) for row in rows] == [
+            (words, '{"note":null}'),
+            ("we suspended it", '{"suspended": 1}'),
+        ]
+        (content,) = connection.exec_driver_sql("select content from post").one()
+        assert json.loads(content) == {"note": words, "reason": None}
+        assert connection.exec_driver_sql("select count(*) from ask").scalar() == 1
+    migrate(database.engine)
+    with database.engine.connect() as connection:
+        assert difference_of(connection) == []
+    database.engine.dispose()
+
+
+def test_a_database_of_a_newer_release_is_refused_with_the_way_back(tmp_path: Path) -> None:
+    database = Database(sqlite_url(tmp_path))
+    migrate(database.engine)
+    with database.engine.begin() as connection:
+        connection.exec_driver_sql("update alembic_version set version_num = '0999'")
+
+    with pytest.raises(StoreUnavailable, match="migrate --back"):
+        database.open()
+    database.engine.dispose()
+
+
+def test_a_restored_database_is_not_given_to_a_release_that_would_not_pause(
+    tmp_path: Path,
+) -> None:
+    database = Database(sqlite_url(tmp_path))
+    migrate(database.engine)
+    with database.engine.begin() as connection:
+        connection.exec_driver_sql("insert into suspension values ('all', 'restored', 0)")
+
+    with pytest.raises(Conflict, match="resume --all"):
+        roll_back(sqlite_url(tmp_path))
     database.engine.dispose()

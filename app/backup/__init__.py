@@ -1,0 +1,1 @@
+"""Writes and reads backups: one sealed file with everything that a bridge keeps."""

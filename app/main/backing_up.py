@@ -1,0 +1,172 @@
+"""Backs up everything that a bridge keeps, and restores it on an empty machine.
+
+The database first: every file that one of its rows names is there already. Left out is what a
+bridge makes again: mirrors, clones (their states are kept), sockets and locks.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from pydantic import SecretStr
+
+from app.backup.archive import Contents, packing
+from app.backup.stream import Secret
+from app.backup.unpacking import unpack
+from app.config import BridgeSecrets, Configuration, ensure_secrets, find_secret_key
+from app.config.bridge_secrets import FILE_NAME as SECRETS
+from app.core.clock import SystemClock
+from app.errors import BackupUnusable
+from app.store.copying import Copied, check_fit, copy_in, copy_out
+from app.store.database import FILE_NAME, MOVED_NAME, locked
+
+DATABASE: Final = "database"
+_LEFT_OUT: Final = {
+    *(f"{FILE_NAME}{ending}" for ending in ("", "-wal", "-shm", "-journal")),
+    MOVED_NAME,
+    SECRETS,
+    "bridge.sock",
+    "gates",
+    "git.config",
+    "mirrors",
+    "reserve",
+    "tools",
+}
+_SCRATCH: Final = ".backing-up-"
+_RESTORING: Final = "restoring"
+_CLONE: Final = re.compile(r"\d+-.+-\d+")
+"""The folder of a clone: session, agent and number."""
+
+
+def back_up(configuration: Configuration, target: Path, secret: Secret) -> Contents:
+    """Write a backup to a file while the bridge runs, or not.
+
+    Raises:
+        BackupUnusable: the file is there already, or within DATA_DIR.
+        StoreUnavailable: the database cannot be read.
+    """
+    data, secrets = configuration.data_dir, ensure_secrets(configuration)
+    if target.resolve().is_relative_to(data.resolve()):
+        raise BackupUnusable("a backup within DATA_DIR would be lost with it: give another folder")
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=data) as scratch:
+        copied = copy_out(configuration.database_url, Path(scratch))
+        contents = Contents(
+            created_at=SystemClock().now(),
+            release=version("agent-bridge"),
+            database=copied.database,
+            revision=copied.revision,
+            key=_mark(secrets.secret_key),
+            rows=copied.rows,
+        )
+        with packing(target, secret, contents) as packer:
+            packer.add_tree(DATABASE, Path(scratch))
+            for name, folder in _folders(configuration).items():
+                packer.add_tree(name, folder, partial(_is_left_out, folder))
+            if secret.kind == "passphrase":
+                packer.add_bytes(SECRETS, secrets.write().encode())
+    return contents
+
+
+def restore(configuration: Configuration, source: Path, secret: Secret) -> Contents:
+    """Restore a backup into an empty DATA_DIR and an empty database; it starts paused.
+
+    Raises:
+        BackupUnusable: it cannot be read, or something is there already.
+        DataDirInUse: a bridge runs there.
+        StoreUnavailable: the database cannot be written.
+    """
+    data = configuration.data_dir
+    with locked(data):
+        draft = data / _RESTORING
+        if draft.exists():
+            raise BackupUnusable(
+                f"an earlier restore was cut off: empty {str(data)!r}, then repeat it"
+            )
+        draft.mkdir(mode=0o700)
+        try:
+            contents = unpack(source, secret, draft)
+            moves = _plan(configuration, draft)
+            _check(configuration, contents, draft, moves)
+            _move(moves)
+            try:
+                copied = Copied(contents.database, contents.revision, contents.rows)
+                now = SystemClock().now()
+                copy_in(configuration.database_url, draft / DATABASE, copied, now)
+            except BaseException:
+                _move({new: old for old, new in moves.items()})
+                raise
+        finally:
+            shutil.rmtree(draft)
+    return contents
+
+
+def _folders(configuration: Configuration) -> dict[str, Path]:
+    """Name the folders of a bridge: one, unless it shares files with others."""
+    data, shared = configuration.data_dir, configuration.shared_dir
+    return {"data": data} if shared == data else {"data": data, "shared": shared}
+
+
+def _plan(configuration: Configuration, draft: Path) -> dict[Path, Path]:
+    """Say where each file and folder of a backup goes."""
+    data, shared = configuration.data_dir, configuration.shared_dir
+    moves = {
+        each: target / each.name
+        for name, target in (("data", data), ("shared", shared))
+        if (draft / name).is_dir()
+        for each in sorted((draft / name).iterdir())
+    }
+    if (draft / SECRETS).exists():
+        moves[draft / SECRETS] = shared / SECRETS
+    return moves
+
+
+def _check(
+    configuration: Configuration, contents: Contents, draft: Path, moves: Mapping[Path, Path]
+) -> None:
+    """Refuse to mix a backup with what is there."""
+    copied = Copied(contents.database, contents.revision, contents.rows)
+    check_fit(configuration.database_url, copied)
+    for target in moves.values():
+        if os.path.lexists(target):
+            raise BackupUnusable(
+                f"{str(target)!r} is there already. A backup is restored to an empty DATA_DIR"
+            )
+    key = find_secret_key(configuration)
+    if key is None and (draft / SECRETS).exists():
+        held = BridgeSecrets.parse((draft / SECRETS).read_text())
+        key = None if held is None else held.secret_key
+    if key is None or not hmac.compare_digest(_mark(key), contents.key):
+        raise BackupUnusable(
+            "what is sealed in its database needs the BRIDGE_SECRET_KEY of the bridge that made it:"
+            " set that"
+        )
+
+
+def _move(moves: Mapping[Path, Path]) -> None:
+    for old, new in moves.items():
+        new.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.move(old, new)
+
+
+def _mark(key: SecretStr) -> str:
+    """Return what tells a key apart from others without giving it away."""
+    return hmac.digest(key.get_secret_value().encode(), b"agent-bridge backup key", "sha256").hex()
+
+
+def _is_left_out(data: Path, path: PurePosixPath) -> bool:
+    first, *rest = path.parts
+    if first == "workspaces" and len(rest) == 1 and _CLONE.fullmatch(rest[0]):
+        return (data / path / ".git").exists()
+    if rest:
+        return False
+    ours = first.startswith((_SCRATCH, _RESTORING)) or first.endswith(".lock")
+    return ours or first in _LEFT_OUT

@@ -1,0 +1,124 @@
+"""A bridge on PostgreSQL against the same bridge on SQLite: accept, event to prompt, idle CPU."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import psycopg
+
+from bench.accept import CONNECTIONS, KEPT, Receiver
+from bench.bridge import BridgeServer
+from bench.cold import ANSWERED, ANYWHERE, WARM_UP, through_bridge
+from bench.figures import Gap, Goal, Row, Scale, milliseconds, ratios
+from bench.history import stored
+from bench.postgres import MISSING, PostgresServer, postgres_server
+from tests.support.postgres import find_programs
+
+FILE, SERVER = "SQLite", "PostgreSQL"
+AGAINST = "the same bridge on SQLite"
+IDLE_SECONDS = 10.0
+"""Long enough for every pace of an idle bridge to come round."""
+
+Count = Callable[..., int]
+
+
+def measure(scale: Scale, folder: Path) -> Iterator[Row | Gap]:
+    """Measure both alternately, round after round."""
+    if find_programs() is None:
+        yield Gap(f"{SERVER} against {FILE}", MISSING, failed=False)
+        return
+    with postgres_server() as server:
+        yield _measure_accept(scale, folder, server)
+        yield from _measure_turns(scale, folder, server)
+
+
+def _measure_accept(scale: Scale, folder: Path, server: PostgresServer) -> Row:
+    address = server.create("accept")
+    on_file = BridgeServer(folder / "file", works=False)
+    there = BridgeServer(folder / "server", works=False, settings={"DATABASE_URL": address})
+    receivers = {
+        FILE: Receiver(on_file.server, partial(stored, on_file.data_dir, KEPT)),
+        SERVER: Receiver(there.server, partial(count_on_server, address, KEPT)),
+    }
+    with ExitStack() as stack:
+        for receiver in receivers.values():
+            stack.enter_context(receiver.server)
+        for _ in range(scale.rounds):
+            for receiver in receivers.values():
+                receiver.load(scale)
+    ours, theirs = receivers[SERVER].rates, receivers[FILE].rates
+    return Row(
+        f"durable accept on {SERVER}, {CONNECTIONS} connections",
+        AGAINST,
+        max(ours) / max(theirs),
+        " x",
+        Goal("at least", 0.5),
+        f"{max(ours):,.0f}/s against {max(theirs):,.0f}/s, "
+        f"median ratio {ratios(ours, theirs):.2f}, one connection p50 "
+        f"{milliseconds(min(receivers[SERVER].p50))} against "
+        f"{milliseconds(min(receivers[FILE].p50))}",
+    )
+
+
+def _measure_turns(scale: Scale, folder: Path, server: PostgresServer) -> Iterator[Row]:
+    address = server.create("turns")
+    bridges = {
+        FILE: BridgeServer(folder / "turns-file", core=ANYWHERE),
+        SERVER: BridgeServer(
+            folder / "turns-server", core=ANYWHERE, settings={"DATABASE_URL": address}
+        ),
+    }
+    counts: dict[str, Count] = {
+        FILE: partial(stored, bridges[FILE].data_dir),
+        SERVER: partial(count_on_server, address),
+    }
+    taken: dict[str, list[float]] = {name: [] for name in bridges}
+    with ExitStack() as stack:
+        for bridge in bridges.values():
+            stack.enter_context(bridge.server)
+            bridge.wait_ready()
+        for number in range(-WARM_UP, scale.cold):
+            for name, bridge in bridges.items():
+                seconds = through_bridge(bridge, number, partial(counts[name], ANSWERED))
+                if number >= 0:
+                    taken[name].append(seconds)
+        idle = {name: _spend(bridge.server.cpu_seconds) for name, bridge in bridges.items()}
+        behind = _spend(server.cpu_seconds)
+    ours, theirs = taken[SERVER], taken[FILE]
+    yield Row(
+        f"event to prompt read on {SERVER}",
+        AGAINST,
+        min(ours) / min(theirs),
+        " x",
+        Goal("at most", 1.5),
+        f"{milliseconds(min(ours))} against {milliseconds(min(theirs))}, "
+        f"medians {milliseconds(median(ours))} against {milliseconds(median(theirs))}",
+    )
+    yield Row(
+        f"an idle bridge on {SERVER}",
+        "one core",
+        idle[SERVER] * 100,
+        " %",
+        Goal("at most", 1.0),
+        f"the bridge; the server takes {behind * 100:.2f} % more, with SQLite it is "
+        f"{idle[FILE] * 100:.2f} %",
+    )
+
+
+def _spend(cpu_seconds: Callable[[], float]) -> float:
+    """Measure the part of a core that something takes while nothing happens."""
+    before, began = cpu_seconds(), time.perf_counter()
+    time.sleep(IDLE_SECONDS)
+    return (cpu_seconds() - before) / (time.perf_counter() - began)
+
+
+def count_on_server(address: str, query: str, *values: object) -> int:
+    """Ask the store of a bridge for a number."""
+    with psycopg.connect(address) as connection:
+        found = connection.execute(query.replace("?", "%s"), values).fetchone()
+        return int(found[0]) if found else 0
