@@ -184,6 +184,16 @@ class RepoProvider:
         if self._saved is not None:
             await self._saved.save(session)
 
+    async def forget_saved(self, session_id: int) -> None:
+        """Remove the saved folders of a session; its next turn saves them again.
+
+        Raises:
+            OSError: they cannot be removed.
+        """
+        session = self._sessions.session(session_id)
+        if session is not None and self._saved is not None:
+            await self._saved.forget(session)
+
     @asynccontextmanager
     async def attended(
         self,

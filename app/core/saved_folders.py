@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -80,6 +80,19 @@ class SavedFolders:
                 await self._save(session, kind, files)
             except (BridgeError, OSError) as error:
                 logger.warning("the %s of %s is not saved: %s", kind, session.key, error)
+
+    async def forget(self, session: Session) -> None:
+        """Remove what is saved of a session; it is saved again when its next turn ends.
+
+        Raises:
+            OSError: it cannot be removed.
+        """
+        for kind in self.kinds:
+            record = self.records.find(session.id, kind)
+            if record is not None:
+                for each in await self.shelf.names(_folder(session, kind)):
+                    await self.shelf.remove(each)
+                await persist(self.clock, self.records.put, replace(record, saved=""))
 
     async def _bring(self, session: Session, record: SavedFolder, files: FolderKind) -> None:
         file = await self._scratch_file(session, record.kind)

@@ -55,6 +55,7 @@ def purging_of(base: Resources, joined: Joined) -> Purging:
         clock=base.clock,
         stop=joined.conversations.end_work,
         compact=base.stores.conversations.compact,
+        forget_saved=joined.workspaces.forget_saved,
     )
 
 

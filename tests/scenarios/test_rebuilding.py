@@ -76,10 +76,16 @@ def test_what_machines_share_is_in_the_shared_folder_and_nothing_else_is(tmp_pat
         assert {"workspaces", "gates", "tools"} <= own
 
         here.command("repo none", "t2")
-        here.tell("write notes.txt all of it", "t2")
+        here.tell("write notes.txt all-of-it-0123456789", "t2")
         lose_disk(here)
         post = here.tell("run cat notes.txt", "t2")
-        assert "all of it" in post.content["text"]
+        assert "all-of-it-0123456789" in post.content["text"]
+
+        assert len(list(shared.glob("kept/*.folder/*"))) == 1
+        purge = {"text": "all-of-it-0123456789"}
+        answer = here.world.bridge.http.post("/api/v1/purges", json=purge, timeout=60)
+        assert answer.status_code == 200
+        assert list(shared.glob("kept/*.folder/*")) == []
 
 
 @pytest.mark.long

@@ -61,8 +61,11 @@ class Purging:
         clock: Clock,
         stop: Callable[[int], Awaitable[None]],
         compact: Callable[[], Awaitable[None]],
+        forget_saved: Callable[[int], Awaitable[None]],
     ) -> None:
         """Purge; `stop` ends an agent's process, `compact` leaves nothing of old rows.
+
+        `forget_saved` removes the folders of a session that are saved for other machines.
 
         `session_folders` have a folder for each session, whose name begins with its number.
         """
@@ -78,6 +81,7 @@ class Purging:
         self._clock = clock
         self._stop = stop
         self._compact = compact
+        self._forget_saved = forget_saved
         self._alone = asyncio.Lock()
         self._tasks = Tasks("purge")
 
@@ -128,6 +132,7 @@ class Purging:
             rows = await persist(self._clock, self._store.redact, vault)
             found = await asyncio.to_thread(self._files.find, vault)
             unclean = await asyncio.to_thread(self._files.clean, vault, found.held)
+            saved = await self._clean_saved(sessions)
             deleted, held = await self._clean_repositories(
                 found.objects, sessions, vault, discard=discard
             )
@@ -141,6 +146,7 @@ class Purging:
                 *uncompacted,
                 *(Left(Stays.FILE, str(each)) for each in unclean),
                 *(Left(Stays.UNREAD, str(each)) for each in found.unread),
+                *saved,
                 *(self._describe(each) for each in held),
                 *unreached,
                 Left(Stays.COPIES),
@@ -161,6 +167,16 @@ class Purging:
                     await self._outbox.drained(adapter)
             except TimeoutError:
                 logger.warning("%s still has posts to send", adapter)
+
+    async def _clean_saved(self, sessions: Collection[int]) -> list[Left]:
+        """Remove what is saved of sessions; returns what could not be removed."""
+        left = []
+        for session in sorted(sessions):
+            try:
+                await self._forget_saved(session)
+            except OSError as error:
+                left.append(Left(Stays.FILE, f"what is saved of session {session}: {error}"))
+        return left
 
     async def _compact_store(self) -> list[Left]:
         try:
