@@ -14,6 +14,9 @@ from tests.support.git_server import GitServer, git
 from tests.support.postgres import need_server
 from tests.support.studio import BRANCH, REPOSITORY, TOKEN, Studio, pull_of, studio
 
+pytestmark = pytest.mark.timeout(240)
+"""Each starts bridges twice and git many times: a busy machine may take minutes."""
+
 
 def lose_disk(here: Studio, *also: str) -> None:
     """Kill the bridge, remove what a machine has for itself, and start it again."""
@@ -113,7 +116,6 @@ def test_a_bucket_holds_what_a_session_needs_on_another_machine_and_shows_none_o
 
 
 @pytest.mark.long
-@pytest.mark.timeout(180)
 def test_a_worker_is_lost_with_its_disk_and_another_one_continues(tmp_path: Path) -> None:
     need_server()
     with GitServer(tmp_path / "server") as server:
