@@ -110,6 +110,11 @@ class SavedFolders:
             if each != _place(session, kind, name):
                 await self.shelf.remove(each)
 
+    async def _has(self, session: Session, record: SavedFolder) -> bool:
+        """Tell whether what was saved is still there: a purge removes it."""
+        place = _place(session, record.kind, record.saved)
+        return place in await self.shelf.names(_folder(session, record.kind))
+
     async def _scratch_file(self, session: Session, kind: str) -> Path:
         await asyncio.to_thread(self.scratch.mkdir, mode=0o700, parents=True, exist_ok=True)
         return self.scratch / f"{folder_name(session)}.{kind}"
