@@ -97,7 +97,9 @@ class SavedFolders:
         name = await asyncio.to_thread(files.name_content, session)
         record = self.records.find(session.id, kind)
         is_elsewhere = record is not None and record.machine != self.machine
-        if not name or is_elsewhere or (record is not None and record.saved == name):
+        if not name or is_elsewhere:
+            return
+        if record is not None and record.saved == name and await self._has(session, record):
             return
         file = await self._scratch_file(session, kind)
         try:
