@@ -68,6 +68,8 @@ class Topic(StrEnum):
     """Asks for a session's turn and its process to have ended."""
     HOLDINGS = "holdings"
     """Asks what members hold of sessions on their disks."""
+    PURGE = "purge"
+    """A text is to be taken out of the files of every machine."""
     REMOVE = "remove"
     """Asks for what members hold of sessions to be removed."""
     PROBE = "probe"
