@@ -100,12 +100,14 @@ class Notifications(Switchboard):
 
         async def attempt() -> None:
             async with await self._connect() as connection:
+                # A signal may be lost, so the disk need not be waited for.
+                await connection.execute("set synchronous_commit = off")
                 await work(connection)
 
         await retry(self._clock, attempt, repeat(AGAIN_SECONDS), on=_FAULTS)
 
     async def _connect(self) -> _Connection:
-        connection = await AsyncConnection.connect(
+        return await AsyncConnection.connect(
             self._address,
             autocommit=True,
             connect_timeout=CONNECT_SECONDS,
@@ -114,9 +116,6 @@ class Notifications(Switchboard):
             keepalives_interval=5,
             keepalives_count=3,
         )
-        # A signal may be lost, so the disk need not be waited for.
-        await connection.execute("set synchronous_commit = off")
-        return connection
 
     async def _listen(self, connection: _Connection) -> None:
         await connection.execute(f"listen {await _find_channel(connection)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -169,6 +170,12 @@ def test_an_agent_that_one_front_adds_works_everywhere(company: Company) -> None
     session = company.begin("say I help", "helper")["id"]
     company.wait_state(company.front, session, "done")
     assert company.texts(company.desk, session) == ["I help"]
+
+    words = json.dumps({"to": "helper", "text": "say asked by another"})
+    session = company.begin(f"tool agents_message {words}")["id"]
+    company.wait_state(company.front, session, "done")
+    page = company.front.http.get(f"/api/v1/sessions/{session}/transcript").text
+    assert "asked by another" in page
 
     assert company.front.http.delete("/api/v1/agents/helper").status_code == 204
     company.desk.wait(lambda: not knows(company.desk), "the desk still knows it")
