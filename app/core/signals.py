@@ -74,6 +74,8 @@ class Topic(StrEnum):
     """Asks those that run agents to check one."""
     PURGE = "purge"
     """Asks members to take a text, which the store has, off their disks."""
+    FORGET = "forget"
+    """Asks members to take a person, whom the store has, off their disks."""
     PAGE = "page"
     """Asks the member that has a session's files for a page about them."""
     CONVERSATION = "conversation"

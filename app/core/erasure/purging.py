@@ -11,10 +11,10 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from socket import gethostname
 from uuid import uuid4
 
 from app.core.adapters import Adapter
+from app.core.erasure.machines import add_up, clean_afar, report
 from app.core.erasure.ports import Files, PurgeStore, Repositories
 from app.core.erasure.types import Erased, Left, Purge, Stays, Trail
 from app.core.keys import SessionKey
@@ -41,8 +41,6 @@ logger = logging.getLogger(__name__)
 
 SENT_SECONDS = 30.0
 """How long the last posts of the agents that were stopped may take."""
-MEMBERS_SECONDS = 600.0
-"""How long other members may take to look through their disks."""
 PLATFORM_SECONDS = 120.0
 """How long a platform may take to read and change one conversation."""
 
@@ -134,7 +132,8 @@ class Purging:
             await self._end_work(sessions, keys)
             rows = await persist(self._clock, self._store.redact, vault)
             here = await self._clean_here(sessions, vault, discard=discard)
-            afar = await self._clean_afar(purge, discard=discard)
+            afar = await clean_afar(self._signals, Topic.PURGE, purge=purge.id, discard=discard)
+            cleaned = add_up([here, *afar])
             posts, unreached = await self._clean_platforms(keys, vault)
             # What was posted is told back to the bridge.
             rows += await persist(self._clock, self._store.redact, vault)
@@ -143,14 +142,11 @@ class Purging:
             left = (
                 *_in_store(trail),
                 *uncompacted,
-                *(each for done in (here, *afar) for each in done.left),
+                *cleaned.left,
                 *unreached,
                 Left(Stays.COPIES),
             )
-            files, clones = (
-                sum(getattr(done, what) for done in (here, *afar)) for what in ("files", "clones")
-            )
-            return Erased(rows, files, posts, clones, left)
+            return Erased(rows, cleaned.files, posts, cleaned.clones, left)
 
     async def _clean_here(
         self, sessions: Collection[int], vault: Vault, *, discard: bool
@@ -168,23 +164,6 @@ class Purging:
         )
         return Erased(files=len(found.held) - len(unclean), clones=deleted, left=left)
 
-    async def _clean_afar(self, purge: Purge, *, discard: bool) -> list[Erased]:
-        """Have the other members clean what they have; the text itself is read from the store."""
-        try:
-            answers = await self._signals.ask(
-                Topic.PURGE, seconds=MEMBERS_SECONDS, purge=purge.id, discard=discard
-            )
-        except TimeoutError:
-            return [Erased(left=(Left(Stays.UNREAD, "other machines"),))]
-        return [
-            Erased(
-                files=each["files"],
-                clones=each["clones"],
-                left=tuple(Left(Stays(why), where) for why, where in each["left"]),
-            )
-            for each in answers
-        ]
-
     async def _answer(self, facts: Facts) -> Facts:
         """Clean this machine for the member that purges."""
         purge = next(each for each in await self._store.list() if each.id == facts["purge"])
@@ -193,9 +172,7 @@ class Purging:
         found = await asyncio.to_thread(self._files.find, vault)
         sessions = set(self._find_sessions(found.held))
         await self._end_work(sessions, ())
-        done = await self._clean_here(sessions, vault, discard=facts["discard"])
-        left = [[each.why, f"{gethostname()}: {each.where}"] for each in done.left]
-        return {"files": done.files, "clones": done.clones, "left": left}
+        return report(await self._clean_here(sessions, vault, discard=facts["discard"]))
 
     async def _end_work(self, sessions: Collection[int], keys: Collection[SessionKey]) -> None:
         """End the agents that know the text, and let their last posts arrive."""
