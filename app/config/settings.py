@@ -109,6 +109,22 @@ class Settings(BaseModel):
     """The same for everything together."""
     retention_days: Annotated[int, Field(ge=7, le=36500)] = 30
     """How long history is kept; at least the week in which replays are recognised."""
+    retention_events_days: Annotated[int, Field(ge=7, le=36500)] | None = None
+    """How long raw events and what was decided on them are kept; RETENTION_DAYS when absent."""
+    retention_posts_days: Annotated[int, Field(ge=1, le=36500)] | None = None
+    """How long the record of what was posted is kept; RETENTION_DAYS when absent."""
+    retention_files_days: Annotated[int, Field(ge=1, le=36500)] | None = None
+    """How long files that agents made are kept; RETENTION_DAYS when absent."""
+    retention_work_days: Annotated[int, Field(ge=1, le=36500)] | None = None
+    """How long clones and homes that no session used are kept; RETENTION_DAYS when absent."""
+    retention_conversations_days: Annotated[int, Field(ge=1, le=36500)] | None = None
+    """How long whole conversations that no one used are kept; kept for ever when absent."""
+    retention_memory_days: Annotated[int, Field(ge=1, le=36500)] | None = None
+    """How long agents' daily logs are kept; kept for ever when absent."""
+    disk_free_mb: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    """What must stay free on DATA_DIR's disk; 1024, or a tenth of a smaller disk, if absent."""
+    disk_warn_mb: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    """Below which free space room is made and people are warned; twice that if absent."""
     delegation_depth: Annotated[int, Field(ge=0, le=3)] = 1
     """How deep agents may ask agents: 1 means that an agent that was asked asks no other one."""
     delegations_per_turn: Annotated[int, Field(ge=0, le=100)] = 4
@@ -166,6 +182,10 @@ class Settings(BaseModel):
     """The token for the API and the page; generated once into DATA_DIR when absent."""
     bridge_secret_key: Annotated[SecretStr, at_least(SHORTEST_SECRET_KEY)] | None = None
     """The key that signs cookies and encrypts stored secrets; generated once when absent."""
+    traces_url: Address | None = Field(None, alias="OTEL_EXPORTER_OTLP_ENDPOINT")
+    """The OpenTelemetry collector that gets traces; by default there are none."""
+    traces_headers: SecretStr | None = Field(None, alias="OTEL_EXPORTER_OTLP_HEADERS")
+    """What each request to the collector carries, as name=value,name=value."""
     log_level: LogLevel = "info"
     """The lowest level of log lines to write."""
     log_format: LogFormat = "console"
@@ -182,6 +202,7 @@ SECRET_NAMES = frozenset(
         "BRIDGE_ADMIN_TOKEN",
         "BRIDGE_SECRET_KEY",
         "S3_SECRET_ACCESS_KEY",
+        "OTEL_EXPORTER_OTLP_HEADERS",
     }
 )
 

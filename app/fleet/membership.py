@@ -102,8 +102,13 @@ class Membership:
             logger.warning("left without a word, others wait for the end of the lease: %s", error)
 
     def ensure(self) -> None:
-        """End this process if its lease has lapsed: call it before what cannot be taken back."""
-        if self._others and self._clock.monotonic() - self._beaten_at > self._lease:
+        """End this process if its lease has lapsed: call it before what cannot be taken back.
+
+        One that was alone at its last beat goes on unless another one has come and removed it.
+        """
+        if self._clock.monotonic() - self._beaten_at <= self._lease:
+            return
+        if self._others or not self._members.is_there():
             self._die("the lease has lapsed")
 
     def measure(self) -> Sequence[Vital]:
@@ -179,4 +184,5 @@ class Membership:
 
     def _look(self) -> None:
         while not self._left.wait(LOOK_SECONDS):
-            self.ensure()
+            if self._others:
+                self.ensure()

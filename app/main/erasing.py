@@ -55,6 +55,7 @@ def purging_of(base: Resources, joined: Joined) -> Purging:
         vault=base.vault,
         clock=base.clock,
         stop=joined.conversations.end_work,
+        forget_saved=joined.saving.forget_all,
         compact=base.stores.conversations.compact,
         signals=base.signals,
     )

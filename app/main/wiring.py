@@ -156,6 +156,7 @@ class Joined(Workshop):
             name_asker=self._name_asker,
             find_voice=lambda session: self.showing.voice_of(session),
             signals=self._base.signals,
+            counters=self._base.metrics,
         )
 
     def _name_asker(self, session: Session) -> str:
@@ -277,7 +278,7 @@ class Joined(Workshop):
             daily=daily_limits_of(configuration),
             counters=base.metrics,
             vault=base.vault,
-            check_room=self._disk.check_room,
+            check_room=self.room.check,
             verbosity=configuration.verbosity,
             page=page_of(configuration),
             place_prompt=place_prompts(configuration),

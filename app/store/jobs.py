@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, func, select, text, update
 
 from app.core.stores.members import Claim
 from app.core.types import TurnState
+from app.store.commits.endings import RUNNING
 from app.store.commits.suspending import SUSPENDED
 from app.store.database import Database
 from app.store.fencing import Fence
@@ -35,6 +36,7 @@ _IS_READY = select(turn.c.session).where(
     turn.c.paused.is_(None),
     ~SUSPENDED,
 )
+_IS_RUNNING = select(turn.c.id).where(turn.c.session == bindparam("of"), turn.c.state.in_(RUNNING))
 _QUEUE = text(f"""
     insert into procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
     values (:queue, '{TASK}', :lock, :lock, jsonb_build_object('session', cast(:of as bigint)))
@@ -112,6 +114,8 @@ class Jobs:
             if connection.execute(_IS_READY, {"of": session_id}).first() is None:
                 return Claim("idle")
             row = connection.execute(select(session).where(session.c.id == session_id)).one()
+            if connection.execute(_IS_RUNNING, {"of": session_id}).first() is not None:
+                return Claim("full")  # a server that crashed may have forgotten who fetched a job
             others = select(member.c.load).where(member.c.name != self._own.name)
             loads = [load, *connection.execute(others).scalars()]
             running = sum(sum(each.values()) for each in loads)

@@ -54,6 +54,11 @@ class Members:
         self._own.name, self._own.epoch = name, epoch
         return handed_out
 
+    def is_there(self) -> bool:
+        """Tell whether this process is still a member; it does not wait for other commits."""
+        with self._database.engine.connect() as connection:
+            return bool(connection.exec_driver_sql(f"select {self._own.condition}").scalar())
+
     async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:
         """Say that this member is there; take the desk if it is wanted and free."""
 
@@ -88,9 +93,13 @@ class Members:
             own = select(member).where(member.c.name == self._own.name)
             return _remove(connection, connection.execute(own).all(), self._now())
 
-        handed_out = await self._database.writer.run(write)
-        self._own.epoch = 0
-        return handed_out
+        # What is still written behind it is refused, and no reason to end at once.
+        self._own.gone = _ignore
+        return await self._database.writer.run(write)
+
+
+def _ignore() -> None:
+    """Do nothing."""
 
 
 def _remove(connection: Connection, gone: Sequence[Row[Any]], now: float) -> HandedOut:

@@ -6,6 +6,7 @@ a file: what is read in it stays true until it ends, and ids become visible in t
 
 from __future__ import annotations
 
+import logging
 import select
 import threading
 import time
@@ -22,6 +23,8 @@ from typing_extensions import override
 from app.store.dialects import measure
 from app.store.server_check import check_server, refuse_server
 from app.store.tables import metadata
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -84,6 +87,7 @@ class Server:
         event.listen(self.engine, "connect", _prepare)
         event.listen(self.engine, "checkout", _check)
         self._transaction = ""
+        self._is_away = False
 
     def begin(self, connection: Connection, condition: str) -> bool:
         """Begin a transaction, alone among all bridges; a lost connection is opened again."""
@@ -175,11 +179,19 @@ class Server:
         deadline = time.monotonic() + patience
         while True:
             try:
-                return dialect.connect(*words, **settings)
-            except psycopg.OperationalError:
+                connection = dialect.connect(*words, **settings)
+            except psycopg.OperationalError as error:
+                if not self._is_away:
+                    logger.warning("the database is away: %s", " ".join(str(error).split()))
+                self._is_away = True
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(LOOK_SECONDS)
+            else:
+                if self._is_away:
+                    logger.warning("the database is back")
+                self._is_away = False
+                return connection
 
 
 def name_driver(address: str) -> URL:

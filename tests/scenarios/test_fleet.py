@@ -41,8 +41,7 @@ def test_what_a_dead_worker_and_a_stopped_front_leave_is_done_by_the_others(
         fleet.wait_for("working", "p0")
         worker.kill()
         assert fleet.time_takeover(worker) < fleet.lease_seconds + TAKEOVER_SECONDS
-        other = fleet.worker_of("p0")
-        assert other is not worker
+        fleet.bridge.wait(lambda: fleet.worker_of("p0") is not worker, "p0 is not continued")
         fleet.touch("go", session=fleet.session_of("p0"))
         fleet.say("p0", "say next")
         fleet.settle()

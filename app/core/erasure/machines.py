@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from socket import gethostname
+from typing import Any
 
 from app.core.erasure.types import Erased, Left, Stays
 from app.core.signals import Facts, Signals, Topic
 
-SECONDS = 600.0
-"""How long other members may take to look through their disks."""
-_UNKNOWN = "other machines"
+SECONDS = 1800.0
+"""How long other machines may take to read all their files."""
 
 
-async def clean_afar(signals: Signals, topic: Topic, **which: str | bool) -> list[Erased]:
+async def clean_afar(signals: Signals, topic: Topic, **which: Any) -> list[Erased]:
     """Have every other member clean its machine; what is to go they read from the store."""
     try:
         answers = await signals.ask(topic, seconds=SECONDS, **which)
     except TimeoutError:
-        return [Erased(left=(Left(Stays.UNREAD, _UNKNOWN),))]
+        return [Erased(left=(Left(Stays.MEMBERS),))]
     return [
         Erased(
             files=each["files"],

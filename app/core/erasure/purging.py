@@ -22,7 +22,7 @@ from app.core.outbox import Outbox
 from app.core.ports import Clock
 from app.core.repositories.clones import Clones
 from app.core.retry import persist
-from app.core.signals import ALONE, Facts, Signals, Topic
+from app.core.signals import Facts, Signals, Topic
 from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
 from app.core.workspaces import Checkout, Clone
@@ -61,11 +61,14 @@ class Purging:
         outbox: Outbox,
         vault: Vault,
         clock: Clock,
+        signals: Signals,
         stop: Callable[[int], Awaitable[None]],
+        forget_saved: Callable[[Collection[int]], None],
         compact: Callable[[], Awaitable[None]],
-        signals: Signals = ALONE,
     ) -> None:
         """Purge; `stop` ends an agent's process, `compact` leaves nothing of old rows.
+
+        `forget_saved` removes what was saved of sessions for other machines; turns save it again.
 
         `session_folders` have a folder for each session, whose name begins with its number.
         """
@@ -79,12 +82,13 @@ class Purging:
         self._outbox = outbox
         self._vault = vault
         self._clock = clock
+        self._signals = signals
         self._stop = stop
+        self._forget_saved = forget_saved
         self._compact = compact
+        signals.answer(Topic.PURGE, self._answer)
         self._alone = asyncio.Lock()
         self._tasks = Tasks("purge")
-        self._signals = signals
-        signals.answer(Topic.PURGE, self._answer)
 
     def start(self) -> None:
         """Finish in the background what a crash cut off."""
@@ -131,8 +135,14 @@ class Purging:
             await persist(self._clock, self._store.keep, purge)
             await self._end_work(sessions, keys)
             rows = await persist(self._clock, self._store.redact, vault)
-            here = await self._clean_here(sessions, vault, discard=discard)
-            afar = await clean_afar(self._signals, Topic.PURGE, purge=purge.id, discard=discard)
+            here = await self._clean_here(vault, sessions, discard=discard)
+            afar = await clean_afar(
+                self._signals,
+                Topic.PURGE,
+                id=purge.id,
+                sessions=sorted(sessions),
+                discard=discard,
+            )
             cleaned = add_up([here, *afar])
             posts, unreached = await self._clean_platforms(keys, vault)
             # What was posted is told back to the bridge.
@@ -149,14 +159,13 @@ class Purging:
             return Erased(rows, cleaned.files, posts, cleaned.clones, left)
 
     async def _clean_here(
-        self, sessions: Collection[int], vault: Vault, *, discard: bool
+        self, vault: Vault, sessions: Collection[int], *, discard: bool
     ) -> Erased:
         """Clean the files and repositories of this machine."""
         found = await asyncio.to_thread(self._files.find, vault)
         unclean = await asyncio.to_thread(self._files.clean, vault, found.held)
-        deleted, held = await self._clean_repositories(
-            found.objects, sessions, vault, discard=discard
-        )
+        await asyncio.to_thread(self._forget_saved, sessions)
+        deleted, held = await self._clean_repositories(found.objects, vault, discard=discard)
         left = (
             *(Left(Stays.FILE, str(each)) for each in unclean),
             *(Left(Stays.UNREAD, str(each)) for each in found.unread),
@@ -164,15 +173,16 @@ class Purging:
         )
         return Erased(files=len(found.held) - len(unclean), clones=deleted, left=left)
 
-    async def _answer(self, facts: Facts) -> Facts:
-        """Clean this machine for the member that purges."""
-        purge = next(each for each in await self._store.list() if each.id == facts["purge"])
+    async def _answer(self, asked: Facts) -> Facts:
+        """Clean this machine for another member; the text itself is in the store, sealed."""
+        (purge,) = (each for each in await self._store.list() if each.id == asked["id"])
         self._vault.register(purge.text)
         vault = vault_of(purge.text)
         found = await asyncio.to_thread(self._files.find, vault)
-        sessions = set(self._find_sessions(found.held))
-        await self._end_work(sessions, ())
-        return report(await self._clean_here(sessions, vault, discard=facts["discard"]))
+        own = set(self._find_sessions(found.held)).difference(asked["sessions"])
+        await self._end_work(own, ())
+        sessions = {*asked["sessions"], *own}
+        return report(await self._clean_here(vault, sessions, discard=asked["discard"]))
 
     async def _end_work(self, sessions: Collection[int], keys: Collection[SessionKey]) -> None:
         """End the agents that know the text, and let their last posts arrive."""
@@ -198,16 +208,12 @@ class Purging:
     async def _clean_repositories(
         self,
         objects: Collection[Path],
-        sessions: Collection[int],
         vault: Vault,
         *,
         discard: bool,
     ) -> tuple[int, Sequence[Path]]:
         """Clean repositories; returns how many clones were deleted, and what still holds it."""
         clones = await self._find_clones()
-        for record, clone in clones.values():
-            if record.session in sessions:
-                await self._repositories.forget_states(clone)
         by_folder = {folder: clone for folder, (_, clone) in clones.items()}
         held = await self._repositories.purge(objects, by_folder, vault)
         # A gate has the name of its clone.

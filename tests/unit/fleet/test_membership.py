@@ -27,9 +27,13 @@ class Rows:
     away: bool = False
     beats: int = 0
     taken: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
 
     async def join(self, name: str, role: Role, slots: int) -> HandedOut:
         return HandedOut()
+
+    def is_there(self) -> bool:
+        return "own" not in self.removed
 
     async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:
         if self.away:
@@ -140,8 +144,12 @@ async def test_a_member_that_is_alone_waits_for_the_database_for_ever(watched: W
 
     await watched.pass_time(5 * LEASE)
     watched.membership.ensure()
-
     assert watched.deaths == []
+
+    # Unless another one came meanwhile.
+    watched.rows.removed.append("own")
+    watched.membership.ensure()
+    assert len(watched.deaths) == 1
 
 
 async def test_the_desk_is_opened_once(watched: Watched) -> None:
