@@ -240,6 +240,7 @@ class Outbox:
     async def _send_committed(self, target: SessionKey, lane: _Lane, post_id: int) -> None:
         """Send a post as the store has it now, until it arrived or never can."""
         pauses = backoff(FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
+        began = self._clock.now()
         while True:
             post = self._posts.post(post_id)
             if post is None or post.state not in {"new", "closing"}:
@@ -272,6 +273,9 @@ class Outbox:
             await self._note(lane, post, sent)
             if not sent.unfinished:
                 self._counters.count("posts", adapter=adapter.service_name, outcome="sent")
+                if post.turn is not None:
+                    now, by = self._clock.now(), adapter.service_name
+                    self._counters.trace("post", post.turn, began, now, adapter=by)
                 return
 
     def _blame(self, adapter: Adapter, kind: str) -> None:

@@ -70,6 +70,12 @@ class Topic(StrEnum):
     """Asks what members hold of sessions on their disks."""
     REMOVE = "remove"
     """Asks for what members hold of sessions to be removed."""
+    PROBE = "probe"
+    """Asks those that run agents to check one."""
+    PURGE = "purge"
+    """Asks members to take a text, which the store has, off their disks."""
+    PAGE = "page"
+    """Asks the member that has a session's files for a page about them."""
     CONVERSATION = "conversation"
     """Asks the desk to clear or to delete a conversation."""
 

@@ -56,6 +56,7 @@ def purging_of(base: Resources, joined: Joined) -> Purging:
         stop=joined.conversations.end_work,
         compact=base.stores.conversations.compact,
         forget_saved=joined.workspaces.forget_saved,
+        signals=base.signals,
     )
 
 

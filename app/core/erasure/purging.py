@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from socket import gethostname
 from uuid import uuid4
 
 from app.core.adapters import Adapter
@@ -21,6 +22,7 @@ from app.core.outbox import Outbox
 from app.core.ports import Clock
 from app.core.repositories.clones import Clones
 from app.core.retry import persist
+from app.core.signals import ALONE, Facts, Signals, Topic
 from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
 from app.core.workspaces import Checkout, Clone
@@ -39,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 SENT_SECONDS = 30.0
 """How long the last posts of the agents that were stopped may take."""
+MEMBERS_SECONDS = 600.0
+"""How long other members may take to look through their disks."""
 PLATFORM_SECONDS = 120.0
 """How long a platform may take to read and change one conversation."""
 
@@ -62,6 +66,7 @@ class Purging:
         stop: Callable[[int], Awaitable[None]],
         compact: Callable[[], Awaitable[None]],
         forget_saved: Callable[[int], Awaitable[None]],
+        signals: Signals = ALONE,
     ) -> None:
         """Purge; `stop` ends an agent's process, `compact` leaves nothing of old rows.
 
@@ -84,6 +89,8 @@ class Purging:
         self._forget_saved = forget_saved
         self._alone = asyncio.Lock()
         self._tasks = Tasks("purge")
+        self._signals = signals
+        signals.answer(Topic.PURGE, self._answer)
 
     def start(self) -> None:
         """Finish in the background what a crash cut off."""
@@ -130,12 +137,9 @@ class Purging:
             await persist(self._clock, self._store.keep, purge)
             await self._end_work(sessions, keys)
             rows = await persist(self._clock, self._store.redact, vault)
-            found = await asyncio.to_thread(self._files.find, vault)
-            unclean = await asyncio.to_thread(self._files.clean, vault, found.held)
             saved = await self._clean_saved(sessions)
-            deleted, held = await self._clean_repositories(
-                found.objects, sessions, vault, discard=discard
-            )
+            here = await self._clean_here(sessions, vault, discard=discard)
+            afar = await self._clean_afar(purge, discard=discard)
             posts, unreached = await self._clean_platforms(keys, vault)
             # What was posted is told back to the bridge.
             rows += await persist(self._clock, self._store.redact, vault)
@@ -144,15 +148,60 @@ class Purging:
             left = (
                 *_in_store(trail),
                 *uncompacted,
-                *(Left(Stays.FILE, str(each)) for each in unclean),
-                *(Left(Stays.UNREAD, str(each)) for each in found.unread),
                 *saved,
-                *(self._describe(each) for each in held),
+                *(each for done in (here, *afar) for each in done.left),
                 *unreached,
                 Left(Stays.COPIES),
             )
-            files = len(found.held) - len(unclean)
-            return Erased(rows, files, posts, deleted, left)
+            files, clones = (
+                sum(getattr(done, what) for done in (here, *afar)) for what in ("files", "clones")
+            )
+            return Erased(rows, files, posts, clones, left)
+
+    async def _clean_here(
+        self, sessions: Collection[int], vault: Vault, *, discard: bool
+    ) -> Erased:
+        """Clean the files and repositories of this machine."""
+        found = await asyncio.to_thread(self._files.find, vault)
+        unclean = await asyncio.to_thread(self._files.clean, vault, found.held)
+        deleted, held = await self._clean_repositories(
+            found.objects, sessions, vault, discard=discard
+        )
+        left = (
+            *(Left(Stays.FILE, str(each)) for each in unclean),
+            *(Left(Stays.UNREAD, str(each)) for each in found.unread),
+            *(self._describe(each) for each in held),
+        )
+        return Erased(files=len(found.held) - len(unclean), clones=deleted, left=left)
+
+    async def _clean_afar(self, purge: Purge, *, discard: bool) -> list[Erased]:
+        """Have the other members clean what they have; the text itself is read from the store."""
+        try:
+            answers = await self._signals.ask(
+                Topic.PURGE, seconds=MEMBERS_SECONDS, purge=purge.id, discard=discard
+            )
+        except TimeoutError:
+            return [Erased(left=(Left(Stays.UNREAD, "other machines"),))]
+        return [
+            Erased(
+                files=each["files"],
+                clones=each["clones"],
+                left=tuple(Left(Stays(why), where) for why, where in each["left"]),
+            )
+            for each in answers
+        ]
+
+    async def _answer(self, facts: Facts) -> Facts:
+        """Clean this machine for the member that purges."""
+        purge = next(each for each in await self._store.list() if each.id == facts["purge"])
+        self._vault.register(purge.text)
+        vault = vault_of(purge.text)
+        found = await asyncio.to_thread(self._files.find, vault)
+        sessions = set(self._find_sessions(found.held))
+        await self._end_work(sessions, ())
+        done = await self._clean_here(sessions, vault, discard=facts["discard"])
+        left = [[each.why, f"{gethostname()}: {each.where}"] for each in done.left]
+        return {"files": done.files, "clones": done.clones, "left": left}
 
     async def _end_work(self, sessions: Collection[int], keys: Collection[SessionKey]) -> None:
         """End the agents that know the text, and let their last posts arrive."""
