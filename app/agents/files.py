@@ -178,6 +178,19 @@ class AgentFiles:
             self._keep(agent, path)
             self._remove(place, path)
 
+    def erase_logs(self, agent: str, before: date) -> list[str]:
+        """Delete an agent's daily logs of the days before one, with all versions; returns the days.
+
+        Raises:
+            FileRefused: one cannot be removed.
+        """
+        with self._changing:
+            gone = [path for path in self._logs(agent) if path < log_of(before)]
+            for path in gone:
+                self._remove(self._place(agent, path), path)
+                self._remove(self._kept(agent, path), path)
+        return [path.removesuffix(".md").rpartition("/")[2] for path in gone]
+
     def versions(self, agent: str | None, path: str) -> list[Version]:
         """List what a file was before, the last first.
 

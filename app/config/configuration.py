@@ -53,6 +53,22 @@ class Limits:
     """What may be spent a day in total; no limit when absent."""
     retention_days: int = 30
     """How long history is kept."""
+    retention_events_days: int | None = None
+    """How long raw events and what was decided on them are kept; RETENTION_DAYS when absent."""
+    retention_posts_days: int | None = None
+    """How long the record of what was posted is kept; RETENTION_DAYS when absent."""
+    retention_files_days: int | None = None
+    """How long files that agents made are kept; RETENTION_DAYS when absent."""
+    retention_work_days: int | None = None
+    """How long clones and homes that no session used are kept; RETENTION_DAYS when absent."""
+    retention_conversations_days: int | None = None
+    """How long whole conversations that no one used are kept; kept for ever when absent."""
+    retention_memory_days: int | None = None
+    """How long agents' daily logs are kept; kept for ever when absent."""
+    disk_free_mb: int | None = None
+    """What must stay free on DATA_DIR's disk; 1024, or a tenth of a smaller disk, if absent."""
+    disk_warn_mb: int | None = None
+    """Below which free space room is made and people are warned; twice that if absent."""
     delegation_depth: int = 1
     """How deep agents may ask agents."""
     delegations_per_turn: int = 4

@@ -109,6 +109,22 @@ class Settings(BaseModel):
     """The same for everything together."""
     retention_days: Annotated[int, Field(ge=7, le=36500)] = 30
     """How long history is kept; at least the week in which replays are recognised."""
+    retention_events_days: Annotated[int, Field(ge=7, le=36500)] | None = None
+    """How long raw events and what was decided on them are kept; RETENTION_DAYS when absent."""
+    retention_posts_days: Annotated[int, Field(ge=1, le=36500)] | None = None
+    """How long the record of what was posted is kept; RETENTION_DAYS when absent."""
+    retention_files_days: Annotated[int, Field(ge=1, le=36500)] | None = None
+    """How long files that agents made are kept; RETENTION_DAYS when absent."""
+    retention_work_days: Annotated[int, Field(ge=1, le=36500)] | None = None
+    """How long clones and homes that no session used are kept; RETENTION_DAYS when absent."""
+    retention_conversations_days: Annotated[int, Field(ge=1, le=36500)] | None = None
+    """How long whole conversations that no one used are kept; kept for ever when absent."""
+    retention_memory_days: Annotated[int, Field(ge=1, le=36500)] | None = None
+    """How long agents' daily logs are kept; kept for ever when absent."""
+    disk_free_mb: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    """What must stay free on DATA_DIR's disk; 1024, or a tenth of a smaller disk, if absent."""
+    disk_warn_mb: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    """Below which free space room is made and people are warned; twice that if absent."""
     delegation_depth: Annotated[int, Field(ge=0, le=3)] = 1
     """How deep agents may ask agents: 1 means that an agent that was asked asks no other one."""
     delegations_per_turn: Annotated[int, Field(ge=0, le=100)] = 4

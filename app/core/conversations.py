@@ -25,7 +25,7 @@ from app.core.stores.sessions import SessionStore
 from app.core.turns.reach import Reach
 from app.core.types import Thread
 from app.core.workspaces import Unshipped
-from app.errors import Conflict, NotFound, StoreUnavailable
+from app.errors import BridgeError, Conflict, NotFound, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +35,8 @@ ATTEMPTS = 3
 """How often turns are stopped: a late answer to a question may begin another one."""
 THREAD_CHARACTERS = 12
 """Characters of a fork's name, as many as those of a new thread."""
+EXPIRED_AT_ONCE = 500
+"""Old conversations that are deleted in one round; the others go in the next one."""
 
 
 Pause = Callable[[PlaceKey], AbstractAsyncContextManager[None]]
@@ -223,6 +225,28 @@ class Conversations:
         await persist(self._clock, self._store.doom, place)
         await self._finish(place)
 
+    async def expire(self, *, before: float) -> int:
+        """Delete conversations that were not used since a time; returns how many.
+
+        One that holds work that is nowhere else stays, and so does a pinned one.
+        """
+        gone = 0
+        for place in await self._store.unused(before, limit=EXPIRED_AT_ONCE):
+            try:
+                held = await self._own(place)
+                _, unshipped = await self._measure(held.sessions)
+                if unshipped:
+                    continue
+                await persist(self._clock, self._store.doom, place)
+                await self._erase(place)
+            except (BridgeError, OSError) as error:
+                logger.warning("a conversation on %s is kept: %s", place.service, error)
+            else:
+                gone += 1
+        if gone:
+            await self._compact()
+        return gone
+
     async def finish(self) -> None:
         """Finish the deletions that a crash cut off."""
         for place in await self._store.doomed():
@@ -232,6 +256,10 @@ class Conversations:
                 logger.warning("%s is not deleted yet: %s", place.service, error)
 
     async def _finish(self, place: PlaceKey) -> None:
+        await self._erase(place)
+        await self._compact()
+
+    async def _erase(self, place: PlaceKey) -> None:
         held = await self._holdings(place)
         async with self._at_rest(held):
             for _ in range(ATTEMPTS):
@@ -241,7 +269,6 @@ class Conversations:
                     break
             else:
                 raise Conflict("its agents keep working; stop them and try again")
-        await self._compact()
         self._notify(place)
 
     async def _ask_desk(self, place: PlaceKey, **wanted: str | bool) -> None:

@@ -97,10 +97,12 @@ class Outbox:
 
     async def start(self) -> None:
         """Queue what the last run did not send."""
+        left = await self._posts.unsent()
+        for post in left:
+            self._lanes.setdefault(post.target, _Lane()).doubtful.add(post.id)
+        # Only now: before, a turn that goes on meanwhile could send one that has arrived.
         self._held = False
-        for post in await self._posts.unsent():
-            lane = self._lanes.setdefault(post.target, _Lane())
-            lane.doubtful.add(post.id)
+        for post in left:
             self._send(post)
 
     async def close(self, *, grace: float) -> None:

@@ -184,16 +184,6 @@ class RepoProvider:
         if self._saved is not None:
             await self._saved.save(session)
 
-    async def forget_saved(self, session_id: int) -> None:
-        """Remove the saved folders of a session; its next turn saves them again.
-
-        Raises:
-            OSError: they cannot be removed.
-        """
-        session = self._sessions.session(session_id)
-        if session is not None and self._saved is not None:
-            await self._saved.forget(session)
-
     @asynccontextmanager
     async def attended(
         self,
@@ -354,6 +344,21 @@ class RepoProvider:
         await self._reap_homes(before)
         return list(filter(None, kept))
 
+    async def shed(self, before: float) -> int:
+        """Remove clones unused since a time that can be made again; returns how many."""
+        gone = 0
+        for record in await self._clones.all():
+            session = self._find_idle(record.session, before)
+            if session is None or not self._clones.is_ours(record):
+                continue
+            try:
+                if await self._clones.unshipped(session, record):
+                    continue
+                gone += await self._remove_unused(session, record, before)
+            except RepositoryError as error:
+                logger.warning("could not inspect the clone of %s: %s", session.key, error)
+        return gone
+
     async def _reap_homes(self, before: float) -> None:
         cloned = {record.session for record in await self._clones.all()}
         for session_id, home in (await asyncio.to_thread(self._folders.homes)).items():
@@ -365,11 +370,16 @@ class RepoProvider:
         """Remove a clone, unless it holds unshipped work; then tell that once."""
         if held := await self._clones.unshipped(session, record):
             return await self._clones.keep(session, record, held)
-        async with self._alone(session.id):
-            # The session may have been used again during the inspection.
-            if self._find_idle(session.id, before) is not None:
-                await self._clones.remove(session, record)
+        await self._remove_unused(session, record, before)
         return ""
+
+    async def _remove_unused(self, session: Session, record: Checkout, before: float) -> bool:
+        """Remove a clone, unless its session was used again meanwhile."""
+        async with self._alone(session.id):
+            if self._find_idle(session.id, before) is None:
+                return False
+            await self._clones.remove(session, record)
+        return True
 
     def _find_idle(self, session_id: int, before: float) -> Session | None:
         """Read a session unless it is at work or was used since a time."""

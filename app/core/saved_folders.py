@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -81,19 +81,6 @@ class SavedFolders:
             except (BridgeError, OSError) as error:
                 logger.warning("the %s of %s is not saved: %s", kind, session.key, error)
 
-    async def forget(self, session: Session) -> None:
-        """Remove what is saved of a session; it is saved again when its next turn ends.
-
-        Raises:
-            OSError: it cannot be removed.
-        """
-        for kind in self.kinds:
-            record = self.records.find(session.id, kind)
-            if record is not None:
-                for each in await self.shelf.names(_folder(session, kind)):
-                    await self.shelf.remove(each)
-                await persist(self.clock, self.records.put, replace(record, saved=""))
-
     async def _bring(self, session: Session, record: SavedFolder, files: FolderKind) -> None:
         file = await self._scratch_file(session, record.kind)
         try:
@@ -110,7 +97,9 @@ class SavedFolders:
         name = await asyncio.to_thread(files.name_content, session)
         record = self.records.find(session.id, kind)
         is_elsewhere = record is not None and record.machine != self.machine
-        if not name or is_elsewhere or (record is not None and record.saved == name):
+        if not name or is_elsewhere:
+            return
+        if record is not None and record.saved == name and await self._has(session, record):
             return
         file = await self._scratch_file(session, kind)
         try:
@@ -122,6 +111,11 @@ class SavedFolders:
         for each in await self.shelf.names(_folder(session, kind)):
             if each != _place(session, kind, name):
                 await self.shelf.remove(each)
+
+    async def _has(self, session: Session, record: SavedFolder) -> bool:
+        """Tell whether what was saved is still there: a purge removes it."""
+        place = _place(session, record.kind, record.saved)
+        return place in await self.shelf.names(_folder(session, record.kind))
 
     async def _scratch_file(self, session: Session, kind: str) -> Path:
         await asyncio.to_thread(self.scratch.mkdir, mode=0o700, parents=True, exist_ok=True)

@@ -79,7 +79,9 @@ class Bridge:
         self._purging = purging_of(base, joined)
         self._forgetting = forgetting_of(base, joined)
         self._operating = Operating(base, joined, self._go_on_at_desk)
-        self._maintenance = Maintenance(base, joined.workspaces, joined.uploads)
+        self._maintenance = Maintenance(
+            base, joined.workspaces, joined.uploads, joined.conversations
+        )
         self._tasks = Tasks("bridge")
         base.signals.on_sweep(self._look_again)
         self._started = asyncio.Event()
@@ -201,6 +203,8 @@ class Bridge:
         """Say what keeps agents from receiving messages, for the page."""
         waiting = describe_unserved(self._base.configuration)
         told = {waiting.subject: f"{waiting.problem}. {waiting.remedy}"} if waiting else {}
+        if words := self._joined.room.trouble:
+            told["disk"] = words
         return told | self._joined.listeners.troubles()
 
     async def start(self, *, resume: bool = True) -> None:
@@ -210,6 +214,7 @@ class Bridge:
         """
         await self._maintenance.end_leftovers(is_shared=self._fleet is not None)
         self._joined.warden.start()
+        self._tasks.start(self._joined.room.watch(), name="disk")
         await self._joined.tooling.doors.start()
         self._tasks.start(self._joined.launcher.prepare(), name="import of ACP")
         if self._fleet is not None:

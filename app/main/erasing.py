@@ -54,8 +54,8 @@ def purging_of(base: Resources, joined: Joined) -> Purging:
         vault=base.vault,
         clock=base.clock,
         stop=joined.conversations.end_work,
+        forget_saved=joined.saving.forget_all,
         compact=base.stores.conversations.compact,
-        forget_saved=joined.workspaces.forget_saved,
         signals=base.signals,
     )
 

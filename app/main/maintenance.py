@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import UTC, datetime
 from pathlib import Path
 
 from app.children.leftovers import ProcessIdentity, kill_leftovers
+from app.core.conversations import Conversations
 from app.core.repo_provider import RepoProvider
 from app.core.retry import persist
 from app.main.resources import Resources, bridge_id
@@ -22,8 +24,15 @@ RETENTION_SECONDS = 6 * 3600.0
 class Maintenance:
     """The clean-up tasks of one bridge."""
 
-    def __init__(self, base: Resources, workspaces: RepoProvider, files: Path) -> None:
-        """Maintain a bridge, its workspaces, and the files that people attached."""
+    def __init__(
+        self,
+        base: Resources,
+        workspaces: RepoProvider,
+        files: Path,
+        conversations: Conversations,
+    ) -> None:
+        """Maintain a bridge, its workspaces, the files that people attached, and conversations."""
+        self._conversations = conversations
         self._base = base
         self._workspaces = workspaces
         self._files = files
@@ -54,17 +63,42 @@ class Maintenance:
             await self._base.clock.sleep(RETENTION_SECONDS)
 
     async def _forget_once(self) -> None:
-        base = self._base
-        now, days = base.clock.now(), base.configuration.limits.retention_days
-        before = now - days * DAY_SECONDS
-        gone = await persist(base.clock, forget, base.database, now=now, days=days)
-        files = await self._forget_files(before=before)
+        base, limits = self._base, self._base.configuration.limits
+        now, usual = base.clock.now(), base.configuration.limits.retention_days
+        gone = await persist(
+            base.clock,
+            forget,
+            base.database,
+            now=now,
+            days=limits.retention_events_days or usual,
+            post_days=limits.retention_posts_days or usual,
+        )
+        made = now - _seconds(limits.retention_files_days or usual)
+        files = await self._forget_files(before=made)
         logger.debug("deleted %d old rows and %d attachments", gone, files)
-        for words in await self._workspaces.reap(before=before):
+        work = now - _seconds(limits.retention_work_days or usual)
+        for words in await self._workspaces.reap(before=work):
             logger.warning("%s", words)
+        if limits.retention_conversations_days is not None:
+            before = now - _seconds(limits.retention_conversations_days)
+            if expired := await self._conversations.expire(before=before):
+                logger.info("deleted %d old conversations", expired)
+        if limits.retention_memory_days is not None:
+            await self._forget_memory(now - _seconds(limits.retention_memory_days))
+
+    async def _forget_memory(self, before: float) -> None:
+        """Delete the daily logs of long ago, and what the search knows of them."""
+        base, first = self._base, datetime.fromtimestamp(before, UTC).date()
+        for agent in base.configuration.agents:
+            for day in await asyncio.to_thread(base.files.erase_logs, agent, first):
+                await persist(base.clock, base.stores.memory.index, agent, day, "", ())
 
     async def _forget_files(self, *, before: float) -> int:
         """Remove files without a message: a crash may have come before it."""
         database = self._base.database
         named, unread = await named_files(database), await unread_deliveries(database)
         return await asyncio.to_thread(uploads.forget, self._files, named, unread, before=before)
+
+
+def _seconds(days: float) -> float:
+    return days * DAY_SECONDS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -74,6 +75,15 @@ class Saving:
         """Remove what a bucket holds of sessions: what is in folders with this ending."""
         if self._bucket is not None:
             self._bucket.remove_all([f"{session}-" for session in sessions], f"{ending}/")
+
+    def forget_all(self, sessions: Collection[int]) -> None:
+        """Remove everything that is saved of sessions; their next turns save it again."""
+        if self._bucket is not None:
+            self._bucket.remove_all([f"{session}-" for session in sessions], "/")
+        for path in self.folder.iterdir() if self.folder.is_dir() else ():
+            number = path.name.partition("-")[0]
+            if number.isdecimal() and int(number) in sessions:
+                shutil.rmtree(path)
 
     def folders(
         self,

@@ -278,7 +278,7 @@ class Joined(Workshop):
             daily=daily_limits_of(configuration),
             counters=base.metrics,
             vault=base.vault,
-            check_room=self._disk.check_room,
+            check_room=self.room.check,
             verbosity=configuration.verbosity,
             page=page_of(configuration),
             place_prompt=place_prompts(configuration),

@@ -25,6 +25,7 @@ from app.core.repositories.progress import WorkProgress
 from app.core.repositories.shared_clones import SharedClones
 from app.main.current_forge import CurrentForge
 from app.main.resources import Resources, bridge_id
+from app.main.room import Room
 from app.main.saving import Saving
 from app.main.terms import (
     author_of,
@@ -50,7 +51,9 @@ class Workshop:
         self._base = base
         self._stores = base.stores
         self.forge = forge
-        self._disk = DiskSpace(base.configuration.data_dir)
+        self._disk = DiskSpace(
+            base.configuration.data_dir, watermark=_in_bytes(base.configuration.limits.disk_free_mb)
+        )
         self._directory = directory_of(base.configuration)
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
         self.uploads = base.configuration.shared_dir / "uploads"
@@ -71,6 +74,12 @@ class Workshop:
             self._stores.tree.above,
             signals=self._base.signals,
         )
+
+    @cached_property
+    def room(self) -> Room:
+        """Keeps room on the disk."""
+        warn = _in_bytes(self._configuration.limits.disk_warn_mb)
+        return Room(self._disk, self._base.clock, self.workspaces.shed, warn_bytes=warn)
 
     @cached_property
     def _names(self) -> PerAgent[str]:
@@ -226,3 +235,7 @@ class Workshop:
             self._base.clock,
             self.forge,
         )
+
+
+def _in_bytes(mebibytes: int | None) -> int | None:
+    return None if mebibytes is None else mebibytes * 2**20

@@ -59,14 +59,6 @@ class RepositoryPurge:
                     left.append(mirror)
         return left
 
-    async def forget_states(self, clone: Clone) -> None:
-        """Remove the saved states of a clone; the next turn saves another one.
-
-        Raises:
-            OSError: one cannot be removed.
-        """
-        await self._checkouts.forget_states(clone)
-
     def is_mirror(self, repository: Path) -> bool:
         """Tell whether a repository only copies what a remote has."""
         return repository.is_relative_to(self._mirrors.root)

@@ -25,6 +25,7 @@ WORDS = {
     Stays.UNREACHED: "What was posted here could not be changed. Look at it on the platform",
     Stays.THEIRS: "What they wrote on the platforms stays there, and so do commits with their name "
     "and settings that list them. Delete it there, and take them out of ALLOWED_USERS",
+    Stays.MEMBERS: "Another machine did not say that it cleaned its files. Purge it again later",
     Stays.COPIES: "What left this machine before is out of reach: models, logs, notifications and "
     "e-mails, backups, compressed files. Replace the secret where it is used",
 }

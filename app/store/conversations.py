@@ -128,6 +128,23 @@ class ConversationRows:
         """Mark a conversation as being deleted."""
         await self._set(where, deleted_at=self._now())
 
+    async def unused(self, before: float, *, limit: int) -> Sequence[PlaceKey]:
+        """List conversations of people in which nothing happened since a time; not pinned ones."""
+        query = (
+            select(place.c.service, place.c.name)
+            .join(session, session.c.place == place.c.id)
+            .where(
+                place.c.pinned_at.is_(None),
+                place.c.deleted_at.is_(None),
+                place.c.service != SERVICE,
+            )
+            .group_by(place.c.id, place.c.service, place.c.name)
+            .having(func.max(session.c.updated_at) < before)
+            .order_by(func.max(session.c.updated_at))
+            .limit(limit)
+        )
+        return [PlaceKey(row.service, row.name) for row in await self._database.all(query)]
+
     async def doomed(self) -> Sequence[PlaceKey]:
         """List the conversations whose deletion has not been finished."""
         query = select(place.c.service, place.c.name).where(place.c.deleted_at.is_not(None))

@@ -6,6 +6,7 @@ long as posts are. Nothing unfinished is ever deleted.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import partial
 
 from sqlalchemy import Connection, Delete, String, cast, select
@@ -13,7 +14,7 @@ from sqlalchemy import Connection, Delete, String, cast, select
 from app.store.database import Database
 from app.store.dialects import delete_some
 from app.store.posts import UNSENT
-from app.store.tables import decision, delivery, forgotten, message, post
+from app.store.tables import decision, delivery, forgotten, message, post, spending
 
 LEAST_DAYS = 7
 """A captured delivery can be replayed within this time, so its signature must be kept."""
@@ -22,16 +23,24 @@ AT_ONCE = 500
 """Rows per commit: few enough to delay no other write."""
 
 
-async def forget(database: Database, *, now: float, days: float) -> int:
-    """Delete what is older than this many days; return the number of rows."""
+async def forget(
+    database: Database, *, now: float, days: float, post_days: float | None = None
+) -> int:
+    """Delete what is older than this many days; return the number of rows.
+
+    Posts may be kept for another time.
+    """
     before = now - max(days, LEAST_DAYS) * DAY_SECONDS
+    posted = now - (post_days or days) * DAY_SECONDS
+    last_day = datetime.fromtimestamp(before, UTC).date().isoformat()
 
     some = partial(delete_some, database.engine.dialect, limit=AT_ONCE)
     old = (
         some(delivery, delivery.c.received_at < before, delivery.c.state != "new"),
         some(decision, decision.c.at < before),
         some(forgotten, forgotten.c.at < before),
-        some(post, post.c.created_at < before, post.c.state.in_(("done", "failed"))),
+        some(spending, spending.c.day < last_day),
+        some(post, post.c.created_at < posted, post.c.state.in_(("done", "failed"))),
     )
     gone = 0
     for statement in old:

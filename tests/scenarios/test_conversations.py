@@ -266,6 +266,30 @@ def test_an_event_of_a_deleted_conversation_that_comes_again_begins_nothing(
 
 
 @pytest.mark.long
+def test_a_conversation_that_no_one_used_for_its_time_is_deleted(tmp_path: Path) -> None:
+    word = "whimbrel-canary"
+    settings = {"RETENTION_CONVERSATIONS_DAYS": "90"}
+    with (
+        Platform() as platform,
+        Observed(
+            tmp_path, platform, agents={"demo": demo()}, hooks=False, settings=settings
+        ) as bridge,
+    ):
+        old, pinned, new = (talk(bridge, f"say {word}-{each}") for each in ("a", "b", "c"))
+        change(bridge.http, find(bridge.http, pinned)["id"], pinned=True)
+        bridge.kill()
+        ago = "update session set updated_at = updated_at - 100 * 86400 where id in (?, ?)"
+        bridge.write(ago, old["id"], pinned["id"])
+
+        bridge.start()
+
+        bridge.wait(lambda: "deleted 1 old" in bridge.log.read_text(), "it is not deleted", 60)
+        assert canary.find(bridge.data_dir, f"{word}-a") == []
+        assert is_listed(bridge.http, pinned)
+        assert is_listed(bridge.http, new)
+
+
+@pytest.mark.long
 def test_work_that_is_nowhere_else_is_named_and_deleted_only_if_that_is_said(
     tmp_path: Path,
 ) -> None:

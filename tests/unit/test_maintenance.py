@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
+from app.agents.files import AgentFiles
+from app.config.configuration import Limits
 from app.core.tasks import Tasks
 from app.main.maintenance import RETENTION_SECONDS, Maintenance
+from app.store.retention import DAY_SECONDS
+from app.vault import Vault
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores
 
@@ -32,7 +36,7 @@ class Workspaces:
 
 async def test_what_is_old_is_looked_for_again_after_a_failure(tmp_path: Path) -> None:
     clock, workspaces = ManualClock(), Workspaces()
-    limits = SimpleNamespace(retention_days=30)
+    limits = Limits()
     with open_stores(tmp_path, clock) as (database, stores):
         base: Any = SimpleNamespace(
             clock=clock,
@@ -41,10 +45,57 @@ async def test_what_is_old_is_looked_for_again_after_a_failure(tmp_path: Path) -
             configuration=SimpleNamespace(limits=limits),
         )
         tasks = Tasks("test")
-        tasks.start(Maintenance(base, workspaces, tmp_path / "uploads").forget(), name="upkeep")  # type: ignore[arg-type]  # all that is asked of it
+        parts: Any = (base, workspaces, tmp_path / "uploads", None)
+        tasks.start(Maintenance(*parts).forget(), name="upkeep")
         await clock.asleep(1)
         await clock.advance(RETENTION_SECONDS)
         await clock.asleep(1)
         await tasks.close()
 
     assert len(workspaces.times) == 2
+
+
+class Recorded:
+    """Remembers up to when it was told to remove what is old."""
+
+    def __init__(self) -> None:
+        self.before: list[float] = []
+
+    async def reap(self, *, before: float) -> Sequence[str]:
+        self.before.append(before)
+        return ()
+
+    async def expire(self, *, before: float) -> int:
+        self.before.append(before)
+        return 1
+
+
+async def test_each_kind_is_kept_for_its_own_time(tmp_path: Path) -> None:
+    clock, work, talks = ManualClock(), Recorded(), Recorded()
+    files = AgentFiles(tmp_path, Vault())
+    for day, text in (("2001-01-01", "pelican"), ("2001-01-01", "heron"), ("2999-01-01", "later")):
+        files.write("demo", f"memory/{day}.md", text)
+    limits = Limits(
+        retention_work_days=3, retention_conversations_days=90, retention_memory_days=365
+    )
+    with open_stores(tmp_path, clock) as (database, stores):
+        await stores.memory.index("demo", "2001-01-01", "v", [("x", "pelican")])
+        base: Any = SimpleNamespace(
+            clock=clock,
+            database=database,
+            stores=stores,
+            files=files,
+            configuration=SimpleNamespace(limits=limits, agents={"demo": None}),
+        )
+        tasks = Tasks("test")
+        parts: Any = (base, work, tmp_path / "uploads", talks)
+        tasks.start(Maintenance(*parts).forget(), name="upkeep")
+        await clock.asleep(1)
+        found = await stores.memory.search("demo", ["pelican"], every=True, limit=9)
+        await tasks.close()
+
+    assert work.before == [clock.now() - 3 * DAY_SECONDS]
+    assert talks.before == [clock.now() - 90 * DAY_SECONDS]
+    assert [each.path for each in files.list_files("demo")] == ["memory/2999-01-01.md"]
+    assert files.versions("demo", "memory/2001-01-01.md") == []
+    assert found == []

@@ -84,10 +84,6 @@ class Repositories(Protocol):
         """Delete what holds a secret and is not needed; returns the repositories that need it."""
         ...
 
-    async def forget_states(self, clone: Clone) -> None:
-        """Remove the saved states of a clone; the next turn saves another one."""
-        ...
-
     def is_mirror(self, repository: Path) -> bool:
         """Tell whether a repository only copies what a remote has."""
         ...

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from socket import gethostname
 from uuid import uuid4
 
 from app.core.adapters import Adapter
@@ -22,7 +21,7 @@ from app.core.outbox import Outbox
 from app.core.ports import Clock
 from app.core.repositories.clones import Clones
 from app.core.retry import persist
-from app.core.signals import ALONE, Facts, Signals, Topic
+from app.core.signals import Facts, Signals, Topic
 from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
 from app.core.workspaces import Checkout, Clone
@@ -41,8 +40,10 @@ logger = logging.getLogger(__name__)
 
 SENT_SECONDS = 30.0
 """How long the last posts of the agents that were stopped may take."""
-MEMBERS_SECONDS = 600.0
-"""How long other members may take to look through their disks."""
+OTHERS_SECONDS = 1800.0
+"""How long other machines may take to read all their files."""
+MOST_LEFT = 20
+"""Places that another machine names: more do not fit into its answer."""
 PLATFORM_SECONDS = 120.0
 """How long a platform may take to read and change one conversation."""
 
@@ -63,14 +64,14 @@ class Purging:
         outbox: Outbox,
         vault: Vault,
         clock: Clock,
+        signals: Signals,
         stop: Callable[[int], Awaitable[None]],
+        forget_saved: Callable[[Collection[int]], None],
         compact: Callable[[], Awaitable[None]],
-        forget_saved: Callable[[int], Awaitable[None]],
-        signals: Signals = ALONE,
     ) -> None:
         """Purge; `stop` ends an agent's process, `compact` leaves nothing of old rows.
 
-        `forget_saved` removes the folders of a session that are saved for other machines.
+        `forget_saved` removes what was saved of sessions for other machines; turns save it again.
 
         `session_folders` have a folder for each session, whose name begins with its number.
         """
@@ -84,13 +85,13 @@ class Purging:
         self._outbox = outbox
         self._vault = vault
         self._clock = clock
+        self._signals = signals
         self._stop = stop
-        self._compact = compact
         self._forget_saved = forget_saved
+        self._compact = compact
+        signals.answer(Topic.PURGE, self._answer)
         self._alone = asyncio.Lock()
         self._tasks = Tasks("purge")
-        self._signals = signals
-        signals.answer(Topic.PURGE, self._answer)
 
     def start(self) -> None:
         """Finish in the background what a crash cut off."""
@@ -137,9 +138,10 @@ class Purging:
             await persist(self._clock, self._store.keep, purge)
             await self._end_work(sessions, keys)
             rows = await persist(self._clock, self._store.redact, vault)
-            saved = await self._clean_saved(sessions)
-            here = await self._clean_here(sessions, vault, discard=discard)
-            afar = await self._clean_afar(purge, discard=discard)
+            files = [
+                await self._clean_here(vault, sessions, discard=discard),
+                *await self._clean_others(purge, sessions, discard=discard),
+            ]
             posts, unreached = await self._clean_platforms(keys, vault)
             # What was posted is told back to the bridge.
             rows += await persist(self._clock, self._store.redact, vault)
@@ -148,25 +150,26 @@ class Purging:
             left = (
                 *_in_store(trail),
                 *uncompacted,
-                *saved,
-                *(each for done in (here, *afar) for each in done.left),
+                *(each for done in files for each in done.left),
                 *unreached,
                 Left(Stays.COPIES),
             )
-            files, clones = (
-                sum(getattr(done, what) for done in (here, *afar)) for what in ("files", "clones")
+            return Erased(
+                rows,
+                sum(done.files for done in files),
+                posts,
+                sum(done.clones for done in files),
+                left,
             )
-            return Erased(rows, files, posts, clones, left)
 
     async def _clean_here(
-        self, sessions: Collection[int], vault: Vault, *, discard: bool
+        self, vault: Vault, sessions: Collection[int], *, discard: bool
     ) -> Erased:
         """Clean the files and repositories of this machine."""
         found = await asyncio.to_thread(self._files.find, vault)
         unclean = await asyncio.to_thread(self._files.clean, vault, found.held)
-        deleted, held = await self._clean_repositories(
-            found.objects, sessions, vault, discard=discard
-        )
+        await asyncio.to_thread(self._forget_saved, sessions)
+        deleted, held = await self._clean_repositories(found.objects, vault, discard=discard)
         left = (
             *(Left(Stays.FILE, str(each)) for each in unclean),
             *(Left(Stays.UNREAD, str(each)) for each in found.unread),
@@ -174,33 +177,36 @@ class Purging:
         )
         return Erased(files=len(found.held) - len(unclean), clones=deleted, left=left)
 
-    async def _clean_afar(self, purge: Purge, *, discard: bool) -> list[Erased]:
-        """Have the other members clean what they have; the text itself is read from the store."""
+    async def _clean_others(
+        self, purge: Purge, sessions: Collection[int], *, discard: bool
+    ) -> list[Erased]:
+        """Have all other members clean their machines."""
         try:
             answers = await self._signals.ask(
-                Topic.PURGE, seconds=MEMBERS_SECONDS, purge=purge.id, discard=discard
+                Topic.PURGE,
+                seconds=OTHERS_SECONDS,
+                id=purge.id,
+                sessions=sorted(sessions),
+                discard=discard,
             )
         except TimeoutError:
-            return [Erased(left=(Left(Stays.UNREAD, "other machines"),))]
+            return [Erased(left=(Left(Stays.MEMBERS),))]
         return [
             Erased(
-                files=each["files"],
-                clones=each["clones"],
-                left=tuple(Left(Stays(why), where) for why, where in each["left"]),
+                files=answer["files"],
+                clones=answer["clones"],
+                left=tuple(Left(Stays(why), where) for why, where in answer["left"]),
             )
-            for each in answers
+            for answer in answers
         ]
 
-    async def _answer(self, facts: Facts) -> Facts:
-        """Clean this machine for the member that purges."""
-        purge = next(each for each in await self._store.list() if each.id == facts["purge"])
+    async def _answer(self, asked: Facts) -> Facts:
+        """Clean this machine for another member; the text itself is in the store, sealed."""
+        (purge,) = (each for each in await self._store.list() if each.id == asked["id"])
         self._vault.register(purge.text)
-        vault = vault_of(purge.text)
-        found = await asyncio.to_thread(self._files.find, vault)
-        sessions = set(self._find_sessions(found.held))
-        await self._end_work(sessions, ())
-        done = await self._clean_here(sessions, vault, discard=facts["discard"])
-        left = [[each.why, f"{gethostname()}: {each.where}"] for each in done.left]
+        vault, sessions = vault_of(purge.text), asked["sessions"]
+        done = await self._clean_here(vault, sessions, discard=asked["discard"])
+        left = [(each.why, each.where) for each in done.left][:MOST_LEFT]
         return {"files": done.files, "clones": done.clones, "left": left}
 
     async def _end_work(self, sessions: Collection[int], keys: Collection[SessionKey]) -> None:
@@ -217,16 +223,6 @@ class Purging:
             except TimeoutError:
                 logger.warning("%s still has posts to send", adapter)
 
-    async def _clean_saved(self, sessions: Collection[int]) -> list[Left]:
-        """Remove what is saved of sessions; returns what could not be removed."""
-        left = []
-        for session in sorted(sessions):
-            try:
-                await self._forget_saved(session)
-            except OSError as error:
-                left.append(Left(Stays.FILE, f"what is saved of session {session}: {error}"))
-        return left
-
     async def _compact_store(self) -> list[Left]:
         try:
             await self._compact()
@@ -237,16 +233,12 @@ class Purging:
     async def _clean_repositories(
         self,
         objects: Collection[Path],
-        sessions: Collection[int],
         vault: Vault,
         *,
         discard: bool,
     ) -> tuple[int, Sequence[Path]]:
         """Clean repositories; returns how many clones were deleted, and what still holds it."""
         clones = await self._find_clones()
-        for record, clone in clones.values():
-            if record.session in sessions:
-                await self._repositories.forget_states(clone)
         by_folder = {folder: clone for folder, (_, clone) in clones.items()}
         held = await self._repositories.purge(objects, by_folder, vault)
         # A gate has the name of its clone.

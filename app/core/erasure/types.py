@@ -78,6 +78,7 @@ class Stays(StrEnum):
     REMOTE = "remote"
     PLATFORM = "platform"
     UNREACHED = "unreached"
+    MEMBERS = "members"
     COPIES = "copies"
     THEIRS = "theirs"
 

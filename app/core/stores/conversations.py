@@ -135,6 +135,10 @@ class ConversationStore(Protocol):
         """Mark a conversation as being deleted: from now on it is not listed."""
         ...
 
+    async def unused(self, before: float, *, limit: int) -> Sequence[PlaceKey]:
+        """List conversations of people in which nothing happened since a time; not pinned ones."""
+        ...
+
     async def doomed(self) -> Sequence[PlaceKey]:
         """List the conversations whose deletion has not been finished."""
         ...
