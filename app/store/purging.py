@@ -27,6 +27,7 @@ from sqlalchemy.types import TypeDecorator
 from app.core.erasure.types import Purge, Trail
 from app.core.keys import SessionKey
 from app.store.database import Database
+from app.store.dialects import transaction
 from app.store.guarding import Kept, Shown, ShownJson, guard_of
 from app.store.memory import forget_index
 from app.store.sealed import put_sealed
@@ -98,7 +99,7 @@ class PurgeRows:
         With `only_words`, ids, addresses and raw events stay as they are.
         """
         hits = await self._database.read(
-            lambda connection: list(_find(connection, vault, only_words=only_words))
+            lambda connection: _list(connection, vault, only_words=only_words)
         )
         hits = [hit for hit in hits if hit.table not in _IN_USE]
 
@@ -132,7 +133,7 @@ def _purge_of(name: str, value: str) -> Purge:
 
 
 def _trace(connection: Connection, vault: Known) -> Trail:
-    hits = list(_find(connection, vault))
+    hits = _list(connection, vault)
     posts = {hit.key[0] for hit in hits if hit.table is post}
     sessions = {hit.session for hit in hits if hit.session is not None}
     turns = {hit.turn for hit in hits if hit.turn is not None}
@@ -151,6 +152,11 @@ def _trace(connection: Connection, vault: Known) -> Trail:
         fixed=tuple(sorted({f"{hit.table}.{name}" for hit in hits for name in hit.fixed})),
         agents=tuple(sorted(str(hit.key[0]) for hit in hits if hit.table is agent)),
     )
+
+
+def _list(connection: Connection, vault: Known, *, only_words: bool = False) -> list[_Hit]:
+    with transaction(connection):
+        return list(_find(connection, vault, only_words=only_words))
 
 
 def _find(connection: Connection, vault: Known, *, only_words: bool = False) -> Iterator[_Hit]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import canary
 from tests.support.bridge import SPEED, BridgeProcess, demo
 from tests.support.platform import Platform
 from tests.support.postgres import need_server, server
@@ -177,3 +178,22 @@ def test_a_conversation_is_deleted_on_every_machine(company: Company) -> None:
     assert not company.worker.workspace(session=session).exists()
     assert company.desk.http.get(f"/api/v1/sessions/{session}").status_code == 404
     assert company.rows("select count(*) from turn where session = ?", session) == [(0,)]
+
+
+def test_a_purge_at_a_front_cleans_the_disk_of_the_worker(company: Company) -> None:
+    leaked = "zq7-Pelican-4411-secret"
+    session = company.begin(f"say {leaked}")["id"]
+    company.wait_state(company.front, session, "done")
+    assert canary.find(company.worker.data_dir, leaked, but=("reserve",))
+    held = f"select id from transcript where position('{leaked}' in text) > 0"
+    assert company.rows(held)
+
+    done = company.front.http.post("/api/v1/purges", json={"text": leaked}, timeout=90)
+
+    assert done.status_code == 200, done.text
+    for member in (company.desk, company.front, company.worker):
+        assert canary.find(member.data_dir, leaked, but=("reserve",)) == []
+    assert company.rows(held) == []
+    again = company.begin(f"say {leaked}")["id"]
+    company.wait_state(company.front, again, "done")
+    assert company.texts(company.front, again) == ["[secret]"]
