@@ -27,7 +27,7 @@ RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm \
     && ln -s ../lib/node_modules/npm/bin/npx-cli.js /usr/local/bin/npx
 COPY --from=build /opt/agent-bridge /opt/agent-bridge
 
-# Not root: whoever gets out of an agent's sandbox is still nobody.
+# Not root: a program that gets out of an agent's sandbox still has no rights.
 RUN useradd --uid 10001 --create-home bridge \
     && install --directory --owner bridge --mode 700 /data /shared
 USER bridge

@@ -144,7 +144,7 @@ async def _way_to(
     configuration: Configuration, new: NewSession
 ) -> AsyncIterator[tuple[Way, NewSession]]:
     """Connect to the running bridge, or embed one; the prompt then names its agent."""
-    if is_running(configuration.shared_dir):
+    if is_running(configuration.data_dir):
         # 0.2 s that an embedded bridge does not need.
         from app.cli.client import connected  # noqa: PLC0415
 

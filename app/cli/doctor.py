@@ -18,6 +18,7 @@ from app.agents.catalog import known_agents
 from app.cli.asking.screen import Margin, margin
 from app.cli.checks import machine
 from app.cli.checks.agents import check_agents
+from app.cli.checks.sharing import check_sharing
 from app.cli.invocation import hint
 from app.cli.lines import one_line
 from app.cli.running import is_running
@@ -115,6 +116,8 @@ async def _check(configuration: Configuration, report: Report) -> None:
         report.show(finding)
     report.show(machine.store(configuration))
     report.show(machine.git(configuration))
+    async for finding in check_sharing(configuration):
+        report.show(finding)
     known: Mapping[str, AgentOut] = {}
     if is_running(configuration.data_dir):
         finding, known = await _running(configuration)

@@ -171,6 +171,10 @@ class Configuration:
     """The token for API and page, if given; else `ensure_secrets` generates it."""
     secret_key: SecretStr | None
     """The key that signs and encrypts, if given; else `ensure_secrets` generates it."""
+    traces_url: str | None
+    """The OpenTelemetry collector that gets traces, if there is one."""
+    traces_headers: SecretStr | None
+    """What each request to the collector carries."""
     log_level: Literal["debug", "info", "warning", "error", "critical"]
     """The lowest level of log lines to write."""
     log_format: Literal["console", "json"]

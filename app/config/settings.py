@@ -182,6 +182,10 @@ class Settings(BaseModel):
     """The token for the API and the page; generated once into DATA_DIR when absent."""
     bridge_secret_key: Annotated[SecretStr, at_least(SHORTEST_SECRET_KEY)] | None = None
     """The key that signs cookies and encrypts stored secrets; generated once when absent."""
+    traces_url: Address | None = Field(None, alias="OTEL_EXPORTER_OTLP_ENDPOINT")
+    """The OpenTelemetry collector that gets traces; by default there are none."""
+    traces_headers: SecretStr | None = Field(None, alias="OTEL_EXPORTER_OTLP_HEADERS")
+    """What each request to the collector carries, as name=value,name=value."""
     log_level: LogLevel = "info"
     """The lowest level of log lines to write."""
     log_format: LogFormat = "console"
@@ -198,6 +202,7 @@ SECRET_NAMES = frozenset(
         "BRIDGE_ADMIN_TOKEN",
         "BRIDGE_SECRET_KEY",
         "S3_SECRET_ACCESS_KEY",
+        "OTEL_EXPORTER_OTLP_HEADERS",
     }
 )
 

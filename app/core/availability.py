@@ -120,8 +120,11 @@ class Availabilities:
         self._name_of = name_of
         self._doubt = doubt
         self._found: dict[str, _Found] = {}
+        self._own: dict[str, set[str]] = {}
+        """The names of the checks that were made here."""
         self._signals = signals
         signals.on(Topic.AVAILABILITY, self._hear)
+        signals.on_sweep(self._announce)
 
     def of(self, agent: str) -> Availability:
         """Return what is known now; an agent of which nothing is known counts as ready."""
@@ -137,8 +140,20 @@ class Availabilities:
             for check in checks
         ]
         self._keep(agent, clean, version)
-        told = [asdict(check) for check in clean]
+        self._own.setdefault(agent, set()).update(check.name for check in clean)
+        self._tell(agent, clean)
+
+    def _tell(self, agent: str, checks: Iterable[AgentCheck]) -> None:
+        """Tell other members what was found out here."""
+        told, version = [asdict(check) for check in checks], self._found[agent].version
         self._signals.send(Topic.AVAILABILITY, agent=agent, checks=told, version=version)
+
+    def _announce(self) -> None:
+        """Tell members that came meanwhile."""
+        for agent, names in self._own.items():
+            if agent in self._found:
+                checks = self._found[agent].checks
+                self._tell(agent, [checks[name] for name in sorted(names) if name in checks])
 
     def _keep(self, agent: str, checks: Iterable[AgentCheck], version: str) -> None:
         found = self._found.setdefault(agent, _Found())
@@ -150,6 +165,7 @@ class Availabilities:
         self._forget(facts["agent"], *facts.get("over", ()))
         checks = [AgentCheck(**each) for each in facts.get("checks", ())]
         self._keep(facts["agent"], checks, facts.get("version", ""))
+        self._own.get(facts["agent"], set()).difference_update(check.name for check in checks)
 
     def forget(self, agent: str, *names: str) -> None:
         """Forget what checks found, all of them or those of these names."""

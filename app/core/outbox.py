@@ -97,10 +97,12 @@ class Outbox:
 
     async def start(self) -> None:
         """Queue what the last run did not send."""
+        left = await self._posts.unsent()
+        for post in left:
+            self._lanes.setdefault(post.target, _Lane()).doubtful.add(post.id)
+        # Only now: before, a turn that goes on meanwhile could send one that has arrived.
         self._held = False
-        for post in await self._posts.unsent():
-            lane = self._lanes.setdefault(post.target, _Lane())
-            lane.doubtful.add(post.id)
+        for post in left:
             self._send(post)
 
     async def close(self, *, grace: float) -> None:
@@ -240,6 +242,7 @@ class Outbox:
     async def _send_committed(self, target: SessionKey, lane: _Lane, post_id: int) -> None:
         """Send a post as the store has it now, until it arrived or never can."""
         pauses = backoff(FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
+        began = self._clock.now()
         while True:
             post = self._posts.post(post_id)
             if post is None or post.state not in {"new", "closing"}:
@@ -272,6 +275,9 @@ class Outbox:
             await self._note(lane, post, sent)
             if not sent.unfinished:
                 self._counters.count("posts", adapter=adapter.service_name, outcome="sent")
+                if post.turn is not None:
+                    now, by = self._clock.now(), adapter.service_name
+                    self._counters.trace("post", post.turn, began, now, adapter=by)
                 return
 
     def _blame(self, adapter: Adapter, kind: str) -> None:

@@ -50,7 +50,7 @@ class Clock(Protocol):
 
 
 class Counters(Protocol):
-    """Counters and durations that can be read from outside."""
+    """Counters, durations and stages of turns that can be read from outside."""
 
     def count(self, name: str, amount: int = 1, **labels: str) -> None:
         """Add to a counter."""
@@ -58,6 +58,10 @@ class Counters(Protocol):
 
     def observe(self, name: str, seconds: float, **labels: str) -> None:
         """Add a duration to a histogram."""
+        ...
+
+    def trace(self, stage: str, turn: int, began: float, ended: float, **facts: str) -> None:
+        """Record a stage of a turn, from one time to another."""
         ...
 
 

@@ -202,6 +202,7 @@ class Post:
     remote_id: str | None = None
     consumed: int = 0
     session: int | None = None
+    turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

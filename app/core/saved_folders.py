@@ -96,7 +96,10 @@ class SavedFolders:
     async def _save(self, session: Session, kind: str, files: FolderKind) -> None:
         name = await asyncio.to_thread(files.name_content, session)
         record = self.records.find(session.id, kind)
-        if not name or (record is not None and record.saved == name):
+        is_elsewhere = record is not None and record.machine != self.machine
+        if not name or is_elsewhere:
+            return
+        if record is not None and record.saved == name and await self._has(session, record):
             return
         file = await self._scratch_file(session, kind)
         try:
@@ -108,6 +111,11 @@ class SavedFolders:
         for each in await self.shelf.names(_folder(session, kind)):
             if each != _place(session, kind, name):
                 await self.shelf.remove(each)
+
+    async def _has(self, session: Session, record: SavedFolder) -> bool:
+        """Tell whether what was saved is still there: a purge removes it."""
+        place = _place(session, record.kind, record.saved)
+        return place in await self.shelf.names(_folder(session, record.kind))
 
     async def _scratch_file(self, session: Session, kind: str) -> Path:
         await asyncio.to_thread(self.scratch.mkdir, mode=0o700, parents=True, exist_ok=True)

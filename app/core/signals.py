@@ -72,6 +72,10 @@ class Topic(StrEnum):
     """A text is to be taken out of the files of every machine."""
     REMOVE = "remove"
     """Asks for what members hold of sessions to be removed."""
+    PROBE = "probe"
+    """Asks those that run agents to check one."""
+    PAGE = "page"
+    """Asks the member that has a session's files for a page about them."""
     CONVERSATION = "conversation"
     """Asks the desk to clear or to delete a conversation."""
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import zlib
 from abc import ABC, abstractmethod
+from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final
 from uuid import uuid4
@@ -20,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 MOST_BYTES = 7_900
 """The longest signal: PostgreSQL takes less than 8000 bytes."""
+PART_CHARACTERS = 7_500
+"""A part of an answer that is longer."""
 LOOK_SECONDS = 1.0
 """How often a member that asks looks which members are left."""
 _REPLY: Final = "reply"
@@ -36,6 +40,8 @@ class Switchboard(ABC):
         self._answerers: dict[str, Answerer] = {}
         self._sweepers: list[Callable[[], None]] = []
         self._replies: dict[str, dict[str, Facts]] = {}
+        self._parts: dict[tuple[str, str], list[str]] = {}
+        """What has come of answers in several parts, by question and member."""
         self._came = asyncio.Event()
         self._tasks = Tasks("signals")
         self.at_desk = False
@@ -81,6 +87,7 @@ class Switchboard(ABC):
                     await self._wait()
         finally:
             del self._replies[number]
+            self._parts = {key: parts for key, parts in self._parts.items() if key[0] != number}
         return list(replies.values())
 
     async def _wait(self) -> None:
@@ -110,15 +117,25 @@ class Switchboard(ABC):
         for handler in self._sweepers:
             _call(handler)
 
-    def _take_reply(self, sender: str, number: str, facts: Facts) -> None:
-        if (replies := self._replies.get(number)) is not None:
-            replies[sender] = facts
+    def _take_reply(self, sender: str, number: str, part: Sequence[Any]) -> None:
+        """Take a part of an answer: its position, how many there are, and its text."""
+        if (replies := self._replies.get(number)) is None:
+            return
+        position, count, text = part
+        parts = self._parts.setdefault((number, sender), [])
+        if position != len(parts):
+            return  # one was lost: the question has no answer
+        parts.append(text)
+        if len(parts) == count:
+            replies[sender] = _unpack("".join(parts))
             self._came.set()
 
     async def _reply(self, topic: str, facts: Facts, number: str) -> None:
         answerer = self._answerers.get(topic)
-        said = {} if answerer is None else await answerer(facts)
-        self._put([self._name, _REPLY, said, number])
+        packed = _pack({} if answerer is None else await answerer(facts))
+        parts = [packed[at : at + PART_CHARACTERS] for at in range(0, len(packed), PART_CHARACTERS)]
+        for position, part in enumerate(parts):
+            self._put([self._name, _REPLY, [position, len(parts), part], number])
 
     def _put(self, message: Sequence[Any]) -> bool:
         text = json.dumps(message, separators=(",", ":"))
@@ -127,6 +144,16 @@ class Switchboard(ABC):
             return False
         self.transmit(text)
         return True
+
+
+def _pack(facts: Facts) -> str:
+    """Write an answer as plain letters, as few as possible."""
+    return b64encode(zlib.compress(json.dumps(facts).encode())).decode()
+
+
+def _unpack(text: str) -> Facts:
+    found: Facts = json.loads(zlib.decompress(b64decode(text)))
+    return found
 
 
 def _call(handler: Callable[..., None], *args: Any) -> None:

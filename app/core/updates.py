@@ -258,6 +258,7 @@ class Ask:
     subject: str = ""
     host: int | None = None
     """The session in whose place people see it, if that is another one."""
+    created_at: float = 0.0
 
     @property
     def answer_name(self) -> str:

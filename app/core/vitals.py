@@ -16,6 +16,18 @@ class Vital:
     labels: tuple[tuple[str, str], ...] = ()
 
 
+ROLES = ("all", "front", "worker")
+
+
+def measure_members(roles: Sequence[str], *, silent: float, at_desk: bool) -> Sequence[Vital]:
+    """Count the bridges that share a database, by their roles."""
+    return [
+        *(Vital("members", roles.count(role), (("role", role),)) for role in ROLES),
+        Vital("member_silent_seconds", silent),
+        Vital("desk", float(at_desk)),
+    ]
+
+
 class VitalStore(Protocol):
     """What the store knows of the bridge's work."""
 

@@ -14,6 +14,7 @@ from app.core.ports import Clock
 from app.core.retry import persist
 from app.core.stores.members import Beat, HandedOut, Member, MemberStore, Role
 from app.core.tasks import Tasks
+from app.core.vitals import Vital, measure_members
 from app.errors import StoreUnavailable
 
 logger = logging.getLogger(__name__)
@@ -101,9 +102,21 @@ class Membership:
             logger.warning("left without a word, others wait for the end of the lease: %s", error)
 
     def ensure(self) -> None:
-        """End this process if its lease has lapsed: call it before what cannot be taken back."""
-        if self._others and self._clock.monotonic() - self._beaten_at > self._lease:
+        """End this process if its lease has lapsed: call it before what cannot be taken back.
+
+        One that was alone at its last beat goes on unless another one has come and removed it.
+        """
+        if self._clock.monotonic() - self._beaten_at <= self._lease:
+            return
+        if self._others or not self._members.is_there():
             self._die("the lease has lapsed")
+
+    def measure(self) -> Sequence[Vital]:
+        """Count the members, as of the last beat."""
+        roles = [each.role for each in self.members]
+        oldest = min((each.seen_at for each in self.members), default=self._clock.now())
+        silent = max(self._clock.now() - oldest, 0.0)
+        return measure_members(roles, silent=silent, at_desk=self.at_desk)
 
     async def _keep(self) -> None:
         """Beat, and look at the others."""
@@ -171,4 +184,5 @@ class Membership:
 
     def _look(self) -> None:
         while not self._left.wait(LOOK_SECONDS):
-            self.ensure()
+            if self._others:
+                self.ensure()

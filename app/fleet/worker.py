@@ -9,12 +9,14 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from itertools import repeat
+from typing import Any
 
 from procrastinate import App, JobContext, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager, NotificationCallback
 from procrastinate.worker import Worker
+from psycopg import AsyncConnection
 from psycopg_pool import PoolTimeout
 from typing_extensions import override
 
@@ -116,6 +118,12 @@ class _Jobs(JobManager):
         await retry(self._clock, listen, repeat(AGAIN_SECONDS), on=FAULTS)
 
 
+async def _hurry(connection: AsyncConnection[Any]) -> None:
+    """Let no fetch wait for the disk: the store knows who serves a session, and refuses another."""
+    await connection.execute("set synchronous_commit = off")
+    await connection.commit()
+
+
 class FleetWorker:
     """Procrastinate's worker, as this bridge runs it."""
 
@@ -123,7 +131,11 @@ class FleetWorker:
         """Prepare to fetch from a database the jobs for all members and for this one."""
         logging.getLogger("procrastinate").setLevel(logging.WARNING)
         connector = PsycopgConnector(
-            conninfo=address, min_size=1, max_size=CONNECTIONS, timeout=POOL_SECONDS
+            conninfo=address,
+            min_size=1,
+            max_size=CONNECTIONS,
+            timeout=POOL_SECONDS,
+            configure=_hurry,
         )
         self._clock = clock
         self._app = App(connector=connector)
@@ -149,7 +161,8 @@ class FleetWorker:
         """Fetch and serve until `stop`."""
         await retry(self._clock, self._app.open_async, repeat(AGAIN_SECONDS), on=FAULTS)
         try:
-            await self._worker.run()  # type: ignore[no-untyped-call] # it has no types
+            # A member that fetches nothing would keep its place and its sessions.
+            await retry(self._clock, self._worker.run, repeat(AGAIN_SECONDS), on=Exception)
         finally:
             await self._app.close_async()
 

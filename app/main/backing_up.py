@@ -41,6 +41,8 @@ _LEFT_OUT: Final = {
     "reserve",
     "tools",
 }
+LEFT_SECONDS: Final = 86_400.0
+"""A copy of the database that is older belongs to no backup that still runs."""
 _SCRATCH: Final = ".backing-up-"
 _RESTORING: Final = "restoring"
 _CLONE: Final = re.compile(r"\d+-.+-\d+")
@@ -57,6 +59,7 @@ def back_up(configuration: Configuration, target: Path, secret: Secret) -> Conte
     data, secrets = configuration.data_dir, ensure_secrets(configuration)
     if target.resolve().is_relative_to(data.resolve()):
         raise BackupUnusable("a backup within DATA_DIR would be lost with it: give another folder")
+    _clear(data)
     with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=data) as scratch:
         copied = copy_out(configuration.database_url, Path(scratch))
         contents = Contents(
@@ -107,6 +110,13 @@ def restore(configuration: Configuration, source: Path, secret: Secret) -> Conte
         finally:
             shutil.rmtree(draft)
     return contents
+
+
+def _clear(data: Path) -> None:
+    """Remove the copies of backups that were killed."""
+    for left in data.glob(f"{_SCRATCH}*"):
+        if left.stat().st_mtime < SystemClock().now() - LEFT_SECONDS:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _folders(configuration: Configuration) -> dict[str, Path]:

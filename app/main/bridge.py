@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from fastapi.responses import Response
+
 from app.config import describe_unserved
 from app.core.adapters import Adapter
 from app.core.ports import Forge
@@ -114,6 +116,8 @@ class Bridge:
         is_worker = base.configuration.role == "worker"
         hooks = [] if is_worker else list(self._joined.adapters.values())
         application = build(self.parts(), [path for hook in hooks for path in hook.paths])
+        if self._fleet is not None:
+            self._fleet.elsewhere.serve(application, base.secrets.admin_token.get_secret_value())
         doors = self._joined.tooling.doors
         doors.url = tools_url_of(base.configuration)
         front = Front(
@@ -180,12 +184,16 @@ class Bridge:
             changes=self.changes,
             removed=base.registry.removed,
             schedules=self._joined.schedules,
+            fetch_page=self._fetch_page,
             purging=self._purging,
             spending=base.stores.spending,
             daily=daily_limits_of(base.configuration),
             forgetting=self._forgetting,
             operator=self._operating,
         )
+
+    async def _fetch_page(self, session: int, address: str) -> Response | None:
+        return None if self._fleet is None else await self._fleet.elsewhere.fetch(session, address)
 
     async def _relabel(self, agent: str) -> None:
         await self.changes.relabel()
@@ -216,16 +224,6 @@ class Bridge:
             self.intake.start()
         else:
             self.checkups.start()
-            self._tasks.start(self._maintenance.forget(), name="retention")
-            self._joined.listeners.start()
-            self._purging.start()
-            self._forgetting.start()
-        self.intake.start()
-        if resume:
-            self._joined.scheduler.start()
-            self._joined.reviews.start()
-            self._joined.together.start()
-            self._joined.delegations.start()
             if self._fleet is None:
                 await self._open_desk()
         self._started.set()
@@ -265,6 +263,8 @@ class Bridge:
         joined.memory.start()
         joined.showing.start()
         joined.schedules.start()
+        self._purging.start()
+        self._forgetting.start()
         self._tasks.start(self._maintenance.forget(), name="retention")
         joined.listeners.start()
         self.intake.start()

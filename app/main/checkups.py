@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
 
 from app.agents.availability import FILES, check_entry, check_files, check_isolation
 from app.core.availability import (
@@ -19,6 +21,7 @@ from app.core.availability import (
     passed,
     unmet,
 )
+from app.core.signals import Facts, Topic
 from app.core.tasks import Tasks
 from app.core.turns.limits.obstacles import obstacle
 from app.core.updates import Choices
@@ -28,6 +31,8 @@ from app.main.resources import Resources
 
 logger = logging.getLogger(__name__)
 
+PROBE_SECONDS = 120.0
+"""How long other members may take to start an agent."""
 PROBE = "Run `agent-bridge agents probe {agent}` to see what fails."
 
 
@@ -58,12 +63,17 @@ class Checkups:
         self._news = asyncio.Event()
         self._turn = asyncio.Lock()
         self._tasks = Tasks("checkups")
+        self._runs_agents = base.configuration.role != "front"
+        """Whether agents run here; others find out about them otherwise."""
+        base.signals.on(Topic.CHOICES, self._hear)
+        base.signals.answer(Topic.PROBE, self._answer)
         for agent in base.configuration.agents:
             self._check(agent)
 
     def start(self) -> None:
         """Check every agent in the background, and again when it is due."""
-        self._tasks.start(self._run(), name="checks of agents")
+        if self._runs_agents:
+            self._tasks.start(self._run(), name="checks of agents")
 
     async def close(self) -> None:
         """Stop; an agent that is being tried is ended."""
@@ -116,10 +126,24 @@ class Checkups:
 
     async def probe(self, agent: str) -> Availability:
         """Check an agent now, by starting it."""
+        if not self._runs_agents:
+            with suppress(TimeoutError):  # then what is known is shown
+                await self._base.signals.ask(Topic.PROBE, seconds=PROBE_SECONDS, agent=agent)
+            return self._found.of(agent)
         self._forget_findings(agent)
         self._check(agent)
         await self._examine(agent, start=True)
         return self._found.of(agent)
+
+    async def _answer(self, facts: Facts) -> Facts:
+        """Check an agent for a member on which none run."""
+        if self._runs_agents and self._is_there(facts["agent"]):
+            await self.probe(facts["agent"])
+        return {}
+
+    def _hear(self, facts: Facts) -> None:
+        """Take what an agent offers that another member tried."""
+        self._offers[facts["agent"]] = Choices.of(facts["choices"])
 
     async def _examine(self, agent: str, *, start: bool) -> None:
         """Check an agent's isolation, and start it if nothing is known that would fail."""
@@ -134,7 +158,7 @@ class Checkups:
         logger.log(level, "%s: %s", agent, state.words or state.label)
 
     async def _isolation(self, agent: str) -> None:
-        if self._is_there(agent):
+        if self._runs_agents and self._is_there(agent):
             words = await self._judge(agent)
             self._found.note(agent, check_isolation(words))
 
@@ -145,6 +169,8 @@ class Checkups:
         except (AgentError, OSError) as error:
             return [self._read(agent, error)], ""
         self._offers[agent] = greeting.choices
+        offered = asdict(greeting.choices)
+        self._base.signals.send(Topic.CHOICES, agent=agent, choices=offered)
         words = f"answers as {greeting.title} {greeting.version}".rstrip()
         checks = [passed("initialize", words)]
         if greeting.logged_in is False:
@@ -165,7 +191,8 @@ class Checkups:
         if self._is_there(agent):
             registry = self._base.registry
             entry, program = registry.get(agent), registry.program(agent)
-            self._found.note(agent, *check_entry(registry.configuration, entry, program))
+            if self._runs_agents:
+                self._found.note(agent, *check_entry(registry.configuration, entry, program))
             self.check_files(agent)
             self._seen[agent] = self._terms(agent)
 
@@ -175,7 +202,8 @@ class Checkups:
         self._found.note(agent, *check_files(self._base.files, agent))
 
     def _forget_findings(self, agent: str) -> None:
-        self._found.forget(agent, "command", "key", "initialize", "login", "limit")
+        if self._runs_agents:
+            self._found.forget(agent, "command", "key", "initialize", "login", "limit")
 
     def _terms(self, agent: str) -> object:
         configuration = self._base.configuration

@@ -53,10 +53,10 @@ def purging_of(base: Resources, joined: Joined) -> Purging:
         outbox=joined.outbox,
         vault=base.vault,
         clock=base.clock,
-        signals=base.signals,
         stop=joined.conversations.end_work,
         forget_saved=joined.saving.forget_all,
         compact=base.stores.conversations.compact,
+        signals=base.signals,
     )
 
 

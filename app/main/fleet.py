@@ -14,6 +14,7 @@ from app.fleet.membership import Membership
 from app.fleet.worker import FleetWorker, Hands
 from app.main.naming import read_name
 from app.main.resources import Resources, bridge_id
+from app.server.elsewhere import Elsewhere
 from app.store.fencing import Fence
 from app.store.jobs import Jobs
 from app.store.members import Members
@@ -40,6 +41,8 @@ class Fleet:
         assert isinstance(base.signals, Notifications), "it is PostgreSQL"
         self._base = base
         self._signals = base.signals
+        self.elsewhere = Elsewhere(base.signals, base.signals.find_server)
+        """The pages that other members build."""
         self.name = read_name(configuration.data_dir)
         fence = Fence(lambda: self._die("another member has taken over"))
         self._jobs = Jobs(base.database, fence)

@@ -40,6 +40,7 @@ from app.vault import Vault
 
 if TYPE_CHECKING:
     from app.config.sealing import Sealer
+    from app.server.traces import Tracer
 
 Wrap = Callable[[Stores], Stores]
 
@@ -96,6 +97,7 @@ def open_resources(
         logs.configure(configuration.log_level, configuration.log_format, vault)
         make_undumpable()
         raise_file_limit()
+        tracer = _open_tracer(configuration, secrets)
         database = Database(configuration.database_url)
         put_on_guard(database.engine.dialect, Guard(vault, lambda: _make_sealer(secrets)))
         database.open()
@@ -109,7 +111,7 @@ def open_resources(
             vault.register(*registry.configuration.secret_values(), *purged_texts(database))
             forget_process_secrets(registry.configuration)
             shelters = shelter_all(registry.configuration, outside)
-            metrics = Metrics()
+            metrics = Metrics(tracer)
             database.writer.on_commit = partial(metrics.observe, "commit_seconds")
             yield Resources(
                 registry=registry,
@@ -126,7 +128,28 @@ def open_resources(
                 outside=outside,
             )
         finally:
+            if tracer is not None:
+                tracer.close()
             database.close()
+
+
+def _open_tracer(configuration: Configuration, secrets: BridgeSecrets) -> Tracer | None:
+    """Open the way to a collector of traces, if there is one.
+
+    Raises:
+        ConfigurationError: what it needs is not installed.
+    """
+    if configuration.traces_url is None:
+        return None
+    try:
+        from app.server.traces import Tracer  # noqa: PLC0415 - 0.2 s, and it comes with an extra
+    except ImportError as error:
+        raise ConfigurationError(
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            f"needs a package that is not installed: {error.name}",
+            "Install the extra: pip install 'agent-bridge[traces]'. Or remove the setting.",
+        ) from error
+    return Tracer(configuration.traces_url, configuration.traces_headers, secrets.secret_key)
 
 
 def _check_key(database: Database, secrets: BridgeSecrets) -> None:

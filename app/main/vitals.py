@@ -24,11 +24,14 @@ class Vitals:
         engine: EmbeddedTurnEngine,
         live: LiveAgents,
         disk: DiskSpace,
+        members: Callable[[], Sequence[Vital]],
     ) -> None:
+        """Measure a bridge; `members` measures those that share its database."""
         self._store = store
         self._engine = engine
         self._live = live
         self._disk = disk
+        self._members = members
 
     async def read(self, ready: Ready, agents: Sequence[str]) -> Sequence[Vital]:
         """Measure everything; agents without a process count with zero."""
@@ -38,6 +41,7 @@ class Vitals:
         return [
             *await self._store.read(),
             *await asyncio.to_thread(self._measure_disk),
+            *self._members(),
             Vital("slots", slots),
             Vital("slots_used", used),
             *(Vital("processes", number, (("agent", name),)) for name, number in alive.items()),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from app import logs
@@ -60,6 +60,7 @@ from app.core.turns.place_context import Surroundings
 from app.core.turns.reach import Reach
 from app.core.turns.turn_context import TurnContext
 from app.core.types import Session
+from app.core.vitals import measure_members
 from app.main.current_forge import CurrentForge
 from app.main.launching import LateLauncher, acp_launcher
 from app.main.resources import Resources
@@ -155,6 +156,7 @@ class Joined(Workshop):
             name_asker=self._name_asker,
             find_voice=lambda session: self.showing.voice_of(session),
             signals=self._base.signals,
+            counters=self._base.metrics,
         )
 
     def _name_asker(self, session: Session) -> str:
@@ -237,7 +239,9 @@ class Joined(Workshop):
     @cached_property
     def vitals(self) -> Vitals:
         """Measures how the bridge is now."""
-        return Vitals(self._stores.vitals, self.engine, self.live, self._disk)
+        alone = partial(measure_members, ["all"], silent=0.0, at_desk=True)
+        members = alone if self._fleet is None else self._fleet.membership.measure
+        return Vitals(self._stores.vitals, self.engine, self.live, self._disk, members)
 
     @cached_property
     def _turn_context(self) -> TurnContext:

@@ -63,7 +63,8 @@ def save(known: str, *bases: str) -> None:
         scratch.take_index()
         staged = scratch.attempt("write-tree", "--missing-ok")
         left_out = scratch.add_changes()
-        tree = scratch.git("write-tree", "--missing-ok")
+        is_changed = left_out is not None or not staged
+        tree = scratch.git("write-tree", "--missing-ok") if is_changed else staged
         parents = [commit] if commit else []
         # Of an unfinished merge only the files are saved.
         index = scratch.commit(staged or f"{commit}^{{tree}}", parents, "index")
@@ -75,14 +76,14 @@ def save(known: str, *bases: str) -> None:
             "branches": branches,
             "stashes": stashes,
             "unfinished": any((GIT / each).exists() for each in UNFINISHED),
-            "left_out": left_out,
+            "left_out": left_out or [],
         }
         kept = scratch.commit(tree, [index, *dict.fromkeys(tips)], json.dumps(state))
-        said = {"state": kept, "left_out": left_out}
+        said = {"state": kept, "left_out": left_out or []}
         sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
         if kept != known:
-            scratch.bundle(kept, [*remotes, *_find(bases)])
+            scratch.bundle(kept, [*remotes, *_find({*bases}.difference(remotes))])
 
 
 def restore(bundle: str) -> None:
@@ -141,12 +142,15 @@ class _Scratch:
     def attempt(self, *arguments: str, given: str = "") -> str:
         return _try(*arguments, given=given, more=self._environment)
 
-    def add_changes(self) -> list[str]:
-        """Add what changed to the index, within limits; returns some names of what is left out."""
+    def add_changes(self) -> list[str] | None:
+        """Add what changed to the index, within limits; None if nothing did.
+
+        Returns some names of what is left out.
+        """
         listed = self.git("ls-files", "-z", "--modified", "--others", "--exclude-standard")
         names = [each for each in dict.fromkeys(listed.split("\0")) if each]
         if not names:
-            return []
+            return None
         sizes = sorted((_size(name), name) for name in names)
         left_out: list[str] = []
         total = count = 0
@@ -169,7 +173,9 @@ class _Scratch:
 
     def bundle(self, commit: str, bases: list[str]) -> None:
         """Write the objects that the remote lacks to the output."""
-        self.git("update-ref", STATE, commit)
+        ref = SCRATCH / STATE
+        ref.parent.mkdir(parents=True)
+        ref.write_text(f"{commit}\n")
         given = "".join(f"{each}\n" for each in (STATE, *(f"^{base}" for base in bases)))
         words = ("bundle", "create", "--quiet", "-", "--stdin")
         subprocess.run(_command(words, self._environment), input=given.encode(), check=True)
@@ -194,8 +200,10 @@ def _stashes() -> list[tuple[str, str]]:
     return [(commit, words) for commit, _, words in (line.partition(" ") for line in lines)]
 
 
-def _find(commits: tuple[str, ...]) -> list[str]:
+def _find(commits: set[str]) -> list[str]:
     """Return those of some commits that are here."""
+    if not commits:
+        return []
     given = "".join(f"{each}\n" for each in commits)
     found = _git("cat-file", "--batch-check=%(objectname)", given=given).splitlines()
     return [each for each in commits if each in found]

@@ -53,6 +53,8 @@ class KeptStates:
             RepositoryError: it cannot be saved.
         """
         folder = door.folder.parent
+        if known and _place(clone, known) not in await self._list(clone):
+            known = ""  # it was removed meanwhile
         raw, bundle = folder / "state.raw", folder / _BUNDLE
         try:
             name = await self._write(inside, door, raw, known or "-", [*filter(None, bases)])
@@ -65,6 +67,12 @@ class KeptStates:
             for file in (raw, bundle):
                 await asyncio.to_thread(file.unlink, missing_ok=True)
         return name
+
+    async def _list(self, clone: Clone) -> Sequence[str]:
+        try:
+            return await self.shelf.names(clone.folder.name)
+        except OSError as error:
+            raise RepositoryError(f"The saved states cannot be listed: {error}") from error
 
     async def fetch(self, door: AgentRemote, clone: Clone, name: str) -> bool:
         """Place a saved state where its agent's isolation can read it; False if it is gone.

@@ -12,6 +12,7 @@ from app.server import (
     agents_api,
     api,
     conversations_api,
+    elsewhere,
     erasure_api,
     files_api,
     install,
@@ -67,6 +68,7 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     application.state.parts = parts
     problems.install(application)
     login.install(application)
+    elsewhere.install(application)
     application.include_router(api.router)
     application.include_router(agents_api.router)
     application.include_router(files_api.router)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from itertools import product
+from typing import TYPE_CHECKING
 
 from prometheus_client import (
     CollectorRegistry,
@@ -20,6 +21,9 @@ from prometheus_client import (
 
 from app.core.turns.phase import MEASURED
 from app.core.vitals import Vital
+
+if TYPE_CHECKING:  # it comes with an extra
+    from app.server.traces import Tracer
 
 PREFIX = "agent_bridge_"
 _ADAPTER, _AGENT = "adapter", "agent"
@@ -67,9 +71,13 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "inbox_waiting": ("Deliveries that are not decided on yet", ()),
     "inbox_oldest_seconds": ("Age of the oldest of them", ()),
     "turns_open": ("Turns that have not ended, by state", ("state",)),
+    "pauses": ("What the operator paused: everything, agents and places", ()),
     "turns_held": ("Queued turns that wait until a person lets them go on", ()),
     "slots": ("How many turns may run at once", ()),
     "slots_used": ("How many of these slots are taken", ()),
+    "members": ("Bridges that share the database, by role", ("role",)),
+    "member_silent_seconds": ("Time since the last sign of the one that is silent longest", ()),
+    "desk": ("Whether this bridge does what one does for all", ()),
     "asks_open": ("Asks that people have not answered", ()),
     "ask_oldest_seconds": ("Age of the oldest of them", ()),
     "outbox_waiting": ("Posts that have not arrived yet", ()),
@@ -85,7 +93,8 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 class Metrics:
     """The counters port on prometheus-client."""
 
-    def __init__(self) -> None:
+    def __init__(self, tracer: Tracer | None = None) -> None:
+        self._tracer = tracer
         self._registry = CollectorRegistry()
         self._counters = {
             name: Counter(f"{PREFIX}{name}", words, labels, registry=self._registry)
@@ -109,6 +118,11 @@ class Metrics:
         """Add a duration to a histogram."""
         histogram = self._histograms[name]
         (histogram.labels(**labels) if labels else histogram).observe(seconds)
+
+    def trace(self, stage: str, turn: int, began: float, ended: float, **facts: str) -> None:
+        """Export a stage of a turn, if traces are wanted."""
+        if self._tracer is not None:
+            self._tracer.record(stage, turn, began, ended, facts)
 
     def know(self, agents: Collection[str], adapters: Collection[str]) -> None:
         """Begin every known series of these agents and adapters at zero."""

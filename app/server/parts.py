@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
 from fastapi import Depends, Request
+from fastapi.responses import Response
 
 from app.agents.files import AgentFiles
 from app.config import AgentEntry
@@ -184,6 +185,10 @@ async def _leave(_agent: str) -> None:
     """Change nothing."""
 
 
+async def _find_nothing(_session: int, _address: str) -> None:
+    """Have every page built here."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The parts of a bridge that people reach over HTTP."""
@@ -242,6 +247,8 @@ class Parts:
     conversations: Conversations | None = None
     removed: Callable[[], Mapping[str, str]] = dict
     """Returns the names of removed agents, by id."""
+    fetch_page: Callable[[int, str], Awaitable[Response | None]] = _find_nothing
+    """Fetches a page about the files of a session from the member that has them."""
 
     @property
     def changer(self) -> AgentChanger:

@@ -33,8 +33,8 @@ class Backend(Protocol):
     is_file: bool
     """Whether only one thing can be done to it at a time."""
 
-    def begin(self, connection: Connection) -> None:
-        """Begin a transaction; no other writes until it has ended."""
+    def begin(self, connection: Connection, condition: str) -> bool:
+        """Begin a transaction, in which no other writes; tell whether a condition holds in it."""
         ...
 
     def commit(self, connection: Connection, keep_asking: Callable[[], bool]) -> None:
@@ -113,9 +113,10 @@ class File:
         )
         event.listen(self.engine, "connect", _prepare)
 
-    def begin(self, connection: Connection) -> None:
-        """Take the lock of the file."""
+    def begin(self, connection: Connection, _condition: str) -> bool:
+        """Take the lock of the file; whoever holds DATA_DIR meets every condition."""
         connection.exec_driver_sql("BEGIN IMMEDIATE")
+        return True
 
     def commit(self, connection: Connection, _keep_asking: Callable[[], bool]) -> None:
         """Write everything to the disk."""

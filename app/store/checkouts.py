@@ -114,9 +114,13 @@ class CheckoutRows:
             machine=machine,
         )
 
-    async def saved(self, session_id: int, number: int, state: str) -> None:
-        """Record which saved state of a clone is the last one."""
-        await self._change(session_id, number, saved=state)
+    async def saved(self, session_id: int, number: int, state: str, machine: str) -> None:
+        """Record which saved state of a clone is the last one, if it is on this machine."""
+        here = (checkout.c.session == session_id) & (checkout.c.number == number)
+        change = update(checkout).where(here, checkout.c.machine.in_(["", machine]))
+        await self._database.writer.run(
+            lambda connection: connection.execute(change.values(saved=state))
+        )
 
     async def placed(self, session_id: int, number: int, machine: str) -> None:
         """Record which machine's disk holds a clone."""

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from sqlalchemy import Connection, bindparam, select
+from typing import NoReturn
 
 from app.errors import StoreUnavailable
-from app.store.tables import member
-
-_OWN = select(member.c.name).where(
-    member.c.name == bindparam("name"), member.c.epoch == bindparam("epoch")
-)
 
 
 @dataclass(slots=True)
@@ -25,14 +19,19 @@ class Fence:
     epoch: int = 0
     """Counts the starts under this name; zero while this process is no member."""
 
-    def check(self, connection: Connection) -> None:
-        """Let the commit that begins here go on if this process is still a member.
+    @property
+    def condition(self) -> str:
+        """What is true at the beginning of a commit as long as this process is a member."""
+        if not self.epoch:
+            return ""
+        name = self.name.replace("'", "''")
+        return f"exists (select from member where name = '{name}' and epoch = {self.epoch})"
+
+    def refuse(self) -> NoReturn:
+        """End what this process does, because it is no member any more.
 
         Raises:
-            StoreUnavailable: it is not.
+            StoreUnavailable: always.
         """
-        if not self.epoch:
-            return
-        if connection.execute(_OWN, {"name": self.name, "epoch": self.epoch}).first() is None:
-            self.gone()
-            raise StoreUnavailable("another member has taken over from this one")
+        self.gone()
+        raise StoreUnavailable("another member has taken over from this one")

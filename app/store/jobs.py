@@ -7,42 +7,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, select, text, update
+from sqlalchemy import Connection, bindparam, func, select, text, update
 
 from app.core.stores.members import Claim
+from app.core.types import TurnState
+from app.store.commits.endings import RUNNING
+from app.store.commits.suspending import SUSPENDED
 from app.store.database import Database
 from app.store.fencing import Fence
-from app.store.tables import member, session
+from app.store.tables import member, session, turn
 
 COMMON = "common"
 """The queue of all workers; each also has one by its own name."""
 TASK = "serve"
 
-_READY = """
-    select session from (
-        select distinct on (session) session, held, paused from turn
-        where state = 'queued' order by session, id
-    ) as first where not held and paused is null
-"""
+_IS_QUEUED = turn.c.state == TurnState.QUEUED
+_FIRST = select(func.min(turn.c.id)).where(_IS_QUEUED).group_by(turn.c.session)
+_READY = select(turn.c.session).where(
+    turn.c.id.in_(_FIRST), turn.c.held.is_(False), turn.c.paused.is_(None), ~SUSPENDED
+)
 """The sessions whose next turn can run."""
+_IS_READY = select(turn.c.session).where(
+    turn.c.id
+    == select(func.min(turn.c.id))
+    .where(_IS_QUEUED, turn.c.session == bindparam("of"))
+    .scalar_subquery(),
+    turn.c.held.is_(False),
+    turn.c.paused.is_(None),
+    ~SUSPENDED,
+)
+_IS_RUNNING = select(turn.c.id).where(turn.c.session == bindparam("of"), turn.c.state.in_(RUNNING))
 _QUEUE = text(f"""
     insert into procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
     values (:queue, '{TASK}', :lock, :lock, jsonb_build_object('session', cast(:of as bigint)))
     on conflict (queueing_lock) where status = 'todo' do nothing
 """)  # noqa: S608 - our own words
-_QUEUE_ALL = text(f"""
-    insert into procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
-    select '{COMMON}', '{TASK}', session::text, session::text,
-        jsonb_build_object('session', session)
-    from ({_READY}) as ready
-    where not exists (
-        select 1 from procrastinate_jobs
-        where lock = session::text and status in ('todo', 'doing')
-    )
-    on conflict (queueing_lock) where status = 'todo' do nothing
-""")  # noqa: S608 - our own words
+_KNOWN = text("select lock from procrastinate_jobs where status in ('todo', 'doing')")
 _JOB = text("select lock from procrastinate_jobs where id = :job and status = 'doing'")
-_IS_READY = text(f"select 1 from ({_READY}) as ready where session = cast(:lock as bigint)")  # noqa: S608 - our own words
 _WAITING = text("select queue_name from procrastinate_jobs where lock = :lock and status = 'todo'")
 _SERVED = text("select 1 from procrastinate_jobs where lock = :lock and status = 'doing'")
 _DELETE = text("delete from procrastinate_jobs where id = :job and status = 'doing'")
@@ -96,9 +97,7 @@ class Jobs:
         """Have a session served, best by the member that served it last."""
 
         def write(connection: Connection) -> None:
-            queue = _choose_queue(connection, session_id)
-            row = {"queue": queue, "lock": str(session_id), "of": session_id}
-            connection.execute(_QUEUE, row)
+            _queue(connection, session_id, _choose_queue(connection, session_id))
 
         await self._database.writer.run(write)
 
@@ -112,9 +111,11 @@ class Jobs:
         """Begin to serve a session, unless as many turns run as may run."""
 
         def write(connection: Connection) -> Claim:
-            if connection.execute(_IS_READY, {"lock": session_id}).first() is None:
+            if connection.execute(_IS_READY, {"of": session_id}).first() is None:
                 return Claim("idle")
             row = connection.execute(select(session).where(session.c.id == session_id)).one()
+            if connection.execute(_IS_RUNNING, {"of": session_id}).first() is not None:
+                return Claim("full")  # a server that crashed may have forgotten who fetched a job
             others = select(member.c.load).where(member.c.name != self._own.name)
             loads = [load, *connection.execute(others).scalars()]
             running = sum(sum(each.values()) for each in loads)
@@ -137,7 +138,7 @@ class Jobs:
             if lock is None:
                 return
             waiting = connection.execute(_WAITING, {"lock": lock}).scalar()
-            if waiting is None and connection.execute(_IS_READY, {"lock": lock}).first():
+            if waiting is None and connection.execute(_IS_READY, {"of": int(lock)}).first():
                 _queue_again(connection, job, 0.0)
                 return
             connection.execute(_DELETE, {"job": job})
@@ -203,7 +204,14 @@ def free_jobs(connection: Connection, engines: list[int]) -> None:
 
 def queue_missing(connection: Connection) -> None:
     """Queue every session that has work and no job."""
-    connection.execute(_QUEUE_ALL)
+    known = set(connection.execute(_KNOWN).scalars())
+    for session_id in connection.execute(_READY.order_by(turn.c.id)).scalars().all():
+        if str(session_id) not in known:
+            _queue(connection, session_id, COMMON)
+
+
+def _queue(connection: Connection, session_id: int, queue: str) -> None:
+    connection.execute(_QUEUE, {"queue": queue, "lock": str(session_id), "of": session_id})
 
 
 def _queue_again_or_drop(connection: Connection, job: int, lock: str, seconds: float = 0.0) -> None:

@@ -28,6 +28,7 @@ from app.store.commits.choices import choose, remember
 from app.store.commits.endings import end_if_idle, end_waiting, go_on_after, stop_session
 from app.store.commits.holding import hold
 from app.store.commits.offers import decide_offer
+from app.store.commits.suspending import tell_suspended
 from app.store.database import Database
 from app.store.memory import decide_note
 from app.store.posts import insert_post
@@ -245,7 +246,8 @@ def answer_ask(
     else:
         turns, more = _decide_parked(connection, row, replace(note, code=NoteCode.CONTINUED), now)
     sessions = dict.fromkeys((*_sessions(row), *(ref.session for ref in turns)))
-    return TakenAnswer((*posts, *more), tuple(turns), (ask_id,), tuple(sessions))
+    told = tell_suspended(connection, [ref.turn for ref in turns], now)
+    return TakenAnswer((*posts, *more, *told), tuple(turns), (ask_id,), tuple(sessions))
 
 
 def _sessions(row: Row[Any]) -> tuple[int, ...]:

@@ -36,7 +36,7 @@ class Members:
         self._database = database
         self._now = now
         self._own = own
-        database.writer.fence = own.check
+        database.writer.fence = own
 
     async def join(self, name: str, role: Role, slots: int) -> HandedOut:
         """Become a member; what the last run under this name left is handed out."""
@@ -53,6 +53,11 @@ class Members:
         epoch, handed_out = await self._database.writer.run(write)
         self._own.name, self._own.epoch = name, epoch
         return handed_out
+
+    def is_there(self) -> bool:
+        """Tell whether this process is still a member; it does not wait for other commits."""
+        with self._database.engine.connect() as connection:
+            return bool(connection.exec_driver_sql(f"select {self._own.condition}").scalar())
 
     async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:
         """Say that this member is there; take the desk if it is wanted and free."""
@@ -88,9 +93,13 @@ class Members:
             own = select(member).where(member.c.name == self._own.name)
             return _remove(connection, connection.execute(own).all(), self._now())
 
-        handed_out = await self._database.writer.run(write)
-        self._own.epoch = 0
-        return handed_out
+        # What is still written behind it is refused, and no reason to end at once.
+        self._own.gone = _ignore
+        return await self._database.writer.run(write)
+
+
+def _ignore() -> None:
+    """Do nothing."""
 
 
 def _remove(connection: Connection, gone: Sequence[Row[Any]], now: float) -> HandedOut:

@@ -6,6 +6,7 @@ a file: what is read in it stays true until it ends, and ids become visible in t
 
 from __future__ import annotations
 
+import logging
 import select
 import threading
 import time
@@ -22,6 +23,8 @@ from typing_extensions import override
 from app.store.dialects import measure
 from app.store.server_check import check_server, refuse_server
 from app.store.tables import metadata
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -46,7 +49,7 @@ LOCK_CLASS = 0x6B72_6467
 """The first half of the lock's key; the second is the schema's."""
 LOCK = f"select pg_advisory_xact_lock({LOCK_CLASS}, hashtext(current_schema()))"
 """Waits for the lock that all commits of one schema share, and holds it until the end."""
-_LOCK_AND_IDENTIFY = f"{LOCK}, pg_current_xact_id()::text as id"
+_BEGIN = f"begin; {LOCK}, pg_current_xact_id()::text"
 _STATUS = "select pg_xact_status(%s::text::xid8)"
 _LOST = (OperationalError, InterfaceError)
 
@@ -84,8 +87,9 @@ class Server:
         event.listen(self.engine, "connect", _prepare)
         event.listen(self.engine, "checkout", _check)
         self._transaction = ""
+        self._is_away = False
 
-    def begin(self, connection: Connection) -> None:
+    def begin(self, connection: Connection, condition: str) -> bool:
         """Begin a transaction, alone among all bridges; a lost connection is opened again."""
         _patience.seconds = BEGIN_SECONDS
         deadline = time.monotonic() + BEGIN_SECONDS
@@ -93,13 +97,25 @@ class Server:
             try:
                 if connection.invalidated:
                     connection.rollback()
-                connection.exec_driver_sql("BEGIN")
-                self._transaction = connection.exec_driver_sql(_LOCK_AND_IDENTIFY).one().id
-            except _LOST:
-                if not connection.invalidated or time.monotonic() > deadline:
-                    raise
-            else:
-                return
+                return self._begin(connection, condition or "true")
+            except psycopg.OperationalError as error:
+                is_lost = _driver(connection).closed
+                if is_lost:
+                    connection.invalidate(error)
+                if not is_lost or time.monotonic() > deadline:
+                    raise OperationalError(_BEGIN, None, error) from error
+
+    def _begin(self, connection: Connection, condition: str) -> bool:
+        """Say it all at once: each statement more would wait for the network once more.
+
+        The condition is a statement of its own, because one sees what was there when it began: this
+        one begins when the lock is ours.
+        """
+        with _driver(connection).cursor() as cursor:
+            cursor.execute(f"{_BEGIN}; select {condition}".encode())
+            found = [row for each in cursor.results() if each.description for row in each]
+        (_, self._transaction), (holds,) = found
+        return bool(holds)
 
     def commit(self, connection: Connection, keep_asking: Callable[[], bool]) -> None:
         """Commit; if the answer is lost, find out whether it was done."""
@@ -163,16 +179,29 @@ class Server:
         deadline = time.monotonic() + patience
         while True:
             try:
-                return dialect.connect(*words, **settings)
-            except psycopg.OperationalError:
+                connection = dialect.connect(*words, **settings)
+            except psycopg.OperationalError as error:
+                if not self._is_away:
+                    logger.warning("the database is away: %s", " ".join(str(error).split()))
+                self._is_away = True
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(LOOK_SECONDS)
+            else:
+                if self._is_away:
+                    logger.warning("the database is back")
+                self._is_away = False
+                return connection
 
 
 def name_driver(address: str) -> URL:
     """Return an address with the driver in use."""
     return make_url(address).set(drivername=DRIVER)
+
+
+def _driver(connection: Connection) -> psycopg.Connection[Any]:
+    driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment] # it is psycopg's
+    return driver
 
 
 def _options(address: URL, *, readonly: bool) -> str:

@@ -99,7 +99,7 @@ class PurgeRows:
         With `only_words`, ids, addresses and raw events stay as they are.
         """
         hits = await self._database.read(
-            lambda connection: _list(connection, vault, only_words=only_words)
+            lambda connection: _find_all(connection, vault, only_words=only_words)
         )
         hits = [hit for hit in hits if hit.table not in _IN_USE]
 
@@ -133,7 +133,7 @@ def _purge_of(name: str, value: str) -> Purge:
 
 
 def _trace(connection: Connection, vault: Known) -> Trail:
-    hits = _list(connection, vault)
+    hits = _find_all(connection, vault)
     posts = {hit.key[0] for hit in hits if hit.table is post}
     sessions = {hit.session for hit in hits if hit.session is not None}
     turns = {hit.turn for hit in hits if hit.turn is not None}
@@ -154,7 +154,8 @@ def _trace(connection: Connection, vault: Known) -> Trail:
     )
 
 
-def _list(connection: Connection, vault: Known, *, only_words: bool = False) -> list[_Hit]:
+def _find_all(connection: Connection, vault: Known, *, only_words: bool = False) -> list[_Hit]:
+    # PostgreSQL reads rows bit by bit only in a transaction.
     with transaction(connection):
         return list(_find(connection, vault, only_words=only_words))
 
@@ -164,8 +165,8 @@ def _find(connection: Connection, vault: Known, *, only_words: bool = False) -> 
         columns = _columns(table, only_words=only_words)
         if not columns:
             continue
-        rows = connection.execution_options(yield_per=AT_ONCE).execute(_select(table, columns))
-        for row in rows:
+        query = _select(table, columns).execution_options(yield_per=AT_ONCE)
+        for row in connection.execute(query):
             held = [column for column in columns if _without(row, column, vault) is not None]
             if held:
                 yield _hit(table, row, held)

@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from typing_extensions import override
 
 from app.core.ports import Clock
@@ -23,7 +23,7 @@ from app.core.retry import retry
 from app.core.switchboard import Switchboard
 from app.core.tasks import Tasks
 from app.store.database import Database
-from app.store.tables import member
+from app.store.tables import member, session
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +40,7 @@ AT_ONCE = 200
 MOST_WAITING = 10_000
 """Signals that wait while the server is away; more are dropped, since a sweep comes first then."""
 _SEND = "select pg_notify(%s, each) from unnest(%s::text[]) as each"
+_SERVER = select(session.c.served_by).where(session.c.id == bindparam("of"))
 _FAULTS = (psycopg.OperationalError, OSError)
 _Connection = AsyncConnection[tuple[Any, ...]]
 
@@ -86,6 +87,11 @@ class Notifications(Switchboard):
             self._idle.clear()
             self._wake.set()
 
+    def find_server(self, session_id: int) -> str | None:
+        """Name the other member that served a session last and has its files; None if none."""
+        row = self._database.one(_SERVER, of=session_id)
+        return row.served_by if row is not None and row.served_by != self._name else None
+
     async def _list_members(self) -> Collection[str]:
         return [row.name for row in await self._database.all(select(member.c.name))]
 
@@ -94,12 +100,14 @@ class Notifications(Switchboard):
 
         async def attempt() -> None:
             async with await self._connect() as connection:
+                # A signal may be lost, so the disk need not be waited for.
+                await connection.execute("set synchronous_commit = off")
                 await work(connection)
 
         await retry(self._clock, attempt, repeat(AGAIN_SECONDS), on=_FAULTS)
 
     async def _connect(self) -> _Connection:
-        connection = await AsyncConnection.connect(
+        return await AsyncConnection.connect(
             self._address,
             autocommit=True,
             connect_timeout=CONNECT_SECONDS,
@@ -108,9 +116,6 @@ class Notifications(Switchboard):
             keepalives_interval=5,
             keepalives_count=3,
         )
-        # A signal may be lost, so the disk need not be waited for.
-        await connection.execute("set synchronous_commit = off")
-        return connection
 
     async def _listen(self, connection: _Connection) -> None:
         await connection.execute(f"listen {await _find_channel(connection)}")

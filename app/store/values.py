@@ -156,6 +156,7 @@ def ask_of(row: Row[Any]) -> Ask:
         deadline=row.deadline,
         subject=row.subject,
         host=row.host,
+        created_at=row.created_at,
     )
 
 
@@ -170,6 +171,7 @@ def post_of(row: Row[Any]) -> Post:
         remote_id=row.remote_id,
         consumed=row.consumed,
         session=row.session,
+        turn=row.turn,
     )
 
 

@@ -21,6 +21,7 @@ from app.store.tables import (
     delegation,
     delivery,
     post,
+    suspension,
     turn,
 )
 
@@ -51,6 +52,7 @@ _DELEGATED = (
 _COUNTED: tuple[tuple[str, Any], ...] = (
     ("turns_held", _HELD),
     ("delegations_open", _DELEGATED),
+    ("pauses", select(_NUMBER).select_from(suspension)),
 )
 
 

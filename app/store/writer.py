@@ -23,6 +23,7 @@ from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError, Pend
 
 from app.errors import StoreUnavailable
 from app.store.backend import Backend
+from app.store.fencing import Fence
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +101,7 @@ class Writer:
         self._prepared: dict[Insert, _Prepared] = {}
         self.on_commit: Callable[[float], None] = lambda _seconds: None
         """Is told how long each commit took, in the writer's thread."""
-        self.fence: Callable[[Connection], None] = lambda _connection: None
+        self.fence: Fence | None = None
         """Is asked at the beginning of each commit whether this process may still write."""
         self._thread = threading.Thread(target=self._loop, name="store-writer", daemon=True)
 
@@ -220,9 +221,10 @@ class Writer:
             first.result = first.function(connection)
             first.settled = True
             return
-        self._backend.begin(connection)
+        is_member = self._backend.begin(connection, self.fence.condition if self.fence else "")
         try:
-            self.fence(connection)
+            if self.fence is not None and not is_member:
+                self.fence.refuse()
             self._execute(connection, batch)
             self._backend.commit(connection, self._refuse_waiting)
             for unit in batch:

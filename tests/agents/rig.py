@@ -90,6 +90,9 @@ class Notes:
     def observe(self, name: str, seconds: float, **labels: str) -> None:
         """Keep nothing."""
 
+    def trace(self, stage: str, turn: int, began: float, ended: float, **facts: str) -> None:
+        """Keep nothing."""
+
     async def started(self, process: ProcessRecord) -> None:
         self.records.append(process)
 

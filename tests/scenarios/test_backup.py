@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 
 import pytest
 
+from tests.support import postgres
 from tests.support.bridge import SPEED, BridgeProcess
+from tests.support.studio import studio
 from tests.support.terminal import run, succeed
 from tests.support.world import World
 
@@ -93,3 +96,23 @@ def test_a_backup_under_load_is_restored_on_an_empty_machine_and_goes_on(tmp_pat
             notes = restored.workspace(session=3) / "notes.txt"
             assert notes.read_text().strip() == "hello"
         world.bridge = before
+
+
+@pytest.mark.long
+@pytest.mark.skipif(postgres.is_wanted(), reason="the database of this folder is not empty")
+def test_a_session_of_a_restored_bridge_has_its_uncommitted_files(tmp_path: Path) -> None:
+    backup = str(tmp_path / "bridge.backup")
+    with studio(tmp_path, entry={"ship": "none"}) as here:
+        bridge = here.world.bridge
+        here.tell("run git commit --allow-empty -qm Mine\nwrite b.txt two")
+        made = succeed(bridge, "backup", backup)
+        bridge.kill()
+        shutil.rmtree(bridge.data_dir)
+
+        succeed(bridge, "restore", backup)
+        bridge.start()
+        succeed(bridge, "resume", "--all", "--yes")
+        post = here.tell("run cat b.txt; git log --format=%s -1; git status --short")
+
+        assert "which is not in it" in made
+        assert "two\nMine\n?? b.txt" in post.content["text"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from app.children.sandbox import Unavailable, find_bubblewrap
 from tests.support.company_proxy import PASSWORD, CompanyProxy
 from tests.support.github import GithubWorld
@@ -14,6 +16,7 @@ FOUND = find_bubblewrap(os.environ["PATH"])
 APART = {"sandbox": "none" if isinstance(FOUND, Unavailable) else "bubblewrap"}
 
 
+@pytest.mark.timeout(200)  # on a busy machine git, bubblewrap and TLS take their time
 def test_bridge_git_and_agent_go_through_the_proxy_and_trust_its_authority(tmp_path: Path) -> None:
     world = GithubWorld(tmp_path, private=True, entry={**APART, "mode": "free"})
     github, away = world.github, f"https://{HOST}"
@@ -29,7 +32,7 @@ def test_bridge_git_and_agent_go_through_the_proxy_and_trust_its_authority(tmp_p
             look = f"GIT_TERMINAL_PROMPT=0 git ls-remote {away}/acme/widgets"
             issue = world.issue(f"@claude-bridge\nrun {look}\nrun ls README.md")
 
-            answer = world.wait_for(issue, "README.md", seconds=50)
+            answer = world.wait_for(issue, "README.md", seconds=120)
 
         # The agent's git got an answer, and has no token.
         assert "could not read Username" in answer.body

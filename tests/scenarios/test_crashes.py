@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pytest
 
 from tests.support.invariants import agent_processes, told, violations
+from tests.support.postgres import only_on_files
 from tests.support.variants import quick
 from tests.support.world import World
 
@@ -220,6 +221,7 @@ def test_a_second_cut_is_a_visible_failure_and_never_a_third_try(tmp_path: Path)
         assert "Send the message again" in first.note
 
 
+@only_on_files("a member recovers turns when it joins")
 @pytest.mark.long
 @pytest.mark.parametrize("when", quick(1, ["after", "before"]))
 def test_a_crash_while_recovering_does_not_count_as_a_second_cut(

@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.bucket import serve_bucket
-from tests.support.git_server import git
-from tests.support.studio import BRANCH, Studio, pull_of, studio
+from tests.support.fleet import Fleet
+from tests.support.forge import Forge
+from tests.support.git_server import GitServer, git
+from tests.support.postgres import need_server
+from tests.support.studio import BRANCH, REPOSITORY, TOKEN, Studio, pull_of, studio
+
+pytestmark = pytest.mark.timeout(240)
+"""Each starts bridges twice and git many times: a busy machine may take minutes."""
 
 
 def lose_disk(here: Studio, *also: str) -> None:
@@ -20,9 +26,9 @@ def lose_disk(here: Studio, *also: str) -> None:
     here.world.revive()
 
 
-def look(here: Studio) -> str:
-    """Tell what git says about the clone of the session."""
-    its = (here.workspace(), "-c", "safe.directory=*")
+def look(clone: Path) -> str:
+    """Tell what git says about a clone."""
+    its = (clone, "-c", "safe.directory=*")
     state = git(*its, "status", "--short", "--branch")
     return "\n".join((state, git(*its, "log", "--format=%s", "origin/main..")))
 
@@ -42,7 +48,7 @@ def test_a_session_continues_with_its_uncommitted_files_after_the_disk_was_lost(
             "run git add a.txt && git commit -qm 'Mine' && echo x > staged && git add staged\n"
             "write b.txt two"
         )
-        before = look(here)
+        before = look(here.workspace())
         assert before == f"## {BRANCH}\nA  staged\n?? b.txt\nMine"
         lose_disk(here)
 
@@ -50,7 +56,7 @@ def test_a_session_continues_with_its_uncommitted_files_after_the_disk_was_lost(
 
         assert "onetwox" in post.content["text"].replace("\n", "")
         assert "write b.txt two" in post.content["text"]
-        assert look(here) == before
+        assert look(here.workspace()) == before
         assert said(here, "rebuilt from its saved state")
 
 
@@ -73,10 +79,16 @@ def test_what_machines_share_is_in_the_shared_folder_and_nothing_else_is(tmp_pat
         assert {"workspaces", "gates", "tools"} <= own
 
         here.command("repo none", "t2")
-        here.tell("write notes.txt all of it", "t2")
+        here.tell("write notes.txt all-of-it-0123456789", "t2")
         lose_disk(here)
         post = here.tell("run cat notes.txt", "t2")
-        assert "all of it" in post.content["text"]
+        assert "all-of-it-0123456789" in post.content["text"]
+
+        assert len(list(shared.glob("kept/*.folder/*"))) == 1
+        purge = {"text": "all-of-it-0123456789"}
+        answer = here.world.bridge.http.post("/api/v1/purges", json=purge, timeout=60)
+        assert answer.status_code == 200
+        assert list(shared.glob("kept/*.folder/*")) == []
 
 
 @pytest.mark.long
@@ -101,3 +113,38 @@ def test_a_bucket_holds_what_a_session_needs_on_another_machine_and_shows_none_o
         assert {name.split("/")[1] for name in content} == {"1-demo-1", "1-demo.home"}
         assert not any(b"canary" in each for each in content.values())
         assert not (here.world.bridge.data_dir / "kept").exists()
+
+
+@pytest.mark.long
+def test_a_worker_is_lost_with_its_disk_and_another_one_continues(tmp_path: Path) -> None:
+    need_server()
+    with GitServer(tmp_path / "server") as server:
+        server.create(REPOSITORY)
+        server.tokens = {TOKEN: (REPOSITORY, "write")}
+        Forge(tmp_path / "forge.json").change(token=TOKEN)
+        fleet = Fleet(
+            tmp_path,
+            entry={"mode": "free", "ship": "none", "driver": "demo"},
+            settings={"GITHUB_GIT_URL": server.url, "GITHUB_REPO": REPOSITORY},
+            forge=tmp_path / "forge.json",
+            fronts=1,
+        )
+        with fleet:
+            fleet.say("t1", "write a.txt one\nrun git add a.txt\nwrite b.txt two")
+            fleet.settle()
+            lost = fleet.worker_of("t1")
+            before = look(lost.data_dir / "workspaces" / "1-demo-1")
+            assert before == f"## {BRANCH}\nA  a.txt\n?? b.txt\n"
+
+            lost.kill()
+            lost.__exit__()
+            fleet.members.remove(lost)
+            shutil.rmtree(lost.data_dir)
+            fleet.say("t1", "run cat a.txt b.txt\nrecall")
+            fleet.settle()
+
+            text = fleet.turns()[-1].content["text"]
+            assert "onetwo" in text.replace("\n", "")
+            assert "write b.txt two" in text
+            other = fleet.worker_of("t1")
+            assert look(other.data_dir / "workspaces" / "1-demo-1") == before

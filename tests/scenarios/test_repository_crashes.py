@@ -52,6 +52,8 @@ SHIPPING: list[Point] = [
     ("forge.propose", "after"),
     ("checkouts.told", "before"),
     ("checkouts.told", "after"),
+    ("checkouts.saved", "before"),
+    ("checkouts.saved", "after"),
     ("turns.finish", "before"),
     ("turns.finish", "after"),
 ]

@@ -92,6 +92,7 @@ def test_without_the_calls_for_bubblewrap_they_cannot() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(200)  # it imports everything itself
 @needs_bubblewrap
 def test_a_whole_bridge_works_under_it(tmp_path: Path) -> None:
     wrapper = [sys.executable, "-m", "tests.support.under_seccomp", str(PROFILE)]
@@ -102,4 +103,4 @@ def test_a_whole_bridge_works_under_it(tmp_path: Path) -> None:
     ):
         bridge.say("t1", "run git --version")
 
-        platform.wait(lambda posts: any("git version" in post.text for post in posts), 50)
+        platform.wait(lambda posts: any("git version" in post.text for post in posts), 120)

@@ -30,7 +30,7 @@ def test_a_turn_that_outlasts_the_grace_time_is_continued_at_the_next_start_with
 
         world.end()
         left = agent_processes(world.bridge.data_dir)
-        put_back = world.bridge.rows("select state, cuts, continued from turn")
+        put_back = world.bridge.rows("select state, cuts, continued from turn order by id")
         world.bridge.start()
         world.touch("go")
         world.settle()
@@ -195,7 +195,9 @@ def test_a_second_signal_ends_the_grace_time(tmp_path: Path, number: int) -> Non
         status = world.bridge.wait_dead()
 
         assert status == 0
-        assert world.bridge.rows("select state, cuts, continued from turn") == [("queued", 0, 1)]
+        assert world.bridge.rows("select state, cuts, continued from turn order by id") == [
+            ("queued", 0, 1)
+        ]
         assert agent_processes(world.bridge.data_dir) == []
 
 

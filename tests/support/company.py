@@ -68,7 +68,7 @@ class Company:
 
     def is_over(self) -> bool:
         """Tell whether all that agents do together is over."""
-        begun = "select count(distinct `group`) from delegation where `group` != ''"
+        begun = 'select count(distinct "group") from delegation where "group" != \'\''
         over = "select count(*) from told where mark like 'over:%'"
         return self.bridge.rows(begun) == self.bridge.rows(over)
 

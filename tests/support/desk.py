@@ -534,6 +534,7 @@ def join_desk(
         ),
         find_voice=lambda session: showing.voice_of(session),
         signals=signals,
+        counters=metrics,
     )
     workspaces = empty_folders(folder, stores, clock, vault)
     live = LiveAgents(

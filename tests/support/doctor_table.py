@@ -15,6 +15,7 @@ BEGIN = "<!-- doctor: written by `make map` -->\n"
 END = "<!-- end of doctor -->\n"
 SOURCES = (
     "app/cli/checks/machine.py",
+    "app/cli/checks/sharing.py",
     "app/agents/availability.py",
     "app/cli/checks/agents.py",
     "app/services/*/doctor.py",

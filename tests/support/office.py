@@ -132,6 +132,7 @@ class Office:
             vault,
             clock=clock,
             submit=self.engine.submit,
+            counters=metrics,
         )
         book = ScheduleBook(
             stores.schedules,

@@ -66,6 +66,9 @@ def files_of(folder: Path) -> list[str]:
 def test_a_backup_has_what_a_bridge_cannot_make_again(old: Configuration, tmp_path: Path) -> None:
     with closing(sqlite3.connect(old.data_dir / "bridge.db")) as database, database:
         database.execute("insert into place (service, name) values ('web', 't1')")
+    left = old.data_dir / ".backing-up-killed"
+    left.mkdir()
+    os.utime(left, (0, 0))
     contents = back_up(old, tmp_path / "backup", SEALED)
     new = machine(tmp_path / "new", BRIDGE_SECRET_KEY=KEY)
     restore(new, tmp_path / "backup", SEALED)

@@ -15,6 +15,7 @@ from app.agents.files import AgentFiles
 from app.agents.registry import Registry
 from app.config import AgentEntry, Configuration, load
 from app.core.availability import Availabilities
+from app.core.signals import ALONE, Signals
 from app.errors import AgentDied
 from app.main import checkups
 from app.main.checkups import Checkups
@@ -36,6 +37,7 @@ class Clinic:
     busy: int = 0
     enter: asyncio.Event = field(default_factory=asyncio.Event)
     clock: ManualClock = field(default_factory=ManualClock)
+    signals: Signals = ALONE
 
     def __post_init__(self) -> None:
         self.enter.set()

@@ -56,7 +56,7 @@ def test_pods_get_more_time_to_end_than_turns() -> None:
 
     assert {pod["terminationGracePeriodSeconds"] for pod in PODS} == {150}
     assert int(settings["GRACE_SECONDS"]) + 30 <= 150
-    assert set(settings) <= {*NAMES, "SHARED_DIR"}
+    assert set(settings) <= {*NAMES}
 
 
 def test_every_container_of_compose_is_harmless_and_can_isolate_agents() -> None:
@@ -69,7 +69,7 @@ def test_every_container_of_compose_is_harmless_and_can_isolate_agents() -> None
             "systempaths=unconfined",
             "no-new-privileges=true",
         }
-        assert set(service["environment"]) <= {*NAMES, "SHARED_DIR"}
+        assert set(service["environment"]) <= {*NAMES}
 
 
 def test_each_member_has_a_disk_of_its_own_and_all_share_one() -> None:

@@ -24,7 +24,7 @@ from app.core.consent.wording import ask_back
 from app.core.feed import Feed
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
-from app.core.ports import Clock
+from app.core.ports import Clock, Counters
 from app.core.retry import persist
 from app.core.signals import ALONE, Facts, Signals, Topic
 from app.core.stores.asks import AskStore, OpenedAsk, TakenAnswer
@@ -89,6 +89,7 @@ class Ledger:
         name_asker: Callable[[Session], str] = lambda _session: "",
         find_voice: Callable[[Session], Awaitable[str]] = _no_voice,
         signals: Signals = ALONE,
+        counters: Counters,
     ) -> None:
         """Keep asks; `submit` runs the queued turns of a session.
 
@@ -116,6 +117,7 @@ class Ledger:
         self._timer: asyncio.Task[None] | None = None
         self._due = float("inf")
         self._signals = signals
+        self._counters = counters
         signals.on(Topic.ASKS, self._hear)
         signals.on_sweep(self._look_again)
 
@@ -314,6 +316,9 @@ class Ledger:
         self._settle(asks)
         if asks:
             self._signals.send(Topic.ASKS, asks=asks)
+        for ask in filter(None, map(self._asks.ask, asks)):
+            now = self._clock.now()
+            self._counters.trace("ask", ask.turn, ask.created_at, now, kind=ask.kind, end=ask.state)
 
     def _hear(self, facts: Facts) -> None:
         """Take what another member says about asks."""

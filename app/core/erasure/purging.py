@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from socket import gethostname
 from uuid import uuid4
 
 from app.core.adapters import Adapter
@@ -204,9 +205,14 @@ class Purging:
         """Clean this machine for another member; the text itself is in the store, sealed."""
         (purge,) = (each for each in await self._store.list() if each.id == asked["id"])
         self._vault.register(purge.text)
-        vault, sessions = vault_of(purge.text), asked["sessions"]
-        done = await self._clean_here(vault, sessions, discard=asked["discard"])
-        left = [(each.why, each.where) for each in done.left][:MOST_LEFT]
+        vault = vault_of(purge.text)
+        found = await asyncio.to_thread(self._files.find, vault)
+        sessions = set(self._find_sessions(found.held))
+        await self._end_work(sessions, ())
+        done = await self._clean_here(
+            vault, sessions.union(asked["sessions"]), discard=asked["discard"]
+        )
+        left = [(each.why, f"{gethostname()}: {each.where}") for each in done.left][:MOST_LEFT]
         return {"files": done.files, "clones": done.clones, "left": left}
 
     async def _end_work(self, sessions: Collection[int], keys: Collection[SessionKey]) -> None:

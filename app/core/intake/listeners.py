@@ -87,7 +87,9 @@ class Listeners:
         await self._tasks.close()
 
     def troubles(self) -> dict[str, str]:
-        """Say why each watched adapter does not listen; empty if it does."""
+        """Say why each watched adapter does not listen; empty if it does, or need not here."""
+        if not self._started:
+            return {}
         found = {
             adapter.service_name: self._refused.get(adapter.service_name, adapter.trouble)
             for adapter in self._adapters.values()

@@ -316,10 +316,12 @@ class Intake:
     async def _deal_with(self, delivery: Delivery, said: Said) -> None:
         match said:
             case Heard():
+                began = self._clock.now()
                 decided = await self._reception.decide(delivery, said)
                 if isinstance(decided, str):
                     await self._note(delivery, "done", decided)
                     decided = Accepted()
+                self._trace(delivery, began, decided)
                 self._tell(delivery, decided)
             case Changed():
                 unwritten = await self._reception.correct(delivery, said)
@@ -332,6 +334,12 @@ class Intake:
                     await self._note(delivery, "refused", why)
             case News():
                 await self._follow(delivery, said)
+
+    def _trace(self, delivery: Delivery, began: float, decided: Accepted) -> None:
+        for turn in decided.turns:
+            arrived, now, by = delivery.received_at, self._clock.now(), delivery.adapter
+            self._counters.trace("delivery", turn.turn, arrived, began, adapter=by)
+            self._counters.trace("intake", turn.turn, began, now, adapter=by)
 
     async def _follow(self, delivery: Delivery, news: News) -> None:
         """Report news in the place where its work began."""

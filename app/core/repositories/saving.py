@@ -43,11 +43,13 @@ class Saving:
 
     async def save(self, record: Checkout, clone: Clone) -> None:
         """Save the state of a clone; a failure is logged, and the state before stays."""
+        if not self.is_ours(record):
+            return  # its session works on another machine now
         known = record.saved
         try:
             name = await self.checkouts.save(clone, known=known, bases=(record.commit, record.sent))
             if name != known:
-                await self.records.saved(record.session, record.number, name)
+                await self.records.saved(record.session, record.number, name, self.machine)
                 await self.checkouts.forget_states(clone, but=name)
         except (BridgeError, OSError) as error:
             logger.warning("the state of %s is not saved: %s", clone.session, error)

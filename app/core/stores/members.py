@@ -70,6 +70,10 @@ class MemberStore(Protocol):
         """
         ...
 
+    def is_there(self) -> bool:
+        """Tell whether this process is still a member; it does not wait for other commits."""
+        ...
+
     async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:
         """Say that this member is there; take the desk if it is wanted and free."""
         ...

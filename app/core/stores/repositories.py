@@ -41,8 +41,8 @@ class CheckoutStore(Protocol):
         """Record that a clone is ready, on a machine."""
         ...
 
-    async def saved(self, session: int, number: int, state: str) -> None:
-        """Record which saved state of a clone is the last one."""
+    async def saved(self, session: int, number: int, state: str, machine: str) -> None:
+        """Record which saved state of a clone is the last one, if it is on this machine."""
         ...
 
     async def placed(self, session: int, number: int, machine: str) -> None:

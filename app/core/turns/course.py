@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from app.core.ports import Clock, Counters
-from app.core.turns.phase import CLOSED, MEASURED, Event, Phase, advance
+from app.core.turns.phase import CLOSED, MEASURED, STAGES, Event, Phase, advance
 
 
 class Course:
     """How far one turn has come."""
 
-    def __init__(self, clock: Clock, counters: Counters) -> None:
+    def __init__(self, turn: int, clock: Clock, counters: Counters) -> None:
+        self._turn = turn
         self.phase = Phase.PREPARING
         self._clock = clock
         self._counters = counters
@@ -36,7 +37,9 @@ class Course:
             return False
         now = self._clock.monotonic()
         if before in MEASURED:
-            self._counters.observe("turn_phase_seconds", now - self._since, phase=before)
+            seconds, wall = now - self._since, self._clock.now()
+            self._counters.observe("turn_phase_seconds", seconds, phase=before)
+            self._counters.trace(STAGES[before], self._turn, wall - seconds, wall)
         self._since = now
         return True
 

@@ -149,7 +149,11 @@ class TurnDisplay:
         )
         if posts is not None and state is not TurnState.CANCELLED:
             await self.files.settle()
-        context.counters.count("turns", agent=self._session.key.agent, state=state)
+        agent, began = self._session.key.agent, self._turn.created_at
+        context.counters.count("turns", agent=agent, state=state)
+        context.counters.trace(
+            "turn", self._turn.id, began, context.clock.now(), agent=agent, state=state
+        )
         context.outbox.send(*posts or ())
         context.feed.notify(self._session.id)
         if content.delegated or self._is_delegated:

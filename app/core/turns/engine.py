@@ -184,7 +184,9 @@ class EmbeddedTurnEngine:
             session = context.sessions.session(turn.session) if turn is not None else None
             if turn is None or session is None:
                 return
-            context.counters.observe("queue_seconds", max(context.clock.now() - turn.created_at, 0))
+            now = context.clock.now()
+            context.counters.observe("queue_seconds", max(now - turn.created_at, 0))
+            context.counters.trace("queue", turn.id, turn.created_at, now)
             context.feed.notify(session.id)
             run = self._running[session.id] = TurnRun(context, session, turn, slot)
             if self._holding:

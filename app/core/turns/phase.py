@@ -99,7 +99,9 @@ PROMPTED: Final = frozenset({Phase.WORKING, Phase.PARKING, Phase.OVERDUE, Phase.
 """The agent may be working on its prompt: a stop is sent to the agent."""
 CANCELLABLE: Final = frozenset({Phase.PREPARING, Phase.SHIPPING})
 """A stop cancels the turn's task. Not in ENDING: an end that has begun is completed."""
-MEASURED: Final = (Phase.PREPARING, Phase.WORKING, Phase.SHIPPING)
+STAGES: Final = {Phase.PREPARING: "start", Phase.WORKING: "prompt", Phase.SHIPPING: "ship"}
+"""The names of phases in traces."""
+MEASURED: Final = tuple(STAGES)
 """Phases whose duration is worth a look."""
 CLOSED: Final = frozenset({Phase.STOPPING, Phase.PARKED, Phase.LEAVING})
 """Nothing the agent says or asks counts any more."""

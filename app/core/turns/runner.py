@@ -62,7 +62,7 @@ class TurnRun:
         self._session = session
         self._turn = turn
         self._slot = slot
-        self._course = Course(context.clock, context.counters)
+        self._course = Course(turn.id, context.clock, context.counters)
         self._live: LiveAgent | None = None
         self._terms = context.terms.get(session.key.agent, Terms())
         self._name = context.name_of(session.key.agent)

@@ -21,6 +21,7 @@ from app.children.tree import Entry, Tree
 from app.core.files.names import HEAD_BYTES, UNKNOWN, picture_type, size_words
 from app.core.types import Session
 from app.errors import NotFound
+from app.server.elsewhere import fetch_elsewhere
 from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.assets import addresses
@@ -51,7 +52,7 @@ PIECE_BYTES: Final = 256 * 1024
 _HIDDEN: Final = ".git"
 _ROOT: Final = PurePosixPath()
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(fetch_elsewhere)])
 Who = Annotated[Visitor, Depends(visitor)]
 
 

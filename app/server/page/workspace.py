@@ -14,6 +14,7 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import HTMLResponse
 
 from app.core.types import Session
+from app.server.elsewhere import fetch_elsewhere
 from app.server.login import Visitor, visitor
 from app.server.page.browse import list_scratch, workspace_of
 from app.server.page.routes import HEADERS
@@ -24,7 +25,7 @@ from app.server.parts import Parts, PartsOf
 KEPT: Final = 8
 """Changes that are kept for pages that are being read, each at most some megabytes."""
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(fetch_elsewhere)])
 _kept: OrderedDict[str, Changes] = OrderedDict()
 Who = Annotated[Visitor, Depends(visitor)]
 

@@ -111,6 +111,9 @@ class Counts:
     def observe(self, name: str, seconds: float, **labels: str) -> None:
         """Keep nothing: how long things take is of no concern here."""
 
+    def trace(self, stage: str, turn: int, began: float, ended: float, **facts: str) -> None:
+        """Keep nothing."""
+
 
 class Processes:
     """A process store that keeps its diary."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
@@ -179,6 +180,13 @@ async def test_one_that_asks_waits_for_all_that_are_alive() -> None:
     del hub.lines["gone"]
     assert await asked == [{"twice": 8}]
 
+    async def answer_at_length(_facts: Facts) -> Facts:
+        return {"noise": noise}
+
+    noise = token_hex(100_000)
+    slow.answer(Topic.END, answer_at_length)
+    assert await asking.ask(Topic.END, seconds=5) == [{"noise": noise}]
+
     slow.answer(Topic.END, never)
     with pytest.raises(TimeoutError):
         await asking.ask(Topic.END, seconds=0.01, number=4)
@@ -193,3 +201,20 @@ async def test_a_signal_that_is_too_long_is_not_sent() -> None:
     with pytest.raises(TimeoutError):
         await line.ask(Topic.END, seconds=5, text="ü" * 4_000)
     assert hub.said == []
+
+
+async def test_a_member_that_comes_later_knows_what_was_found_out_after_a_sweep(
+    tmp_path: Path,
+) -> None:
+    async with open_members(tmp_path) as members:
+        members.hub.lost = True
+        members.worker.availability.note("demo", unmet("login", "No.", "Do.", "login_needed"))
+        members.hub.lost = False
+        members.sweep()
+        await members.until(lambda: members.front.availability.of("demo").state == "login_needed")
+
+        members.front.availability.forget("demo", "login")
+        await members.until(lambda: members.worker.availability.of("demo").state == "ready")
+        members.sweep()
+        await members.until(lambda: members.hub.said[-1].startswith('["worker"'))
+        assert members.front.availability.of("demo").state == "ready"

@@ -186,6 +186,26 @@ async def test_a_session_takes_its_clone_along_from_machine_to_machine(tmp_path:
         assert len(list((here.yard.folder / "kept" / "1-demo-1").iterdir())) == 1
 
 
+async def test_a_machine_that_lost_its_session_to_another_one_saves_nothing(
+    tmp_path: Path,
+) -> None:
+    async with firm(tmp_path, ship="none") as here:
+        one, two = (provide(here.yard, here.stores, "none", name) for name in ("one", "two"))
+        await one.open(here.session, here.target)
+        await one.close(1)
+        idle = await one.open(here.session, here.target)
+        busy = await two.open(here.session, here.target)
+        (busy.folder / "new.txt").write_text("from the other machine")
+        await two.close(1)
+
+        (idle.folder / "old.txt").write_text("too late")
+        await one.close(1)
+
+        again = await one.open(here.session, here.target)
+        assert (again.folder / "new.txt").read_text() == "from the other machine"
+        assert not (again.folder / "old.txt").exists()
+
+
 async def test_a_clone_that_was_never_saved_is_made_again_on_another_machine(
     tmp_path: Path,
 ) -> None:

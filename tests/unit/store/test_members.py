@@ -102,6 +102,18 @@ async def test_a_member_that_was_removed_commits_nothing(pair: tuple[Process, Pr
     assert bob.stores.sessions.session(1) is None
 
 
+async def test_a_member_that_has_left_commits_nothing_and_need_not_end_at_once(
+    pair: tuple[Process, Process],
+) -> None:
+    ada, _ = pair
+    await ada.members.leave()
+
+    with pytest.raises(StoreUnavailable):
+        await ada.say("t1")
+
+    assert ada.deaths == []
+
+
 async def test_a_member_that_has_beaten_meanwhile_is_not_removed(
     pair: tuple[Process, Process],
 ) -> None:
@@ -238,4 +250,40 @@ async def test_a_job_that_was_fetched_without_an_answer_is_found(
 
     await ada.jobs.reclaim([])
 
+    assert ada.jobs_now() == [(str(session), COMMON, "todo")]
+
+
+async def test_a_session_whose_turn_runs_is_served_by_no_other(
+    pair: tuple[Process, Process],
+) -> None:
+    ada, bob = pair
+    session = await ada.say("t1")
+    await ada.jobs.claim(session, {}, total=None, of_agent=None)
+    turn = ada.stores.turns.next_turn(session)
+    assert turn is not None
+    await ada.stores.turns.starting(turn.id)
+    await ada.say("t1")
+
+    claim = await bob.jobs.claim(session, {}, total=None, of_agent=None)
+
+    assert claim.answer == "full"
+
+
+async def test_what_the_operator_paused_is_not_served(pair: tuple[Process, Process]) -> None:
+    ada, _ = pair
+    engine = await ada.employ()
+    session = await ada.say("t1")
+    await ada.jobs.queue(session)
+    job = ada.fetch(engine)
+    assert job is not None
+    await ada.stores.suspensions.add("all", "operator")
+
+    claim = await ada.jobs.claim(session, {"demo": 1}, total=None, of_agent=None)
+    await ada.jobs.finish(job, {})
+    await ada.jobs.queue_all()
+
+    assert claim.answer == "idle"
+    assert ada.jobs_now() == []
+    await ada.stores.suspensions.remove("all")
+    await ada.jobs.queue_all()
     assert ada.jobs_now() == [(str(session), COMMON, "todo")]

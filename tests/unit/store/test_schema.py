@@ -15,6 +15,7 @@ from sqlalchemy import Connection, select
 
 from alembic import command
 from app.core.delegation.types import DelegationLimits, NewDelegation
+from app.core.notes import NoteCode
 from app.errors import Conflict, StoreUnavailable
 from app.store.database import (
     FILE_NAME,
@@ -32,6 +33,8 @@ from app.store.stores import Stores
 from app.store.tables import metadata, surface
 from tests.support.memory import ANN
 
+NOTES_BEFORE = 25
+"""How many codes of notes the release before knows."""
 BEFORE_DELEGATION = (
     "insert into place (service, name) values ('web', 't1')",
     "insert into session (agent, place, created_at, updated_at) values ('claude', 1, 0, 0)",
@@ -230,3 +233,12 @@ def test_a_restored_database_is_not_given_to_a_release_that_would_not_pause(
     with pytest.raises(Conflict, match="resume --all"):
         roll_back(sqlite_url(tmp_path))
     database.engine.dispose()
+
+
+def test_every_code_that_the_release_before_does_not_know_is_written_out() -> None:
+    script = ScriptDirectory(str(migrations_folder())).get_revision(HEAD_REVISION)
+    assert script is not None
+    new = set(script.module.NEW_NOTES)
+
+    assert new <= {str(code) for code in NoteCode}
+    assert len(set(NoteCode)) - len(new) == NOTES_BEFORE

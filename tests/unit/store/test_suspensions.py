@@ -11,9 +11,11 @@ import pytest
 from app.core.clock import SystemClock
 from app.core.delegation.types import SERVICE
 from app.core.keys import PlaceKey
+from app.core.posts import PostContent
 from app.core.types import TurnRef
+from app.core.updates import AskOption, AskRequest
 from app.store.stores import Stores
-from tests.support.memory import decision, heard, open_stores
+from tests.support.memory import decision, heard, open_stores, opened
 
 pytestmark = pytest.mark.anyio
 
@@ -89,3 +91,21 @@ async def test_a_turn_that_agents_wait_for_begins_although_everything_is_paused(
     accepted = await stores.decisions.accept(decision(said, "demo"))
 
     assert stores.turns.next_turn(accepted.turns[0].session) is not None
+
+
+async def test_an_answer_that_begins_a_paused_turn_tells_the_person(stores: Stores) -> None:
+    ref = await say(stores, "t1")
+    assert await stores.turns.starting(ref.turn)
+    assert await stores.turns.prompted(ref.turn, "hello", "acp-1", 1)
+    options = (AskOption("yes", "Yes", "allow_once"),)
+    ask, _ = await opened(stores, AskRequest("call", "May I?", options), ref)
+    waiting = PostContent(kind="turn", state="waiting")
+    assert await stores.turns.park(ref.turn, waiting, [ask.id])
+    await stores.suspensions.add("all", "operator")
+
+    taken = await stores.asks.answer(ask.id, "yes", "Ann")
+
+    assert taken is not None
+    assert stores.turns.next_turn(ref.session) is None
+    notes = [post.content.note for each in taken.posts if (post := stores.posts.post(each))]
+    assert sum("has paused" in note for note in notes) == 1
