@@ -255,14 +255,12 @@ def _put(connection: Connection, column: Column[Any], known: frozenset[str], new
 def _empty_deliveries(connection: Connection, person: Person) -> None:
     """Empty the settled events that name the person; their ids stay."""
     marks = Marks(person)
-    rows = connection.execution_options(yield_per=MOST).execute(
-        select(delivery.c.seq, delivery.c.body, delivery.c.headers).where(
-            delivery.c.adapter.startswith(f"{person.service}:"), delivery.c.state != "new"
-        )
+    settled = select(delivery.c.seq, delivery.c.body, delivery.c.headers).where(
+        delivery.c.adapter.startswith(f"{person.service}:"), delivery.c.state != "new"
     )
     numbers = [
         row.seq
-        for row in rows
+        for row in connection.execute(settled.execution_options(yield_per=MOST))
         if marks.contains(row.body.decode(errors="replace"))
         or marks.redact_json(row.headers) != row.headers
     ]

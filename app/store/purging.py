@@ -165,8 +165,8 @@ def _find(connection: Connection, vault: Known, *, only_words: bool = False) -> 
         columns = _columns(table, only_words=only_words)
         if not columns:
             continue
-        rows = connection.execution_options(yield_per=AT_ONCE).execute(_select(table, columns))
-        for row in rows:
+        query = _select(table, columns).execution_options(yield_per=AT_ONCE)
+        for row in connection.execute(query):
             held = [column for column in columns if _without(row, column, vault) is not None]
             if held:
                 yield _hit(table, row, held)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support import canary
 from tests.support.world import World
+
+pytestmark = pytest.mark.timeout(180)
+"""A bridge starts, works, is searched byte by byte, and in one story starts again."""
 
 WORDS = "Pelicans are my favourites."
 

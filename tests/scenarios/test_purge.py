@@ -17,6 +17,9 @@ from tests.support.observe import Observed, demo
 from tests.support.platform import Platform
 from tests.support.studio import studio
 
+pytestmark = pytest.mark.timeout(180)
+"""A bridge starts, works, is searched byte by byte, and in one story starts again."""
+
 LEAKED = "zq7-Pelican-4411-secret"
 
 

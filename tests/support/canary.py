@@ -51,7 +51,9 @@ def forms(word: str) -> list[str]:
 
 
 def find_sealed(data_dir: Path, word: str) -> list[str]:
-    """List the rows of a stopped or running bridge that hold a word, sealed; purges do."""
+    """List the rows of a store in a file that hold a word, sealed; purges do, and do not count."""
+    if not (data_dir / "bridge.db").exists():
+        return []
     sealer = Sealer(SecretStr(SECRET_KEY))
     found = []
     with closing(sqlite3.connect(data_dir / "bridge.db")) as store:
