@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 from rich.console import Console
@@ -25,6 +26,7 @@ PLOT = ROOT / "docs" / "scale.svg"
 RATES = (1.0, 2.0, 4.0, 8.0, 16.0)
 STEP_SECONDS = 20.0
 WORKERS = (1, 2, 4)
+PACKAGES = ("sqlalchemy", "psycopg", "procrastinate")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -33,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     console = Console(highlight=False)
     systems: list[System] = []
     stored_bytes = 0.0
-    seconds, rates = (5.0, RATES[:2]) if options.quick else (STEP_SECONDS, RATES)
+    seconds, rates = (10.0, (4.0,)) if options.quick else (STEP_SECONDS, RATES)
     with tempfile.TemporaryDirectory(prefix="scale-") as folder:
         for number, opened in enumerate(
             [sqlite, *(lambda path, count=count: fleet(path, count) for count in WORKERS)]
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
                 _climb(system, rates, seconds, console)
                 # The file is gone once the system is.
                 stored_bytes = stored_bytes or system.stored_bytes
-    machine = description([])
+    machine = description([(name, version(name)) for name in PACKAGES])
     if busy():
         console.print("[yellow]Others use this machine too: trust the CPU figures only.[/]")
     tables = curves.markdown(systems, _costs(systems, stored_bytes), machine)
@@ -81,7 +83,7 @@ def _costs(systems: Sequence[System], stored_bytes: float) -> Costs:
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench-scale", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="two low rates: to see that it works")
+    parser.add_argument("--quick", action="store_true", help="one low rate: to see that it works")
     parser.add_argument("--write", action="store_true", help=f"update {PAGE.name}")
     return parser.parse_args(arguments)
 
