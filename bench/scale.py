@@ -22,8 +22,8 @@ from bench.systems import AGENTS, PLACES, System, fleet, sqlite
 
 PAGE = ROOT / "docs" / "scale.md"
 PLOT = ROOT / "docs" / "scale.svg"
-RATES = (1.0, 2.0, 4.0, 8.0, 12.0, 16.0)
-STEP_SECONDS = 30.0
+RATES = (1.0, 2.0, 4.0, 8.0, 16.0)
+STEP_SECONDS = 20.0
 WORKERS = (1, 2, 4)
 
 

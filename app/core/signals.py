@@ -74,6 +74,8 @@ class Topic(StrEnum):
     """Asks for what members hold of sessions to be removed."""
     PROBE = "probe"
     """Asks those that run agents to check one."""
+    FORGET = "forget"
+    """Asks members to take a person, whom the store has, off their disks."""
     PAGE = "page"
     """Asks the member that has a session's files for a page about them."""
     CONVERSATION = "conversation"

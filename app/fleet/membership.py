@@ -102,13 +102,21 @@ class Membership:
             logger.warning("left without a word, others wait for the end of the lease: %s", error)
 
     def ensure(self) -> None:
-        """End this process if its lease has lapsed: call it before what cannot be taken back.
+        """End this process if others have its work: call it before what cannot be taken back.
 
-        One that was alone at its last beat goes on unless another one has come and removed it.
+        A lease that has lapsed is renewed if no other member has made use of that. One that was
+        alone at its last beat waits for a database that is away.
         """
-        if self._clock.monotonic() - self._beaten_at <= self._lease:
+        now = self._clock.monotonic()
+        if now - self._beaten_at <= self._lease:
             return
-        if self._others or not self._members.is_there():
+        try:
+            is_member = self._members.renew()
+        except StoreUnavailable:
+            is_member = not self._others
+        else:
+            self._beaten_at = now
+        if not is_member:
             self._die("the lease has lapsed")
 
     def measure(self) -> Sequence[Vital]:

@@ -36,6 +36,7 @@ def forgetting_of(base: Resources, joined: Joined) -> Forgetting:
         stop=joined.conversations.end_work,
         remove_said=remove_said,
         compact=base.stores.conversations.compact,
+        signals=base.signals,
     )
 
 

@@ -90,7 +90,7 @@ _LAST_SURFACE = (
     .join(session, session.c.id == surface.c.session)
     .outerjoin(turn, turn.c.surface == surface.c.id)
     .where(surface.c.session == bindparam("of"))
-    .order_by(turn.c.id.desc())
+    .order_by(turn.c.id.desc().nulls_last())
     .limit(1)
 )
 _LAST_WORD = (

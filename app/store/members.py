@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, or_, select, tuple_, update
+from sqlalchemy.exc import DatabaseError
 
 from app.core.stores.members import Beat, HandedOut, Member, Role
+from app.errors import StoreUnavailable
 from app.store.commits.endings import RUNNING
 from app.store.database import Database
 from app.store.fencing import Fence
@@ -54,10 +56,19 @@ class Members:
         self._own.name, self._own.epoch = name, epoch
         return handed_out
 
-    def is_there(self) -> bool:
-        """Tell whether this process is still a member; it does not wait for other commits."""
-        with self._database.engine.connect() as connection:
-            return bool(connection.exec_driver_sql(f"select {self._own.condition}").scalar())
+    def renew(self) -> bool:
+        """Beat without waiting for other commits; False if this process is no member any more.
+
+        Raises:
+            StoreUnavailable: that cannot be known now.
+        """
+        own = (member.c.name == self._own.name) & (member.c.epoch == self._own.epoch)
+        seen = {"beats": member.c.beats + 1, "seen_at": self._now()}
+        try:
+            with self._database.engine.connect() as connection:
+                return connection.execute(update(member).where(own).values(**seen)).rowcount > 0
+        except DatabaseError as error:
+            raise StoreUnavailable(str(error.orig)) from error
 
     async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:
         """Say that this member is there; take the desk if it is wanted and free."""
@@ -80,8 +91,9 @@ class Members:
         known = [(each.name, each.epoch, each.beats) for each in lapsed]
 
         def write(connection: Connection) -> HandedOut:
+            # In one statement: one that renews its lease at this moment stays.
             still = tuple_(member.c.name, member.c.epoch, member.c.beats).in_(known)
-            rows = connection.execute(select(member).where(still)).all()
+            rows = connection.execute(delete(member).where(still).returning(member)).all()
             return _remove(connection, rows, self._now()) if rows else HandedOut()
 
         return await self._database.writer.run(write)

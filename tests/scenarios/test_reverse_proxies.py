@@ -38,8 +38,8 @@ class Front:
     http: httpx.Client
 
     def post(self, text: str, delivery: str, *mentions: str) -> httpx.Response:
-        """Send a webhook."""
-        body, headers = request(message("t1", text, *mentions), delivery)
+        """Send a webhook, about a place of its own."""
+        body, headers = request(message(delivery, text, *mentions), delivery)
         return self.http.post("/webhooks/hook/demo", content=body, headers=headers)
 
 
@@ -189,13 +189,13 @@ def test_the_largest_webhooks_pass(front: Front) -> None:
 
 
 def test_events_arrive_while_the_stream_is_open(front: Front) -> None:
-    front.post("say one", "d3", "demo")
+    front.post("say one\nhold gate\nsay two", "d3", "demo")
     front.bridge.wait(lambda: front.bridge.rows("select 1 from session") != [], "no session")
 
     with front.http.stream("GET", "/api/v1/sessions/1/events") as stream:
         lines = stream.iter_lines()
-        wait_for("one", lines)
-        front.post("say two", "d4", "demo")
+        wait_for('"one', lines)
+        (front.bridge.workspace() / "gate").touch()
         wait_for("two", lines)
 
 

@@ -46,6 +46,10 @@ class ManualClock:
                 self._changed.clear()
                 await self._changed.wait()
 
+    def jump(self, seconds: float) -> None:
+        """Let time pass while this process does nothing."""
+        self._elapsed += seconds
+
     async def advance(self, seconds: float) -> None:
         """Let time pass, waking whoever is due, in order."""
         until = self._elapsed + seconds

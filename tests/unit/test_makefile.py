@@ -144,5 +144,5 @@ def test_a_missing_python_is_named_in_one_line(checkout: Checkout) -> None:
 def test_no_lock_file_names_a_registry() -> None:
     locks = [path.read_text() for path in ROOT.glob("requirements*.lock")]
 
-    assert len(locks) == 2
+    assert len(locks) == 3
     assert not any("://" in text or "\n-" in text for text in locks)

@@ -13,10 +13,12 @@ import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+from app.core.erasure.machines import add_up, clean_afar, report
 from app.core.erasure.ports import Files, PersonStore, PurgeStore
 from app.core.erasure.types import Erased, Left, Person, Stays
 from app.core.ports import Clock
 from app.core.retry import persist
+from app.core.signals import ALONE, Facts, Signals, Topic
 from app.core.tasks import Tasks
 from app.errors import BridgeError, NotFound, StoreUnavailable
 from app.vault.exact import ExactIndex
@@ -97,6 +99,7 @@ class Forgetting:
         stop: Callable[[int], Awaitable[None]],
         remove_said: Callable[[Person], Awaitable[None]],
         compact: Callable[[], Awaitable[None]],
+        signals: Signals = ALONE,
     ) -> None:
         """Forget; `stop` ends an agent's process, `compact` leaves nothing of old rows.
 
@@ -111,6 +114,8 @@ class Forgetting:
         self._compact = compact
         self._alone = asyncio.Lock()
         self._tasks = Tasks("forgetting")
+        self._signals = signals
+        signals.answer(Topic.FORGET, self._answer)
 
     def start(self) -> None:
         """Finish in the background what a crash cut off."""
@@ -151,19 +156,28 @@ class Forgetting:
             marks = Marks(person)
             rows += await persist(self._clock, self._rows.redact, marks, only_words=True)
             await self._remove_said(person)
-            found = await asyncio.to_thread(self._files.find, marks)
-            left = await asyncio.to_thread(self._files.clean, marks, found.held)
+            here = await self._clean_here(marks)
+            afar = await clean_afar(self._signals, Topic.FORGET, person=person.pseudonym)
+            cleaned = add_up([here, *afar])
             try:
                 await self._compact()
             except StoreUnavailable as error:
                 logger.warning("deleted text may stay in the store's log: %s", error)
             await persist(self._clock, self._store.done, person)
             logger.info("%s is forgotten as %s", person.service, person.pseudonym)
-            return Erased(
-                rows,
-                len(found.held) - len(left),
-                left=(
-                    *(Left(Stays.FILE, str(each)) for each in (*left, *found.unread)),
-                    Left(Stays.THEIRS),
-                ),
-            )
+            return Erased(rows, cleaned.files, left=(*cleaned.left, Left(Stays.THEIRS)))
+
+    async def _clean_here(self, marks: Marks) -> Erased:
+        """Clean the files of this machine."""
+        found = await asyncio.to_thread(self._files.find, marks)
+        left = await asyncio.to_thread(self._files.clean, marks, found.held)
+        return Erased(
+            files=len(found.held) - len(left),
+            left=tuple(Left(Stays.FILE, str(each)) for each in (*left, *found.unread)),
+        )
+
+    async def _answer(self, facts: Facts) -> Facts:
+        """Clean this machine for the member that forgets someone."""
+        people = await self._store.unfinished()
+        person = next(each for each in people if each.pseudonym == facts["person"])
+        return report(await self._clean_here(Marks(person)))

@@ -14,6 +14,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from app.core.adapters import Adapter
+from app.core.erasure.machines import add_up, clean_afar, report
 from app.core.erasure.ports import Files, PurgeStore, Repositories
 from app.core.erasure.types import Erased, Left, Purge, Stays, Trail
 from app.core.keys import SessionKey
@@ -40,10 +41,6 @@ logger = logging.getLogger(__name__)
 
 SENT_SECONDS = 30.0
 """How long the last posts of the agents that were stopped may take."""
-OTHERS_SECONDS = 1800.0
-"""How long other machines may take to read all their files."""
-MOST_LEFT = 20
-"""Places that another machine names: more do not fit into its answer."""
 PLATFORM_SECONDS = 120.0
 """How long a platform may take to read and change one conversation."""
 
@@ -138,10 +135,15 @@ class Purging:
             await persist(self._clock, self._store.keep, purge)
             await self._end_work(sessions, keys)
             rows = await persist(self._clock, self._store.redact, vault)
-            files = [
-                await self._clean_here(vault, sessions, discard=discard),
-                *await self._clean_others(purge, sessions, discard=discard),
-            ]
+            here = await self._clean_here(vault, sessions, discard=discard)
+            afar = await clean_afar(
+                self._signals,
+                Topic.PURGE,
+                id=purge.id,
+                sessions=sorted(sessions),
+                discard=discard,
+            )
+            cleaned = add_up([here, *afar])
             posts, unreached = await self._clean_platforms(keys, vault)
             # What was posted is told back to the bridge.
             rows += await persist(self._clock, self._store.redact, vault)
@@ -150,17 +152,11 @@ class Purging:
             left = (
                 *_in_store(trail),
                 *uncompacted,
-                *(each for done in files for each in done.left),
+                *cleaned.left,
                 *unreached,
                 Left(Stays.COPIES),
             )
-            return Erased(
-                rows,
-                sum(done.files for done in files),
-                posts,
-                sum(done.clones for done in files),
-                left,
-            )
+            return Erased(rows, cleaned.files, posts, cleaned.clones, left)
 
     async def _clean_here(
         self, vault: Vault, sessions: Collection[int], *, discard: bool
@@ -177,37 +173,16 @@ class Purging:
         )
         return Erased(files=len(found.held) - len(unclean), clones=deleted, left=left)
 
-    async def _clean_others(
-        self, purge: Purge, sessions: Collection[int], *, discard: bool
-    ) -> list[Erased]:
-        """Have all other members clean their machines."""
-        try:
-            answers = await self._signals.ask(
-                Topic.PURGE,
-                seconds=OTHERS_SECONDS,
-                id=purge.id,
-                sessions=sorted(sessions),
-                discard=discard,
-            )
-        except TimeoutError:
-            return [Erased(left=(Left(Stays.MEMBERS),))]
-        return [
-            Erased(
-                files=answer["files"],
-                clones=answer["clones"],
-                left=tuple(Left(Stays(why), where) for why, where in answer["left"]),
-            )
-            for answer in answers
-        ]
-
     async def _answer(self, asked: Facts) -> Facts:
         """Clean this machine for another member; the text itself is in the store, sealed."""
         (purge,) = (each for each in await self._store.list() if each.id == asked["id"])
         self._vault.register(purge.text)
-        vault, sessions = vault_of(purge.text), asked["sessions"]
-        done = await self._clean_here(vault, sessions, discard=asked["discard"])
-        left = [(each.why, each.where) for each in done.left][:MOST_LEFT]
-        return {"files": done.files, "clones": done.clones, "left": left}
+        vault = vault_of(purge.text)
+        found = await asyncio.to_thread(self._files.find, vault)
+        own = set(self._find_sessions(found.held)).difference(asked["sessions"])
+        await self._end_work(own, ())
+        sessions = {*asked["sessions"], *own}
+        return report(await self._clean_here(vault, sessions, discard=asked["discard"]))
 
     async def _end_work(self, sessions: Collection[int], keys: Collection[SessionKey]) -> None:
         """End the agents that know the text, and let their last posts arrive."""

@@ -70,8 +70,12 @@ class MemberStore(Protocol):
         """
         ...
 
-    def is_there(self) -> bool:
-        """Tell whether this process is still a member; it does not wait for other commits."""
+    def renew(self) -> bool:
+        """Beat without waiting for other commits; False if this process is no member any more.
+
+        Raises:
+            StoreUnavailable: that cannot be known now.
+        """
         ...
 
     async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:

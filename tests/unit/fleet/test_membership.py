@@ -32,7 +32,9 @@ class Rows:
     async def join(self, name: str, role: Role, slots: int) -> HandedOut:
         return HandedOut()
 
-    def is_there(self) -> bool:
+    def renew(self) -> bool:
+        if self.away:
+            raise StoreUnavailable("away")
         return "own" not in self.removed
 
     async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:
@@ -144,12 +146,22 @@ async def test_a_member_that_is_alone_waits_for_the_database_for_ever(watched: W
 
     await watched.pass_time(5 * LEASE)
     watched.membership.ensure()
+
     assert watched.deaths == []
 
-    # Unless another one came meanwhile.
-    watched.rows.removed.append("own")
+
+@pytest.mark.parametrize("removed", [False, True])
+async def test_a_member_that_was_stopped_ends_if_another_one_has_removed_it(
+    watched: Watched, *, removed: bool
+) -> None:
+    await watched.pass_time(PAUSE)
+    watched.rows.removed += ["own"] * removed
+    watched.clock.jump(2 * LEASE)
+
     watched.membership.ensure()
-    assert len(watched.deaths) == 1
+    watched.membership.ensure()
+
+    assert bool(watched.deaths) is removed
 
 
 async def test_the_desk_is_opened_once(watched: Watched) -> None:

@@ -127,6 +127,21 @@ async def test_a_member_that_has_beaten_meanwhile_is_not_removed(
     assert ada.deaths == []
 
 
+async def test_a_lease_is_renewed_as_long_as_no_other_member_has_taken_over(
+    pair: tuple[Process, Process],
+) -> None:
+    ada, bob = pair
+    seen = {each.name: each for each in (await bob.members.beat({}, wants_desk=False)).members}
+
+    assert ada.members.renew()
+    await bob.members.take_over([seen["ada"]])
+    assert ada.members.renew()
+    seen = {each.name: each for each in (await bob.members.beat({}, wants_desk=False)).members}
+    await bob.members.take_over([seen["ada"]])
+
+    assert not ada.members.renew()
+
+
 async def test_a_process_that_starts_again_fences_its_own_last_run(
     pair: tuple[Process, Process],
 ) -> None:
