@@ -201,6 +201,7 @@ SECRET_NAMES = frozenset(
         "REPOSITORIES_JSON",
         "BRIDGE_ADMIN_TOKEN",
         "BRIDGE_SECRET_KEY",
+        "DATABASE_URL",
         "S3_SECRET_ACCESS_KEY",
         "OTEL_EXPORTER_OTLP_HEADERS",
     }

@@ -35,8 +35,8 @@ def look(clone: Path) -> str:
 
 def said(here: Studio, words: str) -> bool:
     """Tell whether the bridge said something in the session's transcript."""
-    query = "select count(*) from transcript where kind = 'notice' and instr(text, ?)"
-    return here.world.bridge.rows(query, words) != [(0,)]
+    query = "select count(*) from transcript where kind = 'notice' and text like ?"
+    return here.world.bridge.rows(query, f"%{words}%") != [(0,)]
 
 
 def test_a_session_continues_with_its_uncommitted_files_after_the_disk_was_lost(

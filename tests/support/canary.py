@@ -10,10 +10,12 @@ import sqlite3
 import subprocess
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from pydantic import SecretStr
 
 from app.config.sealing import Sealer
+from tests.support import postgres
 from tests.support.bridge import SECRET_KEY
 
 LOGS = (".log", "log.txt")
@@ -56,14 +58,20 @@ def find_sealed(data_dir: Path, word: str) -> list[str]:
         return []
     sealer = Sealer(SecretStr(SECRET_KEY))
     found = []
-    with closing(sqlite3.connect(data_dir / "bridge.db")) as store:
-        for number, body in store.execute("select seq, body from delivery"):
-            opened = sealer.open_bytes("store", bytes(body).removeprefix(b"sealed\0"))
-            found += [f"delivery {number}"] * (word.encode() in (opened or b""))
-        for name, value in store.execute("select name, value from sealed"):
-            opened_text = sealer.open("store", value.removeprefix("sealed:")) or ""
-            found += [f"sealed {name}"] * (word in opened_text and "purged:" not in name)
+    for number, body in _read(data_dir, "select seq, body from delivery"):
+        opened = sealer.open_bytes("store", bytes(body).removeprefix(b"sealed\0"))
+        found += [f"delivery {number}"] * (word.encode() in (opened or b""))
+    for name, value in _read(data_dir, "select name, value from sealed"):
+        opened_text = sealer.open("store", value.removeprefix("sealed:")) or ""
+        found += [f"sealed {name}"] * (word in opened_text and "purged:" not in name)
     return found
+
+
+def _read(data_dir: Path, query: str) -> list[tuple[Any, ...]]:
+    if postgres.is_wanted():
+        return postgres.server().run(data_dir, query)
+    with closing(sqlite3.connect(data_dir / "bridge.db")) as store:
+        return store.execute(query).fetchall()
 
 
 def find_objects(data_dir: Path, word: str) -> list[str]:
