@@ -42,7 +42,7 @@ class Site(Protocol):
 
 def let_go(data_dir: Path, name: str) -> None:
     """Make the file that an agent holds for, in every workspace."""
-    for workspace in data_dir.glob("workspaces/*[!s]"):
+    for workspace in data_dir.glob("workspaces/[!.]*[!s]"):
         (workspace / name).touch()
 
 
