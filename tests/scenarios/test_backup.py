@@ -30,6 +30,7 @@ def stored(bridge: BridgeProcess, rows: int, sessions: int) -> list[object]:
     return [bridge.rows(query, last) for query, last in zip(KEPT, (rows, sessions), strict=True)]
 
 
+@pytest.mark.long
 def test_a_backup_under_load_is_restored_on_an_empty_machine_and_goes_on(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     old.mkdir()

@@ -94,6 +94,7 @@ def test_an_agent_or_a_place_is_paused_while_others_work(tmp_path: Path) -> None
         assert violations(world) == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(postgres.is_wanted(), reason="the release before knows SQLite alone")
 def test_a_bridge_is_drained_in_mid_turn_rolled_back_and_upgraded_and_goes_on(
     tmp_path: Path,

@@ -70,6 +70,7 @@ def test_an_installation_moves_with_an_open_ask_a_cut_turn_and_posts_that_were_n
         assert [post.text for post in world.turns("t4")] == ["sent later\n\nword-004"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT], ids=["restart", "crash"])
 def test_a_server_that_restarts_in_the_middle_of_a_turn_is_waited_for(
     tmp_path: Path, cluster: Cluster, how: int

@@ -76,6 +76,7 @@ def test_nothing_holds_a_purged_text_in_any_form(tmp_path: Path) -> None:
         assert "[secret]" in said(bridge, session)
 
 
+@pytest.mark.long
 def test_a_purge_that_a_crash_cut_off_is_finished_by_the_next_start(tmp_path: Path) -> None:
     with (
         Platform() as platform,

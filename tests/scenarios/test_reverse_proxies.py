@@ -182,12 +182,14 @@ def test_webhooks_get_to_their_port_and_all_else_to_the_page(front: Front) -> No
     assert front.http.get("/api/v1/agents").status_code == 200
 
 
+@pytest.mark.long
 def test_the_largest_webhooks_pass(front: Front) -> None:
     answer = front.post("x" * LARGE, "d2")
 
     assert answer.status_code == 200
 
 
+@pytest.mark.long
 def test_events_arrive_while_the_stream_is_open(front: Front) -> None:
     front.post("say one\nhold gate\nsay two", "d3", "demo")
     front.bridge.wait(lambda: front.bridge.rows("select 1 from session") != [], "no session")

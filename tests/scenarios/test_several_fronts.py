@@ -145,6 +145,7 @@ def test_a_page_of_any_front_shows_and_answers_what_the_worker_does(company: Com
     assert unknown.status_code in {303, 401}
 
 
+@pytest.mark.long
 def test_a_stop_at_any_front_stops_the_worker(company: Company) -> None:
     session = company.begin("hang")["id"]
     company.wait_state(company.desk, session, "prompted")
@@ -158,6 +159,7 @@ def test_a_stop_at_any_front_stops_the_worker(company: Company) -> None:
     company.wait_state(company.front, session, "done")
 
 
+@pytest.mark.long
 def test_an_agent_that_one_front_adds_works_everywhere(company: Company) -> None:
     entry = {"name": "helper", **demo()}
     made = company.front.http.post("/api/v1/agents", json=entry)
@@ -181,6 +183,7 @@ def test_an_agent_that_one_front_adds_works_everywhere(company: Company) -> None
     company.desk.wait(lambda: not knows(company.desk), "the desk still knows it")
 
 
+@pytest.mark.long
 def test_a_conversation_is_deleted_on_every_machine(company: Company) -> None:
     session = company.begin("write kept.txt words")["id"]
     company.front.wait(
@@ -201,6 +204,7 @@ def test_a_conversation_is_deleted_on_every_machine(company: Company) -> None:
     assert company.rows("select count(*) from turn where session = ?", session) == [(0,)]
 
 
+@pytest.mark.long
 def test_a_purged_text_is_gone_from_every_machine(company: Company) -> None:
     leaked = "zq7-Pelican-4411-secret"
     session = company.begin("say nothing")["id"]

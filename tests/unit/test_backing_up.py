@@ -89,6 +89,7 @@ def test_a_backup_has_what_a_bridge_cannot_make_again(old: Configuration, tmp_pa
     assert paused == [("all", "restored")]
 
 
+@pytest.mark.long
 def test_only_the_same_secrets_open_and_use_a_backup(old: Configuration, tmp_path: Path) -> None:
     back_up(old, tmp_path / "by-key", SEALED)
     back_up(old, tmp_path / "by-words", WORDS)

@@ -160,6 +160,7 @@ async def test_a_move_that_was_cut_off_goes_on_and_no_bridge_starts_before(
     target.open()
 
 
+@pytest.mark.long
 async def test_a_file_that_changed_since_is_moved_from_the_beginning(
     source: Database, target: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
