@@ -53,8 +53,8 @@ def forms(word: str) -> list[str]:
 
 
 def find_sealed(data_dir: Path, word: str) -> list[str]:
-    """List the rows of a store in a file that hold a word, sealed; purges do, and do not count."""
-    if not (data_dir / "bridge.db").exists():
+    """List the rows of a store that hold a word, sealed; purges do, and do not count."""
+    if not (postgres.is_wanted() or (data_dir / "bridge.db").exists()):
         return []
     sealer = Sealer(SecretStr(SECRET_KEY))
     found = []
