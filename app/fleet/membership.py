@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 BEATS_PER_LEASE = 5
 """How often a member says that it is there: four beats in a row may be lost or late."""
 LOOK_SECONDS = 0.25
-"""How often a thread of its own looks at the lease: the event loop may be stopped or busy."""
+"""How often a separate thread looks at the lease: the event loop may be stopped or busy."""
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """Finds a secret in the objects of git repositories, and deletes those that nothing needs.
 
-Objects are data: git reads them from a repository of its own, which obeys nothing that is written
+Objects are data: git reads them from a separate repository, which obeys nothing that is written
 around them.
 """
 

@@ -114,7 +114,7 @@ class File:
         event.listen(self.engine, "connect", _prepare)
 
     def begin(self, connection: Connection, _condition: str) -> bool:
-        """Take the lock of the file; whoever holds DATA_DIR meets every condition."""
+        """Take the lock of the file; the holder of DATA_DIR meets every condition."""
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         return True
 
@@ -128,7 +128,7 @@ class File:
             return function(connection)
 
     def prepare_migration(self, _connection: Connection) -> None:
-        """Do nothing: whoever holds DATA_DIR is alone."""
+        """Do nothing: the holder of DATA_DIR is alone."""
 
     def compact(self, connection: Connection) -> None:
         """Rewrite the file and empty its log."""

@@ -107,7 +107,7 @@ def delete_some(dialect: Dialect, of: Table, *which: ColumnElement[bool], limit:
 def hold_words(
     dialect: Dialect, within: ColumnElement[str], words: Sequence[str]
 ) -> list[ColumnElement[bool]]:
-    """Require every word, in any case, whatever the database knows of letters."""
+    """Require every word, in any case, with any collation of the database."""
     if is_postgresql(dialect):
         return [within.op("~", is_comparison=True)(_match_any_case(word)) for word in words]
     return [

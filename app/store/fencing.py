@@ -11,7 +11,7 @@ from app.errors import StoreUnavailable
 
 @dataclass(slots=True)
 class Fence:
-    """Stands before every commit of this process."""
+    """Guards every commit of this process."""
 
     gone: Callable[[], None]
     """Is called in the writer's thread when another member has removed this one."""

@@ -108,7 +108,7 @@ class Server:
     def _begin(self, connection: Connection, condition: str) -> bool:
         """Say it all at once: each statement more would wait for the network once more.
 
-        The condition is a statement of its own, because one sees what was there when it began: this
+        The condition is a separate statement, because one sees what was there when it began: this
         one begins when the lock is ours.
         """
         with _driver(connection).cursor() as cursor:

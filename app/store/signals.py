@@ -96,7 +96,7 @@ class Notifications(Switchboard):
         return [row.name for row in await self._database.all(select(member.c.name))]
 
     async def _keep(self, work: Callable[[_Connection], Awaitable[None]]) -> None:
-        """Do something on a connection of its own, on a new one after each fault."""
+        """Do something on a separate connection, on a new one after each fault."""
 
         async def attempt() -> None:
             async with await self._connect() as connection:

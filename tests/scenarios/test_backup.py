@@ -14,7 +14,7 @@ from tests.support.studio import studio
 from tests.support.terminal import run, succeed
 from tests.support.world import World
 
-# Several commands, each a process of its own, on a machine that many share.
+# Several commands, each a separate process, on a machine that many share.
 pytestmark = pytest.mark.timeout(180)
 
 OWN = {"BRIDGE_SECRET_KEY": "", "BRIDGE_ADMIN_TOKEN": ""}

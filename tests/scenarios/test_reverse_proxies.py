@@ -38,7 +38,7 @@ class Front:
     http: httpx.Client
 
     def post(self, text: str, delivery: str, *mentions: str) -> httpx.Response:
-        """Send a webhook, about a place of its own."""
+        """Send a webhook, about a new place."""
         body, headers = request(message(delivery, text, *mentions), delivery)
         return self.http.post("/webhooks/hook/demo", content=body, headers=headers)
 

@@ -212,7 +212,7 @@ class Server:
 
 @cache
 def server() -> Server:
-    """Return the server of this run, started by whoever needs it first."""
+    """Return the server of this run, started by the first that needs it."""
     worker = "PYTEST_XDIST_WORKER" in os.environ
     runner = os.getppid() if worker else os.getpid()
     folder = Path(tempfile.gettempdir()) / f"bridge-pg-{runner}"
@@ -255,7 +255,7 @@ def server_user() -> str | None:
 
 
 def _main(folder: Path, runner: int) -> None:
-    """Leave the server to a process of its own, once it can be used."""
+    """Leave the server to a separate process, once it can be used."""
     reading, writing = os.pipe()
     if os.fork():
         os.close(writing)

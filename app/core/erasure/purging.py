@@ -110,7 +110,7 @@ class Purging:
         purge = replace(known[0], is_done=False) if known else Purge(uuid4().hex, text)
         await persist(self._clock, self._store.keep, purge)
         self._vault.register(text)
-        # Whoever asked for it may go away; it goes on.
+        # The caller may go away; it goes on.
         return await asyncio.shield(
             self._tasks.start(self._run(purge, discard=discard), name=purge.id)
         )

@@ -1,4 +1,4 @@
-"""Sweeping files: every form of a text goes, whatever kind of file holds it."""
+"""Sweeping files: every form of a text goes, from any kind of file."""
 
 from __future__ import annotations
 
