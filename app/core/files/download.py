@@ -58,13 +58,20 @@ async def _store(
 ) -> None:
     part = path.with_name(f"{uuid4().hex}.part")
     await asyncio.to_thread(path.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
+    part.touch()
     try:
-        with await asyncio.to_thread(part.open, "wb") as target:
-            async for chunk in chunks:
-                await asyncio.to_thread(target.write, chunk)
+        async for chunk in chunks:
+            await asyncio.to_thread(_append, part, chunk)
         await asyncio.to_thread(put, part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _append(part: Path, chunk: bytes) -> None:
+    # On a timeout this thread goes on: it leaves no file open, and makes none that is removed.
+    with part.open("r+b") as target:
+        target.seek(0, os.SEEK_END)
+        target.write(chunk)
 
 
 def _put_once(part: Path, path: Path) -> None:
