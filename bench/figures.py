@@ -164,7 +164,7 @@ TINY = Scale(
     looks=1,
     rest_seconds=0.0,
 )
-"""What `make test` runs: every row once, for its checks alone."""
+"""What `make test-all` runs: every row once, for its checks alone."""
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> float:

@@ -16,6 +16,7 @@ FOUND = find_bubblewrap(os.environ["PATH"])
 APART = {"sandbox": "none" if isinstance(FOUND, Unavailable) else "bubblewrap"}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(200)  # on a busy machine git, bubblewrap and TLS take their time
 def test_bridge_git_and_agent_go_through_the_proxy_and_trust_its_authority(tmp_path: Path) -> None:
     world = GithubWorld(tmp_path, private=True, entry={**APART, "mode": "free"})

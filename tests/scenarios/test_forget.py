@@ -15,6 +15,7 @@ pytestmark = pytest.mark.timeout(180)
 WORDS = "Pelicans are my favourites."
 
 
+@pytest.mark.long
 def test_nothing_names_a_person_who_is_forgotten(tmp_path: Path) -> None:
     with World(tmp_path, entry={"mode": "free", "memory": "auto"}) as world:
         bridge = world.bridge

@@ -39,6 +39,7 @@ def said(here: Studio, words: str) -> bool:
     return here.world.bridge.rows(query, f"%{words}%") != [(0,)]
 
 
+@pytest.mark.long
 def test_a_session_continues_with_its_uncommitted_files_after_the_disk_was_lost(
     tmp_path: Path,
 ) -> None:

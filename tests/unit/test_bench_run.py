@@ -9,6 +9,7 @@ from bench.figures import TINY, Gap
 from tests.support.variants import quick
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", quick(3, [*MEASUREMENTS]))
 def test_every_row_of_the_bench_proves_its_work(name: str) -> None:
     results = list(measured(name, TINY))

@@ -77,6 +77,7 @@ def test_an_archive_is_written_once_and_leaves_nothing_if_it_fails(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["archive", "tree"]
 
 
+@pytest.mark.long
 def test_a_passphrase_opens_what_it_sealed_and_nothing_else_does(
     tree: Path, tmp_path: Path
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_passphrase_opens_what_it_sealed_and_nothing_else_does(
     assert b"program" not in (tmp_path / "archive").read_bytes()
 
 
+@pytest.mark.long
 @given(at=some.floats(0, 1, exclude_max=True), cut=some.booleans())
 def test_an_archive_that_was_changed_or_cut_anywhere_is_refused(
     tmp_path_factory: pytest.TempPathFactory, at: float, cut: bool

@@ -94,6 +94,7 @@ async def test_a_rebuilt_clone_has_everything_but_what_is_ignored(tmp_path: Path
         assert list((yard.folder / "kept").iterdir()) == []
 
 
+@pytest.mark.long
 async def test_a_detached_clone_with_an_unfinished_merge_keeps_its_files(tmp_path: Path) -> None:
     async with open_yard(tmp_path) as yard:
         clone = yard.clone()
@@ -135,6 +136,7 @@ echo secret > unreadable; chmod 000 unreadable
 """
 
 
+@pytest.mark.long
 async def test_a_hostile_clone_runs_nothing_and_what_is_too_large_is_named(tmp_path: Path) -> None:
     async with open_yard(tmp_path) as yard:
         clone = yard.clone()

@@ -55,6 +55,7 @@ def test_the_usual_variables_choose_names_and_samples(monkeypatch: pytest.Monkey
     ]
 
 
+@pytest.mark.long
 def test_a_collector_that_does_not_answer_holds_the_end_up_for_seconds_only() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         lost = Tracer(f"http://127.0.0.1:{deaf.getsockname()[1]}", None, KEY)

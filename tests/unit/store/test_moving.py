@@ -198,6 +198,7 @@ async def test_two_moves_do_not_write_to_one_database(source: Database, target: 
         move(source, target, "ours", ignore)
 
 
+@pytest.mark.long
 async def test_a_difference_is_found(source: Database, target: Database) -> None:
     await fill(source)
     target.upgrade()
