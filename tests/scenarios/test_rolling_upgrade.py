@@ -29,7 +29,7 @@ def drain(member: MemberProcess) -> None:
     member.wait(is_drained, "never drained", seconds=60)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_members_are_drained_and_restarted_one_by_one_and_every_event_is_taken_and_answered_once(
     tmp_path: Path,
 ) -> None:
