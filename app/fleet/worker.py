@@ -22,12 +22,10 @@ from typing_extensions import override
 
 from app.core.ports import Clock
 from app.core.retry import retry
+from app.core.stores.members import COMMON, TASK
 
 logger = logging.getLogger(__name__)
 
-COMMON = "common"
-"""The queue of all workers; each also has one by its own name."""
-TASK = "serve"
 POLL_SECONDS = 2.0
 """How often jobs are looked for that no notification tells of: those put back for a while."""
 AGAIN_SECONDS = 1.0

@@ -9,17 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, bindparam, func, select, text, update
 
-from app.core.stores.members import Claim
+from app.core.stores.members import COMMON, TASK, Claim
 from app.core.types import TurnState
 from app.store.commits.endings import RUNNING
 from app.store.commits.suspending import SUSPENDED
 from app.store.database import Database
 from app.store.fencing import Fence
 from app.store.tables import member, session, turn
-
-COMMON = "common"
-"""The queue of all workers; each also has one by its own name."""
-TASK = "serve"
 
 _IS_QUEUED = turn.c.state == TurnState.QUEUED
 _FIRST = select(func.min(turn.c.id)).where(_IS_QUEUED).group_by(turn.c.session)

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
+COMMON: Final = "common"
+"""The queue of all workers; each also has one by its own name."""
+TASK: Final = "serve"
+"""What a job asks for: that its session is served."""
 Role = Literal["all", "front", "worker"]
 """What a bridge does: a front talks with platforms and people, a worker runs turns."""
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from app.core.clock import SystemClock
+from app.core.stores.members import COMMON
 from app.core.types import TurnState
 from app.errors import StoreUnavailable
 from app.store.database import Database
 from app.store.fencing import Fence
-from app.store.jobs import COMMON, Jobs
+from app.store.jobs import Jobs
 from app.store.members import Members
 from app.store.stores import Stores
 from tests.support import postgres
