@@ -44,7 +44,7 @@ from app.repos.sandboxed_git import SandboxedGit
 T = TypeVar("T")
 
 
-class Workshop:
+class RepositoryParts:
     """Where the sessions of one bridge work."""
 
     def __init__(self, base: Resources, forge: CurrentForge) -> None:
