@@ -152,7 +152,7 @@ class Proposals:
             proposed,
             f"{proposed.branch}:{mark}",
             self._outbox.clean(PostContent(kind="notice", note=words)).note,
-            offer=self._ledger.presentable(request) if request else None,
+            offer=self._ledger.present(request) if request else None,
             deadline=self._clock.now() + self._offer_seconds,
             passed=passed,
         )
