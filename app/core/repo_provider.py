@@ -17,11 +17,12 @@ from weakref import WeakValueDictionary
 from app.core import wording
 from app.core.ask_view import AskFact
 from app.core.folders import Folders, attachment_folder, outgoing
-from app.core.ports import AgentListener, Checkouts
+from app.core.ports import AgentListener
 from app.core.repositories.clones import Clones, Proposing
 from app.core.repositories.directory import Directory
 from app.core.repositories.hold import Hold
 from app.core.repositories.joint_work import Joined, JointWork
+from app.core.repositories.ports import Checkouts
 from app.core.reviewing import Subject
 from app.core.saved_folders import SavedFolders
 from app.core.stores.inbox import IntakeStore

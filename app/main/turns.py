@@ -27,7 +27,7 @@ from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
-from app.core.ports import Forge
+from app.core.repositories.ports import Forge
 from app.core.schedules.book import ScheduleBook
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice

@@ -17,8 +17,9 @@ from weakref import WeakValueDictionary
 
 from app.core import wording
 from app.core.folders import folder_name
-from app.core.ports import Checkouts, Clock, Forge
+from app.core.ports import Clock
 from app.core.posts import Pushed
+from app.core.repositories.ports import Checkouts, Forge
 from app.core.repositories.saving import Saving
 from app.core.retry import persist
 from app.core.stores.repositories import CheckoutStore

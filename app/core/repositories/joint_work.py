@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.core.delegation.types import Errand
-from app.core.ports import Checkouts, Forge
 from app.core.repositories import wording
 from app.core.repositories.clones import Ask
+from app.core.repositories.ports import Checkouts, Forge
 from app.core.repositories.review_request import ReviewRequest, find_review
 from app.core.repositories.shared_clones import SharedClones
 from app.core.reviewing import Subject

@@ -15,9 +15,10 @@ from app.core.consent.offers import offer
 from app.core.feed import Feed
 from app.core.inbound import News
 from app.core.outbox import Outbox
-from app.core.ports import Checkouts, Clock
+from app.core.ports import Clock
 from app.core.posts import PostContent
 from app.core.reasons import Reason
+from app.core.repositories.ports import Checkouts
 from app.core.retry import persist, retry
 from app.core.stores.repositories import ProposalStore
 from app.core.updates import AskRequest

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.ports import Checkouts, Clock, Forge
+from app.core.ports import Clock
 from app.core.posts import PostContent
+from app.core.repositories.ports import Checkouts, Forge
 from app.core.retry import persist
 from app.core.reviewing import Finding, NewReview, Review, Subject, Submission, Verdict
 from app.core.stores.sessions import SessionStore
