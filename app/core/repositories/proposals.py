@@ -16,7 +16,6 @@ from app.core.feed import Feed
 from app.core.inbound import News
 from app.core.outbox import Outbox
 from app.core.ports import Clock
-from app.core.posts import PostContent
 from app.core.reasons import Reason
 from app.core.repositories.ports import Checkouts
 from app.core.retry import persist, retry
@@ -152,7 +151,7 @@ class Proposals:
             self._proposals.tell,
             proposed,
             f"{proposed.branch}:{mark}",
-            self._outbox.clean(PostContent(kind="notice", note=words)).note,
+            self._outbox.redact(words),
             offer=self._ledger.present(request) if request else None,
             deadline=self._clock.now() + self._offer_seconds,
             passed=passed,
