@@ -19,6 +19,8 @@ from app.core import wording
 from app.core.folders import folder_name
 from app.core.ports import Clock
 from app.core.posts import Pushed
+from app.core.repositories.branch_names import branch_name, branch_ref, is_branch
+from app.core.repositories.commit_messages import commit_message, proposal_body, subject
 from app.core.repositories.ports import Checkouts, Forge
 from app.core.repositories.saving import Saving
 from app.core.retry import persist
@@ -36,13 +38,7 @@ from app.core.workspaces import (
     Shipped,
     Work,
     WorkspaceView,
-    branch_name,
-    branch_ref,
-    commit_message,
-    is_branch,
     link_number,
-    proposal_body,
-    subject,
     web_address,
 )
 from app.errors import RepositoryError
