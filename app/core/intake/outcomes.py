@@ -46,10 +46,6 @@ class Outcomes:
             self._signals.send(Topic.INBOX, adapter=key[0], awaited=key[1])
         return future
 
-    def forget(self, key: Key) -> None:
-        """Wait no more."""
-        self._awaited.pop(key, None)
-
     def expect_afar(self, key: Key) -> None:
         """Note what another member waits for."""
         self._awaited_afar[key] = True

@@ -36,7 +36,7 @@ from app.core.schedules import runs
 from app.core.signals import ALONE, Facts, Signals, Topic
 from app.core.stores.inbox import DeliveryStore
 from app.core.tasks import Tasks
-from app.errors import BridgeError, DeliveryRefused, DeliveryUnreadable
+from app.errors import BridgeError, DeliveryRefused, DeliveryUnreadable, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -163,9 +163,11 @@ class Intake:
             future = self._outcomes.expect(key)
             try:
                 await self.take(delivery)
-                outcome = await asyncio.shield(future)
-            finally:
-                self._outcomes.forget(key)
+            except BaseException as error:
+                cut_off = StoreUnavailable("the request was cut off")
+                self._outcomes.tell(key, error if isinstance(error, BridgeError) else cut_off)
+                raise
+            outcome = await asyncio.shield(future)
         else:
             outcome = Accepted(repeated=True)
         if isinstance(outcome, BridgeError):
