@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from app.core import wording
 from app.core.ask_view import AskFact
 from app.core.folders import Folders, attachment_folder, outgoing
 from app.core.ports import AgentListener
+from app.core.repositories import wording
 from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
 from app.core.repositories.hold import Hold

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.core import wording
 from app.core.folders import folder_name
 from app.core.ports import Clock
+from app.core.repositories import wording
 from app.core.repositories.branch_names import branch_name, branch_ref, is_branch
 from app.core.repositories.ports import Checkouts, Forge
 from app.core.repositories.saving import Saving

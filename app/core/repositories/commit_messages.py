@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from app.core import wording
 from app.core.keys import SessionKey
+from app.core.repositories import wording
 from app.core.types import Speaker
 from app.core.workspaces import Work
 

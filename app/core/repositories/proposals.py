@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from app.core import wording
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
 from app.core.consent.offers import offer
@@ -17,6 +16,7 @@ from app.core.inbound import News
 from app.core.outbox import Outbox
 from app.core.ports import Clock
 from app.core.reasons import Reason
+from app.core.repositories import wording
 from app.core.repositories.ports import Checkouts
 from app.core.retry import persist, retry
 from app.core.stores.repositories import ProposalStore

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 from weakref import WeakValueDictionary
 
-from app.core import wording
 from app.core.ports import Clock
 from app.core.posts import Pushed
+from app.core.repositories import wording
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.commit_messages import commit_message, proposal_body, subject
 from app.core.repositories.ports import Checkouts, Forge
