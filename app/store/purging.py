@@ -112,8 +112,7 @@ class PurgeRows:
 
 def purged_texts(database: Database) -> list[str]:
     """Return the texts that were purged: they count as secrets."""
-    with database.engine.connect() as connection:
-        return [each.text for each in purges(connection)]
+    return [each.text for each in database.look(purges)]
 
 
 def purges(connection: Connection) -> Sequence[Purge]:
