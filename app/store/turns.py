@@ -97,7 +97,7 @@ _ERRANDS = (
     .limit(1)
 )
 
-_START = (
+START = (
     update(turn)
     .where(
         turn.c.id == bindparam("of"),
@@ -107,6 +107,7 @@ _START = (
     )
     .values(state=TurnState.STARTING)
 )
+"""Starts a queued turn."""
 _PROMPT = (
     update(turn)
     .where(
@@ -187,7 +188,7 @@ class Turns:
     async def starting(self, turn_id: int) -> bool:
         """Start a queued turn; False if it is no longer queued."""
         return await self._database.writer.run(
-            lambda connection: connection.execute(_START, {"of": turn_id}).rowcount > 0
+            lambda connection: connection.execute(START, {"of": turn_id}).rowcount > 0
         )
 
     async def prompted(
