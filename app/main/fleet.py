@@ -70,9 +70,14 @@ class Fleet:
         await self.membership.leave()
         await self._signals.close()
 
-    def sit_down(self) -> None:
-        """Do what one member does for all from now on; the others tell this one what there is."""
+    def sit_down(self) -> bool:
+        """Do what one member does for all from now on; the others tell this one what there is.
+
+        False if it does already.
+        """
+        is_new = not self._signals.at_desk
         self._signals.at_desk = True
+        return is_new
 
     def build_engine(
         self, context: TurnContext, of_agent: Mapping[str, int | None]
