@@ -28,7 +28,7 @@ from app.core.clock import SystemClock
 from app.core.ports import Clock
 from app.core.signals import ALONE, Signals
 from app.errors import ConfigurationError
-from app.main.signalling import open_signals
+from app.main.members import open_signals
 from app.server.metrics import Metrics
 from app.services import find_area
 from app.store.database import Database, check_not_moved, locked
