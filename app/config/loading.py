@@ -115,7 +115,7 @@ class Reader:
         """
         return _read(self, None)
 
-    def with_agents_anew(self) -> Reader:
+    def read_agents_again(self) -> Reader:
         """Return a reader that reads the file with the agents of the settings again."""
         return replace(self, sources=self.sources.reread(AGENTS))
 
