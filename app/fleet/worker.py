@@ -56,8 +56,8 @@ class Hands:
     """Is told of a job that was fetched, and its session."""
     serve: Callable[[int, int], Awaitable[None]]
     """Does the work of a job for its session."""
-    finish: Callable[[int], Awaitable[None]]
-    """Ends a job."""
+    finish: Callable[[int, int], Awaitable[None]]
+    """Ends a job of a session."""
 
 
 class _Jobs(JobManager):
@@ -97,7 +97,8 @@ class _Jobs(JobManager):
     @override
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
         assert job.id is not None
-        await self._hands.finish(job.id)
+        assert job.lock is not None
+        await self._hands.finish(job.id, int(job.lock))
 
     @override
     async def update_heartbeat(self, worker_id: int) -> None:

@@ -211,7 +211,7 @@ class Mirrors:
                 await self._fetcher.fetch_objects(repository, agent, mirror, names)
 
     async def delete(self, mirror: Path, objects: Collection[str]) -> bool:
-        """Delete objects that no clone borrows; False if a branch of the remote has them.
+        """Delete objects that no clone borrows; False if a branch of the remote had them.
 
         Raises:
             GitFailed: git cannot do it.

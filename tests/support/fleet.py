@@ -142,9 +142,13 @@ class Fleet(World):
 
     @override
     def settle(self, also: Callable[[], bool] = lambda: True) -> None:
-        """Let all that was said come to its end; tell what did not."""
+        """Let all that was said come to its end, with all members; tell what did not."""
+
+        def is_whole() -> bool:
+            return not any(member.dead for member in self.members)
+
         try:
-            super().settle(also)
+            super().settle(lambda: is_whole() and also())
         except TimeoutError as error:
             found = "\n".join(f"{what}: {self.bridge.rows(query)}" for what, query in OPEN.items())
             logs = "\n".join(f"{each.name}:\n{each.tail()}" for each in self.members)

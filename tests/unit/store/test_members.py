@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.core.clock import SystemClock
-from app.core.stores.members import COMMON, Member
+from app.core.posts import PostContent
+from app.core.stores.members import COMMON, Claim, Member
 from app.core.types import TurnState
 from app.errors import StoreUnavailable
 from app.store.database import Database
@@ -49,6 +50,20 @@ class Process:
         said = heard("hello", place)
         accepted = await self.stores.decisions.accept(decision(said, "demo"))
         return accepted.turns[0].session
+
+    async def claim(
+        self,
+        session: int,
+        job: int | None,
+        load: dict[str, int] | None = None,
+        *,
+        total: int | None = None,
+        of_agent: int | None = None,
+    ) -> Claim:
+        """Begin to serve a session with its next turn."""
+        turn = self.stores.turns.next_turn(session)
+        assert turn is not None
+        return await self.jobs.claim(turn, job, load or {}, total=total, of_agent=of_agent)
 
     def jobs_now(self) -> list[tuple[str, str, str]]:
         """List the jobs: session, queue and state."""
@@ -169,12 +184,10 @@ async def test_the_work_of_a_member_that_is_gone_is_queued_for_all(
     engine = await ada.employ()
     running, waiting = await ada.say("t1"), await ada.say("t2")
     await ada.jobs.queue(running)
-    assert ada.fetch(engine) is not None
-    claim = await ada.jobs.claim(running, {"demo": 1}, total=None, of_agent=None)
-    assert claim.answer == "granted"
     turn = ada.stores.turns.next_turn(running)
     assert turn is not None
-    assert await ada.stores.turns.starting(turn.id)
+    claim = await ada.claim(running, ada.fetch(engine), {"demo": 1})
+    assert claim.answer == "granted"
 
     # Queued twice: behind its own job, and with no job at all.
     await ada.jobs.queue(running)
@@ -202,10 +215,7 @@ async def test_a_session_is_queued_for_the_member_that_served_it_while_that_has_
     await bob.jobs.queue(session)
     job = ada.fetch(engine)
     assert job is not None
-    await ada.jobs.claim(session, {"demo": 1}, total=None, of_agent=None)
-    turn = ada.stores.turns.next_turn(session)
-    assert turn is not None
-    await ada.stores.turns.starting(turn.id)
+    await ada.claim(session, job, {"demo": 1})
     await ada.jobs.finish(job, {})
 
     await bob.jobs.queue(session)
@@ -223,7 +233,7 @@ async def test_a_member_that_is_full_leaves_what_waits_for_it_to_others(
     ada, bob = pair
     first, second = await bob.say("t1"), await bob.say("t2")
     for session in (first, second):
-        await ada.jobs.claim(session, {}, total=None, of_agent=None)
+        await ada.claim(session, 0)
     await bob.jobs.queue(first)
     assert bob.jobs_now() == [(str(first), "ada", "todo")]
     await ada.members.beat({"demo": 4}, wants_desk=False)
@@ -253,9 +263,9 @@ async def test_limits_hold_over_all_members(pair: tuple[Process, Process]) -> No
     await bob.members.beat({"demo": 2, "other": 1}, wants_desk=False)
     load = {"demo": 1}
 
-    full = await ada.jobs.claim(session, load, total=3, of_agent=None)
-    full_of_agent = await ada.jobs.claim(session, load, total=None, of_agent=2)
-    granted = await ada.jobs.claim(session, load, total=4, of_agent=3)
+    full = await ada.claim(session, 0, load, total=3)
+    full_of_agent = await ada.claim(session, 0, load, of_agent=2)
+    granted = await ada.claim(session, 0, load, total=4, of_agent=3)
 
     assert [full.answer, full_of_agent.answer, granted.answer] == ["full", "full", "granted"]
 
@@ -279,13 +289,10 @@ async def test_a_session_whose_turn_runs_is_served_by_no_other(
 ) -> None:
     ada, bob = pair
     session = await ada.say("t1")
-    await ada.jobs.claim(session, {}, total=None, of_agent=None)
-    turn = ada.stores.turns.next_turn(session)
-    assert turn is not None
-    await ada.stores.turns.starting(turn.id)
+    await ada.claim(session, 0)
     await ada.say("t1")
 
-    claim = await bob.jobs.claim(session, {}, total=None, of_agent=None)
+    claim = await bob.claim(session, 0)
 
     assert claim.answer == "full"
 
@@ -297,9 +304,11 @@ async def test_what_the_operator_paused_is_not_served(pair: tuple[Process, Proce
     await ada.jobs.queue(session)
     job = ada.fetch(engine)
     assert job is not None
+    turn = ada.stores.turns.next_turn(session)
+    assert turn is not None
     await ada.stores.suspensions.add("all", "operator")
 
-    claim = await ada.jobs.claim(session, {"demo": 1}, total=None, of_agent=None)
+    claim = await ada.jobs.claim(turn, job, {"demo": 1}, total=None, of_agent=None)
     await ada.jobs.finish(job, {})
     await ada.jobs.queue_all()
 
@@ -308,3 +317,69 @@ async def test_what_the_operator_paused_is_not_served(pair: tuple[Process, Proce
     await ada.stores.suspensions.remove("all")
     await ada.jobs.queue_all()
     assert ada.jobs_now() == [(str(session), COMMON, "todo")]
+
+
+async def test_a_session_is_served_without_waiting_for_a_job(pair: tuple[Process, Process]) -> None:
+    ada, _ = pair
+    await ada.employ()
+    session = await ada.say("t1")
+
+    claim = await ada.claim(session, None, {"demo": 1})
+
+    assert claim.answer == "granted"
+    assert ada.jobs_now() == [(str(session), "ada", "doing")]
+    assert claim.job is not None
+    await ada.jobs.finish(claim.job, {})
+    assert ada.jobs_now() == []
+
+
+async def test_a_session_that_has_a_job_is_not_served_without_it(
+    pair: tuple[Process, Process],
+) -> None:
+    ada, bob = pair
+    await ada.employ()
+    session = await ada.say("t1")
+    await bob.jobs.queue(session)
+
+    claim = await ada.claim(session, None, {"demo": 1})
+
+    assert claim.answer == "elsewhere"
+    assert ada.jobs_now() == [(str(session), COMMON, "todo")]
+
+
+async def test_a_session_waits_for_the_member_that_serves_it_better(
+    pair: tuple[Process, Process],
+) -> None:
+    ada, bob = pair
+    await ada.employ()
+    await bob.employ()
+    known, new = await ada.say("t1"), await ada.say("t2")
+    served = await bob.claim(known, None, {"demo": 1})
+    assert served.job is not None
+    turn = bob.stores.turns.turn(1)
+    assert turn is not None
+    await bob.stores.turns.finish(turn.id, TurnState.DONE, PostContent(kind="turn"), ())
+    await bob.jobs.finish(served.job, {})
+    await ada.say("t1")
+
+    for session in (known, new):
+        claim = await ada.claim(session, None, {"demo": 3})
+        assert claim.answer == "elsewhere"
+
+    # The first knows it, and for the second it has less to do.
+    assert ada.jobs_now() == [(str(known), "bob", "todo"), (str(new), COMMON, "todo")]
+
+
+async def test_a_member_that_runs_no_turns_yet_leaves_a_session_to_others(
+    pair: tuple[Process, Process],
+) -> None:
+    ada, _ = pair
+    session = await ada.say("t1")
+
+    claim = await ada.claim(session, None, {"demo": 1})
+
+    assert claim.answer == "elsewhere"
+    assert ada.jobs_now() == [(str(session), COMMON, "todo")]
+    turn = ada.stores.turns.next_turn(session)
+    assert turn is not None
+    assert turn.state is TurnState.QUEUED
