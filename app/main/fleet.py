@@ -12,7 +12,7 @@ from app.core.turns.turn_context import TurnContext
 from app.fleet.engine import FleetTurnEngine
 from app.fleet.membership import Membership
 from app.fleet.worker import FleetWorker, Hands
-from app.main.naming import read_name
+from app.main.members import read_name
 from app.main.resources import Resources, bridge_id
 from app.server.elsewhere import Elsewhere
 from app.store.fencing import Fence

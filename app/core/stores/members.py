@@ -146,7 +146,3 @@ class JobStore(Protocol):
     async def share(self) -> None:
         """Let any member have the jobs that wait for this one."""
         ...
-
-    async def is_served(self, session: int) -> bool:
-        """Tell whether any member serves a session now."""
-        ...
