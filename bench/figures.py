@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal
 
@@ -128,23 +128,8 @@ FULL = Scale(
     looks=3,
     rest_seconds=2.0,
 )
-QUICK = Scale(
-    rounds=2,
-    deliveries=1_500,
-    warm_up=200,
-    single=150,
-    updates=50_000,
-    cold=6,
-    sessions=10_000,
-    starts=2,
-    warm_live=10,
-    live=15,
-    files=50_000,
-    characters=200_000,
-    calls=1_000,
-    threads=500,
-    looks=3,
-    rest_seconds=2.0,
+QUICK = replace(
+    FULL, rounds=2, deliveries=1_500, single=150, updates=50_000, cold=6, starts=2, live=15
 )
 TINY = Scale(
     rounds=1,

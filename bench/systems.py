@@ -18,12 +18,10 @@ from statistics import median, quantiles
 
 from app.store.database import FILE_NAME
 from bench.arrivals import Message, Traffic
-from bench.bridge import DEMO, BridgeServer, said
-from bench.machine import ROOT
+from bench.bridge import DEMO, STOPWATCH, BridgeServer, said
 from bench.postgres import postgres_server
 from bench.proof import Unproven, prove_equal
 
-STAMPING = ROOT / "bench" / "agents" / "stamping.py"
 SLOTS = 8
 """Turns at once per worker: so few that two cores saturate later than the slots of one worker."""
 AGENTS = 3
@@ -197,7 +195,7 @@ def _waits(
 
 
 def _settings(stamps: Path) -> dict[str, str]:
-    entry = {"command": [sys.executable, str(STAMPING), str(DEMO), str(stamps)], "sandbox": "none"}
+    entry = {"command": [sys.executable, str(STOPWATCH), str(DEMO), str(stamps)], "sandbox": "none"}
     return {
         "AGENTS_JSON": json.dumps({f"demo{number}": entry for number in range(AGENTS)}),
         "MAX_TURNS": str(SLOTS),

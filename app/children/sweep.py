@@ -1,6 +1,7 @@
 """Takes a secret out of all files below some folders: content, names and links; follows no link.
 
-What is overwritten keeps its length, so that a file of any format stays as readable as it was.
+What is overwritten keeps its length, so that a file of any format stays as readable as it was. In
+a repository of git, branches stay branches: what is written over their names is part of a name.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from typing import Final
 
 from app.children.tree import Entry, Tree
 from app.core.erasure.types import Sweeping
-from app.vault.octets import PIECE_BYTES, Known, find_spans, is_in
+from app.vault.octets import CROSS, PIECE_BYTES, Known, cross_out, find_spans, is_in
 
 _HERE: Final = PurePosixPath()
 _OBJECTS: Final = "objects"
 _HEAD: Final = "HEAD"
+_INDEX: Final = "index"
+_PACKED_REFS: Final = "packed-refs"
+_SORTED: Final = b"sorted"
 
 
 class Sweeps:
@@ -98,12 +102,35 @@ class Sweep:
             self._tree.remove(path)
             return
         if entry.is_file:
-            with self._tree.open(path) as content:
-                spans = list(find_spans(vault, iter(partial(content.read, PIECE_BYTES), b"")))
-            if spans:
-                self._tree.overwrite(path, spans)
+            self._overwrite(path, vault)
         if vault.contains(path.name):
-            self._rename(path, vault.redact(path.name))
+            named = cross_out if self._is_of_git(path) else _redact
+            self._rename(path, named(vault, path.name))
+
+    def _overwrite(self, path: PurePosixPath, vault: Known) -> None:
+        with self._tree.open(path) as content:
+            spans = list(find_spans(vault, iter(partial(content.read, PIECE_BYTES), b"")))
+            content.seek(0)
+            traits = content.readline(PIECE_BYTES) if path.name == _PACKED_REFS else b""
+        if not spans:
+            return
+        if not self._is_of_git(path):
+            self._tree.overwrite(path, spans)
+        elif path.name == _INDEX:
+            self._tree.remove(path)  # it has a checksum, and git can write it again
+        else:
+            # Crossed out names are in no order.
+            at = traits.find(_SORTED)
+            ordered = [(at, at + len(_SORTED))] if at >= 0 else []
+            self._tree.overwrite(path, [*spans, *ordered], CROSS)
+
+    def _is_of_git(self, path: PurePosixPath) -> bool:
+        """Tell whether git reads a file, rather than people: one of a repository itself."""
+        for folder in path.parents:
+            head, objects = (self._tree.entry(folder / name) for name in (_HEAD, _OBJECTS))
+            if head is not None and objects is not None and objects.is_folder:
+                return True
+        return False
 
     def _rename(self, path: PurePosixPath, name: str) -> None:
         for number in range(1, 1000):
@@ -142,3 +169,7 @@ class Sweep:
             elif each.is_folder:
                 yield from self._walk(path, found)
             yield path, each
+
+
+def _redact(vault: Known, name: str) -> str:
+    return vault.redact(name)

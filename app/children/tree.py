@@ -176,8 +176,10 @@ class Tree:
         if found is None or not os.path.samestat(found, written):
             raise OSError(errno.ESTALE, "its folder was exchanged meanwhile")
 
-    def overwrite(self, path: PurePosixPath, spans: Iterable[tuple[int, int]]) -> None:
-        """Write stars over parts of a plain file, where they are; nothing else in it changes.
+    def overwrite(
+        self, path: PurePosixPath, spans: Iterable[tuple[int, int]], sign: str = "*"
+    ) -> None:
+        """Write a sign over parts of a plain file, where they are; nothing else in it changes.
 
         Raises:
             OSError: it cannot be written.
@@ -189,7 +191,7 @@ class Tree:
             try:
                 if os.path.samestat(os.fstat(file), before):
                     for start, end in spans:
-                        os.pwrite(file, b"*" * (end - start), start)
+                        os.pwrite(file, sign.encode() * (end - start), start)
                     os.fsync(file)
             finally:
                 os.close(file)

@@ -1,35 +1,22 @@
-"""Talks to a running bridge over the socket in DATA_DIR, with the admin token of that folder.
-
-The token is sent only over that socket, never to an address from the settings: any program on this
-machine may listen there.
-"""
+"""Calls the API of a running bridge: one method for each thing that a command needs."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, Literal, TypeVar
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Final, Literal
 from urllib.parse import quote
 
 import httpx
-from pydantic import BaseModel, ValidationError
 
-from app.cli.running import is_running
-from app.config import Configuration, ensure_secrets
+from app.cli.connection import BridgeRefused, Connection, connect, not_running
+from app.config import Configuration
 from app.config.agents import NAME
 from app.core.types import SessionState
-from app.errors import BridgeError, NotFound
-from app.server.agent_shapes import (
-    AgentDetail,
-    AgentOut,
-    FileDetail,
-    FileOut,
-    NoteOut,
-)
+from app.errors import NotFound
+from app.server.agent_shapes import AgentDetail, AgentOut, FileDetail, FileOut, NoteOut
 from app.server.conversation_shapes import ContentsOut, ConversationOut
 from app.server.erasure_api import ErasedOut, PersonOut
-from app.server.local_socket import SOCKET_HOST, socket_path
 from app.server.operating_shapes import DrainOut, PauseOut, PauseScope
 from app.server.schedule_shapes import NewSchedule, ScheduleOut
 from app.server.shapes import (
@@ -46,33 +33,12 @@ from app.server.shapes import (
 )
 from app.server.spending_api import SpendingOut
 
-M = TypeVar("M", bound=BaseModel)
-
-TIMEOUTS: Final = httpx.Timeout(35.0, connect=2.0)
-"""The bridge runs on this machine; it may take 30 s to answer a message, and a stream of events
-sends something every 15 s."""
-START_SECONDS: Final = 10.0
-"""How long a bridge that holds the lock may take before it listens."""
 REMOVAL: Final = httpx.Timeout(120.0, connect=2.0)
 """When an agent is removed, its running work is stopped and its last messages are answered."""
 ERASURE: Final = httpx.Timeout(3600.0, connect=2.0)
 """To purge a text, every file and every object of every repository is read."""
 MOST_SESSIONS: Final = 500
 """The most that the API lists at once."""
-LOOK_SECONDS: Final = 0.3
-"""Between two attempts to connect."""
-
-
-class BridgeUnreachable(BridgeError):
-    """A bridge runs but cannot be reached."""
-
-
-class BridgeRefused(BridgeError):
-    """The bridge answered with a problem."""
-
-    def __init__(self, words: str, status: int) -> None:
-        self.status = status
-        super().__init__(words)
 
 
 @asynccontextmanager
@@ -82,14 +48,8 @@ async def connected(configuration: Configuration) -> AsyncIterator[Client | None
     Raises:
         BridgeUnreachable: a process holds DATA_DIR and does not answer.
     """
-    with socket_path(configuration.data_dir) as path:
-        async with _open(path) as http:
-            if not await _answers(http, configuration):
-                yield None
-                return
-            token = ensure_secrets(configuration).admin_token.get_secret_value()
-            http.headers["Authorization"] = f"Bearer {token}"
-            yield Client(http)
+    async with connect(configuration) as bridge:
+        yield None if bridge is None else Client(bridge)
 
 
 @asynccontextmanager
@@ -101,85 +61,75 @@ async def connected_to_running(configuration: Configuration) -> AsyncIterator[Cl
     """
     async with connected(configuration) as client:
         if client is None:
-            raise _not_running(configuration)
+            raise not_running(configuration)
         yield client
-
-
-def require_running(configuration: Configuration) -> None:
-    """Refuse to begin what a running bridge has to end.
-
-    Raises:
-        BridgeUnreachable: there is none.
-    """
-    if not is_running(configuration.data_dir):
-        raise _not_running(configuration)
 
 
 class Client:
     """The calls to a running bridge that the commands need."""
 
-    def __init__(self, http: httpx.AsyncClient) -> None:
-        self._http = http
+    def __init__(self, api: Connection) -> None:
+        self._api = api
 
     async def agents(self) -> list[AgentOut]:
         """List the agents."""
-        return (await self._get(Page[AgentOut], "/agents")).items
+        return (await self._api.get(Page[AgentOut], "/agents")).items
 
     async def agent(self, name: str) -> AgentDetail:
         """Read an agent with its entry."""
-        return await self._get(AgentDetail, _agent_path(name))
+        return await self._api.get(AgentDetail, _agent_path(name))
 
     async def add_agent(self, new: dict[str, Any]) -> AgentOut:
         """Add an agent: its name and the keys of its entry."""
-        return await self._send(AgentOut, "/agents", new)
+        return await self._api.send(AgentOut, "/agents", new)
 
     async def change_agent(self, name: str, changes: dict[str, Any]) -> AgentOut:
         """Change some keys of an agent's entry; None removes one."""
         path = _agent_path(name)
-        return self._read(AgentOut, await self._request("PATCH", path, json=changes))
+        return self._api.read(AgentOut, await self._api.request("PATCH", path, json=changes))
 
     async def remove_agent(self, name: str) -> None:
         """Remove an agent."""
-        await self._request("DELETE", _agent_path(name), timeout=REMOVAL)
+        await self._api.request("DELETE", _agent_path(name), timeout=REMOVAL)
 
     async def rename_agent(self, name: str, to: str) -> AgentOut:
         """Give an agent another name."""
-        return await self._send(AgentOut, f"{_agent_path(name)}/rename", {"to": to})
+        return await self._api.send(AgentOut, f"{_agent_path(name)}/rename", {"to": to})
 
     async def choose_default(self, name: str) -> AgentOut:
         """Let requests without a name go to an agent."""
-        return await self._send(AgentOut, f"{_agent_path(name)}/default", {})
+        return await self._api.send(AgentOut, f"{_agent_path(name)}/default", {})
 
     async def files(self, agent: str | None) -> list[FileOut]:
         """List the files of an agent; None for those of all agents."""
-        return (await self._get(Page[FileOut], _files_path(agent))).items
+        return (await self._api.get(Page[FileOut], _files_path(agent))).items
 
     async def file(self, agent: str | None, path: str) -> FileDetail:
         """Read a file."""
-        return await self._get(FileDetail, _file_path(agent, path))
+        return await self._api.get(FileDetail, _file_path(agent, path))
 
     async def write_file(self, agent: str | None, path: str, text: str) -> None:
         """Write a file."""
-        await self._request("PUT", _file_path(agent, path), json={"text": text})
+        await self._api.request("PUT", _file_path(agent, path), json={"text": text})
 
     async def delete_file(self, agent: str | None, path: str) -> None:
         """Delete a file."""
-        await self._request("DELETE", _file_path(agent, path))
+        await self._api.request("DELETE", _file_path(agent, path))
 
     async def undo_file(self, agent: str | None, path: str) -> FileDetail:
         """Undo the last change of a file."""
-        return await self._send(FileDetail, f"{_file_path(agent, path)}/undo", {})
+        return await self._api.send(FileDetail, f"{_file_path(agent, path)}/undo", {})
 
     async def reload_agents(self) -> list[AgentOut]:
         """Let the bridge read the file with its agents again; returns those it has then."""
-        answer = await self._request("POST", "/agents/reload", timeout=REMOVAL)
-        return self._read(Page[AgentOut], answer).items
+        answer = await self._api.request("POST", "/agents/reload", timeout=REMOVAL)
+        return self._api.read(Page[AgentOut], answer).items
 
     async def count_sessions(self, agent: str) -> int:
         """Count the sessions of an agent that were not removed."""
         count, query = 0, {"agent": agent, "limit": MOST_SESSIONS}
         while True:
-            page = await self._get(Page[SessionOut], "/sessions", query)
+            page = await self._api.get(Page[SessionOut], "/sessions", query)
             count += sum(each.state != SessionState.REMOVED for each in page.items)
             if page.next is None:
                 return count
@@ -188,16 +138,16 @@ class Client:
     async def notes(self, agent: str, words: str) -> list[NoteOut]:
         """List what an agent remembers, or what of it has all these words."""
         path = f"{_agent_path(agent)}/memory"
-        return (await self._get(Page[NoteOut], path, {"q": words})).items
+        return (await self._api.get(Page[NoteOut], path, {"q": words})).items
 
     async def remove_note(self, agent: str, day: str, note: str) -> None:
         """Remove one note of an agent."""
         path = f"{_agent_path(agent)}/memory/{quote(day, safe='')}/{quote(note, safe='')}"
-        await self._request("DELETE", path)
+        await self._api.request("DELETE", path)
 
     async def probe(self, agent: str) -> AgentOut:
         """Have an agent checked now."""
-        return await self._send(AgentOut, f"{_agent_path(agent)}/probe", {})
+        return await self._api.send(AgentOut, f"{_agent_path(agent)}/probe", {})
 
     async def sessions(
         self, *, agent: str | None, state: str | None, limit: int
@@ -205,18 +155,18 @@ class Client:
         """List sessions, the one used last first."""
         wanted = {"agent": agent, "state": state, "limit": limit}
         query = {name: value for name, value in wanted.items() if value is not None}
-        return (await self._get(Page[SessionOut], "/sessions", query)).items
+        return (await self._api.get(Page[SessionOut], "/sessions", query)).items
 
     async def session(self, session: int) -> SessionDetail:
         """Read a session with its turns."""
-        return await self._get(SessionDetail, f"/sessions/{session}")
+        return await self._api.get(SessionDetail, f"/sessions/{session}")
 
     async def transcript(self, session: int, *, after: int = 0) -> list[EntryOut]:
         """Read what happened after a row, in order."""
         found: list[EntryOut] = []
         while True:
             path = f"/sessions/{session}/transcript"
-            page = await self._get(Page[EntryOut], path, {"after": after})
+            page = await self._api.get(Page[EntryOut], path, {"after": after})
             found += page.items
             if page.next is None:
                 return found
@@ -225,59 +175,59 @@ class Client:
     async def conversations(self, **wanted: str | int | bool | None) -> list[ConversationOut]:
         """List or search conversations, the one used last first."""
         query = {name: value for name, value in wanted.items() if value is not None}
-        return (await self._get(Page[ConversationOut], "/conversations", query)).items
+        return (await self._api.get(Page[ConversationOut], "/conversations", query)).items
 
     async def conversation(self, number: int) -> ConversationOut:
         """Read a conversation with its sessions."""
-        return await self._get(ConversationOut, f"/conversations/{number}")
+        return await self._api.get(ConversationOut, f"/conversations/{number}")
 
     async def change_conversation(self, number: int, **what: str | bool) -> ConversationOut:
         """Rename, pin or archive a conversation."""
-        answer = await self._request("PATCH", f"/conversations/{number}", json=what)
-        return self._read(ConversationOut, answer)
+        answer = await self._api.request("PATCH", f"/conversations/{number}", json=what)
+        return self._api.read(ConversationOut, answer)
 
     async def clear_conversation(self, number: int) -> ConversationOut:
         """Delete what was said in a conversation."""
-        answer = await self._request("POST", f"/conversations/{number}/clear", timeout=REMOVAL)
-        return self._read(ConversationOut, answer)
+        answer = await self._api.request("POST", f"/conversations/{number}/clear", timeout=REMOVAL)
+        return self._api.read(ConversationOut, answer)
 
     async def fork_conversation(self, number: int, after: int | None) -> ConversationOut:
         """Copy a conversation into a new thread."""
         where = {} if after is None else {"after": after}
-        return await self._send(ConversationOut, f"/conversations/{number}/fork", where)
+        return await self._api.send(ConversationOut, f"/conversations/{number}/fork", where)
 
     async def contents(self, number: int) -> ContentsOut:
         """Read what would be deleted with a conversation."""
-        return await self._get(ContentsOut, f"/conversations/{number}/contents")
+        return await self._api.get(ContentsOut, f"/conversations/{number}/contents")
 
     async def delete_conversation(self, number: int, *, discard: bool) -> None:
         """Delete a conversation."""
         query = {"discard": discard}
-        await self._request("DELETE", f"/conversations/{number}", params=query, timeout=REMOVAL)
+        await self._api.request("DELETE", f"/conversations/{number}", params=query, timeout=REMOVAL)
 
     async def export(self, number: int, form: str) -> str:
         """Export a whole conversation."""
         path = f"/conversations/{number}/export"
-        return (await self._request("GET", path, params={"format": form})).text
+        return (await self._api.request("GET", path, params={"format": form})).text
 
     async def purge(self, text: str, *, discard: bool) -> ErasedOut:
         """Take a text out of everything."""
         asked = {"text": text, "discard": discard}
-        answer = await self._request("POST", "/purges", json=asked, timeout=ERASURE)
-        return self._read(ErasedOut, answer)
+        answer = await self._api.request("POST", "/purges", json=asked, timeout=ERASURE)
+        return self._api.read(ErasedOut, answer)
 
     async def people(self, words: str) -> list[PersonOut]:
         """List the people whose name or id has these words."""
-        return (await self._get(Page[PersonOut], "/people", {"q": words})).items
+        return (await self._api.get(Page[PersonOut], "/people", {"q": words})).items
 
     async def forget(self, service: str, who: str) -> ErasedOut:
         """Forget a person."""
         path = f"/people/{quote(service, safe='')}/{quote(who, safe='')}"
-        return self._read(ErasedOut, await self._request("DELETE", path, timeout=ERASURE))
+        return self._api.read(ErasedOut, await self._api.request("DELETE", path, timeout=ERASURE))
 
     async def spending(self) -> list[SpendingOut]:
         """List what today has cost so far."""
-        return (await self._get(Page[SpendingOut], "/spending")).items
+        return (await self._api.get(Page[SpendingOut], "/spending")).items
 
     async def begin(self, new: NewSession) -> SessionTurn:
         """Say something to an agent.
@@ -286,7 +236,7 @@ class Client:
             NotFound: there is no such agent.
         """
         try:
-            return await self._send(SessionTurn, "/sessions", new.model_dump(exclude_none=True))
+            return await self._api.send(SessionTurn, "/sessions", new.model_dump(exclude_none=True))
         except BridgeRefused as refused:
             if refused.status == httpx.codes.NOT_FOUND:
                 raise NotFound("agent", new.agent) from None
@@ -302,114 +252,57 @@ class Client:
     async def answer(self, ask: int, answer: str, *, in_words: bool = False) -> None:
         """Answer an ask, with one of its options or in words."""
         given = {"text" if in_words else "option": answer}
-        await self._send(AskOut, f"/asks/{ask}/answer", given)
+        await self._api.send(AskOut, f"/asks/{ask}/answer", given)
 
     async def login_link(self) -> str:
         """Make a link that logs in the person who opens it first."""
-        return (await self._send(LinkOut, "/login-links", {})).url
+        return (await self._api.send(LinkOut, "/login-links", {})).url
 
     async def schedules(self, agent: str | None) -> list[ScheduleOut]:
         """List schedules, of one agent or of all."""
         query = {} if agent is None else {"agent": agent}
-        return (await self._get(Page[ScheduleOut], "/schedules", query)).items
+        return (await self._api.get(Page[ScheduleOut], "/schedules", query)).items
 
     async def add_schedule(self, new: NewSchedule) -> ScheduleOut:
         """Make a schedule."""
-        return await self._send(ScheduleOut, "/schedules", new.model_dump(exclude_none=True))
+        return await self._api.send(ScheduleOut, "/schedules", new.model_dump(exclude_none=True))
 
     async def change_schedule(self, schedule: int, change: str) -> ScheduleOut:
         """Pause, resume or run a schedule."""
-        return await self._send(ScheduleOut, f"/schedules/{schedule}/{change}", {})
+        return await self._api.send(ScheduleOut, f"/schedules/{schedule}/{change}", {})
 
     async def remove_schedule(self, schedule: int) -> None:
         """End a schedule."""
-        await self._request("DELETE", f"/schedules/{schedule}")
+        await self._api.request("DELETE", f"/schedules/{schedule}")
 
     async def pauses(self) -> list[PauseOut]:
         """List what is paused."""
-        return (await self._get(Page[PauseOut], "/pauses")).items
+        return (await self._api.get(Page[PauseOut], "/pauses")).items
 
     async def pause(self, scope: PauseScope) -> list[PauseOut]:
         """Pause something; returns all that is paused then."""
-        return (await self._send(Page[PauseOut], "/pauses", _scope(scope))).items
+        return (await self._api.send(Page[PauseOut], "/pauses", _scope(scope))).items
 
     async def resume(self, scope: PauseScope) -> list[PauseOut]:
         """Let something go on; returns what is paused still."""
-        return (await self._send(Page[PauseOut], "/pauses/resume", _scope(scope))).items
+        return (await self._api.send(Page[PauseOut], "/pauses/resume", _scope(scope))).items
 
     async def drain(self, method: Literal["GET", "POST", "DELETE"] = "GET") -> DrainOut:
         """Look how far a drain is, begin one, or end it."""
-        return self._read(DrainOut, await self._request(method, "/drain"))
+        return self._api.read(DrainOut, await self._api.request(method, "/drain"))
 
     async def cancel(self, session: int) -> None:
         """Stop what runs in a session."""
-        await self._send(SessionOut, f"/sessions/{session}/cancel", {})
+        await self._api.send(SessionOut, f"/sessions/{session}/cancel", {})
 
     async def follow(self, session: int) -> AsyncIterator[EntryOut | UnfinishedOut]:
         """Yield every row of a session, and all that follow until the bridge ends."""
-        path = f"/api/v1/sessions/{session}/events"
-        try:
-            async with self._http.stream("GET", path) as response:
-                if response.is_error:
-                    await response.aread()
-                    raise _refusal(response)
-                async for event, data in server_events(response.aiter_bytes()):
-                    if event == "entry":
-                        yield EntryOut.model_validate_json(data)
-                    elif event == "unfinished":
-                        yield UnfinishedOut.model_validate_json(data)
-        except httpx.HTTPError as error:
-            raise self._lost(error) from error
-
-    async def _get(self, shape: type[M], path: str, query: dict[str, Any] | None = None) -> M:
-        return self._read(shape, await self._request("GET", path, params=query))
-
-    async def _send(self, shape: type[M], path: str, body: dict[str, Any]) -> M:
-        return self._read(shape, await self._request("POST", path, json=body))
-
-    async def _request(self, method: str, path: str, **more: Any) -> httpx.Response:
-        try:
-            response = await self._http.request(method, f"/api/v1{path}", **more)
-        except httpx.HTTPError as error:
-            raise self._lost(error) from error
-        if response.is_error:
-            raise _refusal(response)
-        return response
-
-    def _read(self, shape: type[M], response: httpx.Response) -> M:
-        try:
-            return shape.model_validate_json(response.content)
-        except ValidationError as error:
-            raise BridgeUnreachable(
-                "unexpected answer from the running bridge. It may be another version: restart it."
-            ) from error
-
-    def _lost(self, error: httpx.HTTPError) -> BridgeUnreachable:
-        return BridgeUnreachable(
-            f"the bridge went away ({type(error).__name__}). What it accepted is kept, "
-            "and a turn goes on when the bridge starts again."
-        )
-
-
-async def server_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, bytes]]:
-    """Split server-sent events into the name and the data of each.
-
-    By bytes: JSON may hold other Unicode line ends unescaped.
-    """
-    rest = b""
-    async for chunk in chunks:
-        *blocks, rest = (rest + chunk).split(b"\n\n")
-        for block in blocks:
-            fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if b": " in line)
-            if b"event" in fields:
-                yield fields[b"event"].decode(), fields.get(b"data", b"")
-
-
-def _not_running(configuration: Configuration) -> BridgeUnreachable:
-    return BridgeUnreachable(
-        f"no bridge is running on DATA_DIR {str(configuration.data_dir)!r}. "
-        "Start one with `agent-bridge serve`."
-    )
+        async with aclosing(self._api.stream(f"/sessions/{session}/events")) as events:
+            async for event, data in events:
+                if event == "entry":
+                    yield EntryOut.model_validate_json(data)
+                elif event == "unfinished":
+                    yield UnfinishedOut.model_validate_json(data)
 
 
 def _scope(scope: PauseScope) -> dict[str, Any]:
@@ -435,43 +328,3 @@ def _file_path(agent: str | None, path: str) -> str:
     if {"", ".", ".."} & set(path.split("/")):  # an address with these would mean another one
         raise NotFound("file", path)
     return f"{_files_path(agent)}/{quote(path)}"
-
-
-def _open(path: str) -> httpx.AsyncClient:
-    return httpx.AsyncClient(
-        transport=httpx.AsyncHTTPTransport(uds=path),
-        base_url=f"http://{SOCKET_HOST}",
-        timeout=TIMEOUTS,
-    )
-
-
-async def _answers(http: httpx.AsyncClient, configuration: Configuration) -> bool:
-    """Wait until the bridge that holds the lock answers; False once the lock is free."""
-    try:
-        async with asyncio.timeout(START_SECONDS):
-            while await asyncio.to_thread(is_running, configuration.data_dir):
-                with suppress(httpx.HTTPError):
-                    if (await http.get("/healthz")).is_success:
-                        return True
-                await asyncio.sleep(LOOK_SECONDS)
-    except TimeoutError:
-        raise BridgeUnreachable(
-            f"DATA_DIR {str(configuration.data_dir)!r} is in use, but no bridge answers there. If "
-            "another `ask` is running, wait for it; if a bridge is running, restart it."
-        ) from None
-    return False
-
-
-def _refusal(response: httpx.Response) -> BridgeRefused:
-    """Convert a problem that the bridge answered with."""
-    try:
-        problem = response.json()
-        words = str(problem.get("detail") or problem["title"])
-    except (ValueError, KeyError, AttributeError):
-        words = f"the bridge answered with status {response.status_code}"
-    if response.status_code == httpx.codes.UNAUTHORIZED:
-        words = (
-            "the bridge rejected this admin token. Use the BRIDGE_ADMIN_TOKEN that it was "
-            "started with."
-        )
-    return BridgeRefused(words, response.status_code)

@@ -56,7 +56,7 @@ def _keeping(
     if entry.source != "stored":
         return None
     from app.cli.agents.changing import set_credentials  # noqa: PLC0415 - only this needs it
-    from app.cli.client import require_running  # noqa: PLC0415 - as above
+    from app.cli.connection import require_running  # noqa: PLC0415 - as above
 
     def begin() -> Callable[[Mapping[str, str]], None]:
         require_running(configuration)

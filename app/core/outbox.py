@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from app.core.adapters import Adapter
 from app.core.keys import SessionKey
 from app.core.ports import Clock, Counters
-from app.core.posts import Outcome, Post, PostContent, PostSend, PostSent
+from app.core.posts import Post, PostContent, PostSend, PostSent, redact_content
 from app.core.progress_relay import Progress, ProgressRelay
 from app.core.retry import backoff, persist
 from app.core.signals import ALONE, Facts, Signals, Topic
@@ -392,44 +392,10 @@ class Outbox:
         lane.open[post_id] = _Open(post, post.content, 0.0)
         return lane.open[post_id]
 
+    def redact(self, words: str) -> str:
+        """Redact every secret the bridge knows from words that are about to be stored or sent."""
+        return self._vault.redact(words)
+
     def clean(self, content: PostContent) -> PostContent:
         """Redact every secret the bridge knows from content that is about to be stored or sent."""
-        redact = self._vault.redact
-        return replace(
-            content,
-            text=redact(content.text),
-            narrated=_redacted_length(redact, content),
-            outcome=content.outcome and _clean_outcome(content.outcome, redact),
-            note=redact(content.note),
-            url=redact(content.url),
-            view=content.view and content.view.map(redact),
-            plan=tuple(replace(step, text=redact(step.text)) for step in content.plan),
-            tools=tuple(
-                replace(tool, title=redact(tool.title), output=redact(tool.output))
-                for tool in content.tools
-            ),
-            thought=redact(content.thought),
-            facts=tuple(
-                replace(fact, text=redact(fact.text), url=redact(fact.url))
-                for fact in content.facts
-            ),
-            options=tuple(replace(option, name=redact(option.name)) for option in content.options),
-            # Their content was checked when they were collected; their addresses must stay intact.
-            files=tuple(replace(file, name=redact(file.name)) for file in content.files),
-        )
-
-
-def _redacted_length(redact: Callable[[str], str], content: PostContent) -> int:
-    """Tell where the last words begin in a text without its secrets."""
-    return len(redact(content.text[: content.narrated])) if content.narrated else 0
-
-
-def _clean_outcome(outcome: Outcome, redact: Callable[[str], str]) -> Outcome:
-    pushed = outcome.pushed
-    clean = pushed and replace(
-        pushed,
-        repository=redact(pushed.repository),
-        branch=redact(pushed.branch),
-        link=redact(pushed.link),
-    )
-    return replace(outcome, approvers=tuple(map(redact, outcome.approvers)), pushed=clean)
+        return redact_content(content, self._vault.redact)

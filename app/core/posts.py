@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.core.amounts import money
@@ -237,3 +238,40 @@ class Cleaned:
     """How many of the agent's own messages no longer hold it."""
     left: tuple[str, ...] = ()
     """The messages that still hold it: a link to each, else what it is called."""
+
+
+def redact_content(content: PostContent, redact: Callable[[str], str]) -> PostContent:
+    """Redact all texts of a content."""
+    return replace(
+        content,
+        text=redact(content.text),
+        # Where the last words begin in the text without its secrets.
+        narrated=len(redact(content.text[: content.narrated])),
+        outcome=content.outcome and _redact_outcome(content.outcome, redact),
+        note=redact(content.note),
+        url=redact(content.url),
+        view=content.view and content.view.map(redact),
+        plan=tuple(replace(step, text=redact(step.text)) for step in content.plan),
+        tools=tuple(
+            replace(tool, title=redact(tool.title), output=redact(tool.output))
+            for tool in content.tools
+        ),
+        thought=redact(content.thought),
+        facts=tuple(
+            replace(fact, text=redact(fact.text), url=redact(fact.url)) for fact in content.facts
+        ),
+        options=tuple(replace(option, name=redact(option.name)) for option in content.options),
+        # Their content was checked when they were collected; their addresses must stay intact.
+        files=tuple(replace(file, name=redact(file.name)) for file in content.files),
+    )
+
+
+def _redact_outcome(outcome: Outcome, redact: Callable[[str], str]) -> Outcome:
+    pushed = outcome.pushed
+    clean = pushed and replace(
+        pushed,
+        repository=redact(pushed.repository),
+        branch=redact(pushed.branch),
+        link=redact(pushed.link),
+    )
+    return replace(outcome, approvers=tuple(map(redact, outcome.approvers)), pushed=clean)

@@ -14,14 +14,16 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from app.core import wording
 from app.core.ask_view import AskFact
 from app.core.folders import Folders, attachment_folder, outgoing
-from app.core.ports import AgentListener, Checkouts
-from app.core.repositories.clones import Clones, Proposing
+from app.core.ports import AgentListener
+from app.core.repositories import wording
+from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
 from app.core.repositories.hold import Hold
 from app.core.repositories.joint_work import Joined, JointWork
+from app.core.repositories.ports import Checkouts
+from app.core.repositories.shipping import Proposing, Shipper
 from app.core.reviewing import Subject
 from app.core.saved_folders import SavedFolders
 from app.core.stores.inbox import IntakeStore
@@ -54,6 +56,7 @@ class RepoProvider:
         self,
         folders: Folders,
         clones: Clones,
+        shipper: Shipper,
         checkouts: Checkouts,
         places: IntakeStore,
         sessions: SessionStore,
@@ -73,6 +76,7 @@ class RepoProvider:
         self._is_held = is_held
         self._folders = folders
         self._clones = clones
+        self._shipper = shipper
         self._checkouts = checkouts
         self._places = places
         self._sessions = sessions
@@ -276,9 +280,9 @@ class RepoProvider:
         if not isinstance(target, Repository):
             return Shipped()
         if self._is_held(session.id):
-            await self._clones.hold(now, target, work)
+            await self._shipper.hold(now, target, work)
             return Shipped()
-        return await self._clones.ship(now, target, work)
+        return await self._shipper.ship(now, target, work)
 
     async def ship_picked(self, session: Session, work: Work) -> Shipped:
         """Ship work that was held until people picked it, outside of any turn.
@@ -292,7 +296,7 @@ class RepoProvider:
         was_open = session.id in self._open
         await self.open(session, target)
         try:
-            return await self._clones.ship(session, target, work)
+            return await self._shipper.ship(session, target, work)
         finally:
             if not was_open:
                 await self.close(session.id)
@@ -306,7 +310,7 @@ class RepoProvider:
         target = self._target_now(session)
         if not isinstance(target, Repository):
             raise RepositoryError(wording.NO_CLONE)
-        return await self._clones.propose(session, target, work, title=title, body=body)
+        return await self._shipper.propose(session, target, work, title=title, body=body)
 
     def checkout(self, session: Session) -> Checkout | None:
         """Return the clone that a session works in, as it is stored; None without one."""

@@ -6,12 +6,13 @@ as usual, and messages are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal, Protocol, cast
 
 from app.core import wording
+from app.core.delegation.types import SERVICE
 from app.core.feed import Feed
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
@@ -40,6 +41,14 @@ class Suspension:
         """Return what kind of scope it is, and the id or the name in it."""
         kind, _, name = self.scope.partition(":")
         return cast("Kind", kind), name
+
+    def covers(self, place: PlaceKey, agents: Collection[str]) -> bool:
+        """Tell whether turns of some agents in a place wait because of it."""
+        kind, name = self.split()
+        if kind == "agent":
+            return name in agents
+        # A turn that agents wait for may begin, so that theirs can end.
+        return place.service != SERVICE and (kind == "all" or f"{place}:".startswith(f"{name}:"))
 
 
 @dataclass(frozen=True, slots=True)

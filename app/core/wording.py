@@ -5,7 +5,6 @@ Agents are called by their name for people. A sentence says what happened, then 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from app.core.amounts import count, duration
@@ -16,8 +15,6 @@ from app.core.visible import reveal_line
 from app.errors import AgentDied, AgentError, AgentLoginNeeded, AgentRefused
 from app.markdown.code import span
 
-NAMED = 5
-"""Files or checks that a sentence names: enough to recognise what is meant."""
 MINUS = "\N{MINUS SIGN}"
 
 PICKS_REPOSITORY = "Waiting for someone to pick a repository."
@@ -61,38 +58,6 @@ LIMITED = "{agent} hit its usage limit. {until}"
 RESETS = "It resets at {at}."
 RESUMES = "It resets at {at} and continues then."
 RESET_UNKNOWN = "When it resets is not known."
-NOT_SHIPPED = "Not pushed: {problem}. The work is kept in the workspace."
-NOT_PUSHED = "Not pushed: {problem}"
-NOT_PROPOSED = "The pull request could not be opened: {problem}"
-NO_CLONE = "You do not work in a clone of a repository here: there is nothing to propose."
-ONLY_READING = "Your clone is for reading: there is no branch that you can push to."
-SHIPS_NOTHING = "The operator has set that your work stays in your workspace (`ship: none`)."
-PROPOSAL_OVER = "Your pull request was {outcome}. New commits open another one."
-CONFLICT = "It conflicts with `{base}` in {files}. To resolve this, ask for a merge of `{base}`."
-CLONE_KEPT = "The clone of {session} is kept because it holds {held}."
-CLONE_UNUSABLE = (
-    "The old clone can no longer be used and is kept as it is. A new one is made. {problem}"
-)
-STATE_UNUSABLE = (
-    "The clone is not on this machine, and its saved state cannot be used. A new one is made; "
-    "work that was not pushed is missing in it."
-)
-REBUILT = "The clone was rebuilt from its saved state; ignored files are not part of that."
-REBUILT_WITHOUT = " Too large to be saved, so missing: {files}."
-REBUILT_UNFINISHED = (
-    " A merge or rebase was under way: its files are there, its state in git is not."
-)
-SAVED_STATE = "a saved state that is not on this machine"
-BRANCH_GUARDED = (
-    "Nothing is pushed to `{branch}` of {repository} because {reason}. Changes go to a new branch "
-    "and are proposed from there."
-)
-MERGED = "Merged: {link}"
-CLOSED = "Closed without being merged: {link}"
-CHECKS_PASSED = "Checks passed: {link}"
-CHECKS_FAILED = "Checks failed on {link}: {names}."
-CONFLICTS_NOW = "{link} conflicts with `{base}` in {files}."
-NO_MORE_FIXES = "Three fixes did not help. Say in your own words what to do."
 FAILED = "{agent} failed: {problem}"
 CRASHED = "{agent} crashed."
 LAST_WORDS = "Its last words: {words}"
@@ -178,43 +143,12 @@ WORKS_IN_LIKELY = "Working in {name}, the most likely match. To switch, say `rep
 REPOSITORY = "Repository: {where}."
 REPOSITORY_HERE = "Repository for this conversation: {where}."
 REPOSITORY_ALWAYS = "Repository for this conversation and new ones: {where}."
-IN_EMPTY_FOLDER = "none, an empty folder for each agent"
-IN_CLONE = "{name}, a clone for each agent"
-IN_FOLDER = "the folder {folder}, one agent at a time"
-FOLDER_OF_BRIDGE = "The bridge keeps its own files there; choose another folder."
-FOLDER_OF_HOME = "That folder holds a whole HOME; choose one inside it."
-FOLDER_OF_SYSTEM = "That folder belongs to the system; choose one that holds a project."
-NOT_LISTED = "GitHub did not list the repositories. Type OWNER/NAME, or try again later."
 NO_REPOSITORY = "No repository"
 PULL_REQUEST = "Pull request"
-FIX_CHECKS = "Fix the checks"
-RESOLVE_CONFLICT = "Resolve the conflict"
-ALLOW_ONCE = "Allow once"
-REJECT = "Reject"
-NO_TITLE = "Changes by {agent}"
-PROPOSED = "{people} asked {agent} for this: {where}"
-SOMEONE = "Someone"
 CONFIGURED = "{agent}: {kind} {name}."
 UNCHECKED = "the bridge could not check whether you may use this agent here; try again later"
 USERS_LISTED = "you are not on its list of users; ask the operator of this bridge to add you"
 BOTS_LISTED = "this bot is not on the list of bots that may use it"
-FILE_NOT_SENT = "`{name}` was not sent: {why}."
-FILES_NOT_SENT = "{more} more files were not sent."
-FILES_NOT_STORED = "Files could not be stored ({cause}). The next turn tries again."
-FILES_TOO_MANY = "only {limit} files per turn are sent"
-FILES_TOGETHER = "the files of one turn may total {limit}"
-REST_LATER = "{why}; the rest comes with the next turn"
-FILE_IS_FOLDER = "it is a folder; only files are sent"
-FILE_IRREGULAR = "it is not a regular file"
-FILE_LINKED = "it is a hard link to a file elsewhere; only copies are sent"
-FILE_EMPTY = "it is empty"
-FILE_OUTSIDE = "it is not in the agent's folder"
-FILE_ADDRESS = "its address makes no sense"
-FILE_UNREADABLE = "it cannot be read ({cause})"
-FILE_TOO_LARGE = "it has {size}; the limit is {limit}"
-FILE_HOLDS_SECRET = "it holds a secret that the bridge knows"  # noqa: S105 - words, no secret
-FILE_TOO_SLOW = "it took longer than {seconds:g} s"
-NOT_FETCHED = "{name} was attached, but could not be fetched from {service}: {why}"
 SAID_CHARACTERS = 400
 ASKED_CHARACTERS = 100
 """What a notice repeats of an answer and of what was asked: the page has both."""
@@ -360,18 +294,6 @@ def limit_reset(until: float | None, now: float, *, resumes: bool) -> str:
     is_near = until - now < 20 * 3600
     day = "" if is_near else f"{moment:%b} {moment.day}, "
     return (RESUMES if resumes else RESETS).format(at=f"{day}{moment:%H:%M} UTC (in {span})")
-
-
-def rebuilt(left_out: Sequence[str], unfinished: bool) -> str:
-    """Tell what a clone that was rebuilt from its saved state lacks."""
-    without = REBUILT_WITHOUT.format(files=some(left_out)) if left_out else ""
-    return f"{REBUILT}{without}{REBUILT_UNFINISHED if unfinished else ''}"
-
-
-def some(names: Sequence[str]) -> str:
-    """Name the first few of many."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
 
 
 def on_hold(waiting: int) -> str:

@@ -1,22 +1,16 @@
-"""Workspace values: repositories, clones, what was shipped; and the texts around them.
-
-Everything here is pure. Names that come from people, titles or remotes never reach git unchecked:
-what is not a plain branch name is not a branch.
-"""
+"""Workspace values: repositories, clones, and what was shipped."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from app.core import wording
-from app.core.keys import PlaceKey, SessionKey
+from app.core.keys import SessionKey
 from app.core.posts import Fact, Pushed
-from app.core.types import Message, Speaker
+from app.core.types import Message
 
 Way = Literal["branch", "existing", "detached"]
 Ship = Literal["pr", "push", "none"]
@@ -27,14 +21,9 @@ FOLDER = "folder:"
 """Begins the name of a folder on this machine, where a repository could be named."""
 NONE = "none"
 """Names no repository: an empty folder for each session."""
-SLUG_CHARACTERS = 40
-"""Part of a title: about seven words, so that branch names stay readable in lists."""
-SUBJECT_CHARACTERS = 72
-"""Where git, forges and most tools fold the first line of a message."""
-SESSION_TRAILER = "Agent-Bridge-Session"
 
-_HEADS = "refs/heads/"
-_BRANCH = re.compile(r"(?!-)[^\x00-\x20\x7f~^:?*\[\\]{1,200}")
+HEADS = "refs/heads/"
+"""Begins the full ref name of a branch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +104,7 @@ class Clone:
     @property
     def base(self) -> str:
         """The branch that its changes are proposed for; empty for the default branch."""
-        return "" if self.way == "detached" else self.start.removeprefix(_HEADS)
+        return "" if self.way == "detached" else self.start.removeprefix(HEADS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,13 +371,6 @@ class WorkspaceView:
         return (branch, Fact(wording.PULL_REQUEST, self.link)) if self.link else (branch,)
 
 
-def branch_name(session: SessionKey, place: PlaceKey, title: str) -> str:
-    """Name the new branch of a session: `agent/<name>/<place>-<slug>`."""
-    where = slug(f"{place.service} {place.name}", SLUG_CHARACTERS)
-    what = slug(title, SLUG_CHARACTERS)
-    return f"{own_branches(session.agent)}{where}{'-' if what else ''}{what}"
-
-
 def link_number(link: str) -> int:
     """Read the number of a pull request off its address; 0 if it has none."""
     last = link.rstrip("/").rpartition("/")[2]
@@ -399,79 +381,3 @@ def web_address(repository: Repository) -> str:
     """Return the address of a repository for people; empty if it has none."""
     url = repository.url
     return url.removesuffix(".git") if url.startswith(("https://", "http://")) else ""
-
-
-def branch_ref(branch: str) -> str:
-    """Write the full ref name of a branch."""
-    return f"{_HEADS}{branch}"
-
-
-def own_branches(agent: str) -> str:
-    """Return the prefix of an agent's new branches."""
-    return f"agent/{agent}/"
-
-
-def slug(text: str, limit: int) -> str:
-    """Turn any text into a part of a branch name."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    words = re.findall(r"[a-z0-9]+", plain)
-    return "-".join(words)[:limit].strip("-")
-
-
-def is_branch(name: str) -> bool:
-    """Tell whether a name may be a branch, by the rules of git and a little stricter."""
-    return bool(
-        _BRANCH.fullmatch(name)
-        and not name.startswith(("/", "refs/"))
-        and not name.endswith(("/", ".", ".lock"))
-        and not any(odd in name for odd in ("..", "//", "@{", "/.", ".lock/"))
-        and not name.startswith(".")
-        and name not in {"@", "HEAD"}
-    )
-
-
-def commit_message(work: Work, session: SessionKey, agent: str) -> str:
-    """Write the message of what an agent left uncommitted: subject, words, who asked, session."""
-    people = {each.speaker.id: each.speaker for each in work.messages}
-    words = "\n\n".join(one_text(each.text) for each in work.messages).strip()
-    body = [] if not words or words == subject(work, agent) else [words]
-    trailers = [f"Co-authored-by: {co_author(who)}" for who in people.values()]
-    return "\n\n".join(
-        [
-            subject(work, agent),
-            *body,
-            "\n".join([*trailers, f"{SESSION_TRAILER}: {session}"]),
-        ]
-    )
-
-
-def subject(work: Work, agent: str) -> str:
-    """Write one line about a turn: its title, else the first words that were said."""
-    said = work.messages[0].text if work.messages else ""
-    for text in (work.title, said):
-        line = one_text(text).partition("\n")[0].strip()
-        if line:
-            short = len(line) <= SUBJECT_CHARACTERS
-            return line if short else line[: SUBJECT_CHARACTERS - 1].rstrip() + "…"
-    return wording.NO_TITLE.format(agent=agent)
-
-
-def proposal_body(work: Work, session: SessionKey, agent: str) -> str:
-    """Say in a pull request what its agent says, who asked it, and where."""
-    names = " and ".join(dict.fromkeys(each.speaker.name for each in work.messages))
-    where = work.link or str(session)
-    said = wording.PROPOSED.format(people=names or wording.SOMEONE, agent=agent, where=where)
-    return "\n\n".join(filter(None, (work.body, said)))
-
-
-def co_author(who: Speaker) -> str:
-    """Name a person as a co-author; without an e-mail address, a placeholder is used."""
-    name = re.sub(r"[<>\x00-\x1f\x7f]", "", who.name).strip() or "somebody"
-    address = re.sub(r"[^A-Za-z0-9@.+_-]", "-", who.id) or "somebody"
-    return f"{name} <{address if '@' in address else f'{address}@noreply.agent-bridge.invalid'}>"
-
-
-def one_text(text: str) -> str:
-    """Remove control characters, so that nothing in a text ends a line or a message."""
-    lines = re.sub(r"[\x00-\x09\x0b-\x1f\x7f]", " ", text.replace("\r\n", "\n")).splitlines()
-    return "\n".join(line.rstrip() for line in lines).strip()

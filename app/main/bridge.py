@@ -16,7 +16,7 @@ from fastapi.responses import Response
 
 from app.config import describe_unserved
 from app.core.adapters import Adapter
-from app.core.ports import Forge
+from app.core.repositories.ports import Forge
 from app.core.stores.members import HandedOut
 from app.core.tasks import Tasks
 from app.core.vitals import Vital

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.core.ports import Forge
+from app.core.repositories.ports import Forge
 from app.core.reviewing import Submission
 from app.core.types import Session
 from app.core.workspaces import Author, Examined, Head, Judged, Proposal, Repository

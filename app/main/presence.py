@@ -10,7 +10,7 @@ from app.config import Configuration
 from app.core.adapters import Adapter
 from app.core.delegation.types import SERVICE
 from app.core.keys import adapter_name
-from app.core.ports import Forge
+from app.core.repositories.ports import Forge
 from app.main.resources import Resources
 from app.services import PAGE, registered_services
 from app.services.agents.adapter import AgentsAdapter

@@ -10,7 +10,7 @@ from app.agents.files import AgentFiles
 from app.agents.registry import Registry
 from app.config import Configuration
 from app.core.delegation.types import DelegationLimits
-from app.core.ports import Forge
+from app.core.repositories.ports import Forge
 from app.core.schedules.book import ScheduleBook
 from app.core.tools.door import ToolExposure
 from app.core.tools.home import Homes

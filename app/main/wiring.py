@@ -1,39 +1,21 @@
-"""Joins the parts that decide and do the work; each is built on first use.
+"""Joins the parts that decide what is done, on top of those that do it; each is built on first use.
 
 Nothing runs yet: the caller starts the parts in order, and stops them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterator
+from functools import cached_property
 
-from app import logs
-from app.agents.daily_logs import DailyLogs
-from app.agents.files import AgentFiles
 from app.agents.isolation import homes_root
-from app.agents.personas import AgentPersonas
-from app.agents.prices import read_prices
 from app.agents.registry import PerAgent
 from app.children.traces import Traces
-from app.children.warden import Warden
-from app.core.adapters import Adapter
-from app.core.availability import Availabilities
-from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
 from app.core.delegation.delegations import Delegations
-from app.core.delegation.showing import Showing
-from app.core.delegation.types import SERVICE
-from app.core.files.attachments import Attachments
-from app.core.files.outgoing import Outgoing
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
-from app.core.memory.keeper import MemoryKeeper
-from app.core.outbox import Outbox
-from app.core.ports import Forge
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
@@ -53,129 +35,17 @@ from app.core.tools.home import Homes
 from app.core.tools.reviews import ReviewTools
 from app.core.tools.scope import Scope
 from app.core.tools.tool import Tool
-from app.core.turns.agents import LiveAgents
-from app.core.turns.choice import RepositoryChoice
-from app.core.turns.engine import EmbeddedTurnEngine
-from app.core.turns.place_context import Surroundings
 from app.core.turns.reach import Reach
-from app.core.turns.turn_context import TurnContext
 from app.core.types import Session
-from app.core.vitals import measure_members
-from app.main.current_forge import CurrentForge
-from app.main.launching import LateLauncher, acp_launcher
-from app.main.resources import Resources
-from app.main.terms import (
-    access_of,
-    daily_limits_of,
-    file_link_of,
-    idle_seconds,
-    max_processes,
-    max_turns,
-    page_of,
-    place_prompts,
-    terms_of,
-    zone_of,
-)
+from app.main.terms import access_of, page_of, zone_of
 from app.main.together import delegation_limits, description_of, own_tools, scope_of
 from app.main.tooling import Tooling
-from app.main.vitals import Vitals
-from app.main.workshop import Workshop
-from app.services.agents.adapter import AgentsAdapter
+from app.main.turns import TurnParts
 from app.timetable import CronTimetable
 
-if TYPE_CHECKING:
-    from app.main.fleet import Fleet
 
-T = TypeVar("T")
-
-
-class Joined(Workshop):
+class Joined(TurnParts):
     """The parts of one bridge, each built from the others."""
-
-    def __init__(
-        self,
-        base: Resources,
-        adapters: Sequence[Adapter],
-        *,
-        timeouts: Mapping[str, float],
-        forge: Forge | None,
-        doubt: Callable[[str], None],
-        fleet: Fleet | None = None,
-    ) -> None:
-        """Prepare; `doubt` is told the agent that could not be started for a turn.
-
-        `fleet` is there if several bridges share the database.
-        """
-        super().__init__(base, CurrentForge(forge))
-        self._fleet = fleet
-        self._timeouts = timeouts
-        apart = map(AgentsAdapter, base.configuration.agents)
-        self.adapters = {adapter.service_name: adapter for adapter in (*adapters, *apart)}
-        self._timetable = CronTimetable()
-        self.availability = Availabilities(
-            base.clock,
-            base.vault.redact,
-            name_of=base.registry.name,
-            doubt=doubt,
-            signals=base.signals,
-        )
-
-    @cached_property
-    def outbox(self) -> Outbox:
-        """Sends posts."""
-        base = self._base
-        return Outbox(
-            self._stores.posts,
-            self.adapters,
-            base.clock,
-            base.vault,
-            base.metrics,
-            signals=base.signals,
-            ensure=self._ensure,
-        )
-
-    def _ensure(self) -> None:
-        """End this process if others have its work."""
-        if self._fleet is not None:
-            self._fleet.membership.ensure()
-
-    @cached_property
-    def ledger(self) -> Ledger:
-        """Records asks and their answers."""
-        return Ledger(
-            self._stores.asks,
-            self._stores.sessions,
-            self.outbox,
-            self.feed,
-            self._base.vault,
-            clock=self._base.clock,
-            submit=lambda session: self.engine.submit(session),
-            page=page_of(self._configuration),
-            remember=self.memory.start,
-            plan=lambda: self.schedules.start(),
-            name_asker=self._name_asker,
-            find_voice=lambda session: self.showing.voice_of(session),
-            signals=self._base.signals,
-            counters=self._base.metrics,
-        )
-
-    def _name_asker(self, session: Session) -> str:
-        return self._name_of(session.key.agent) if session.place.service == SERVICE else ""
-
-    @cached_property
-    def memory(self) -> MemoryKeeper:
-        """Keeps what agents remember."""
-        base = self._base
-        return MemoryKeeper(
-            self._stores.memory, DailyLogs(self.files), base.clock, signals=base.signals
-        )
-
-    @cached_property
-    def launcher(self) -> LateLauncher:
-        """Starts agents."""
-        return LateLauncher(
-            lambda: acp_launcher(self._base, self.warden, self.tooling.doors, self._timeouts)
-        )
 
     @cached_property
     def tooling(self) -> Tooling:
@@ -187,7 +57,7 @@ class Joined(Workshop):
     def _tools(self) -> Iterator[Tool]:
         """List the tools, group by group."""
         stores = self._stores
-        yield from self.agent_tools.tools()
+        yield from AgentTools(self.delegations, self._roster).tools()
         yield from ReviewTools(self.reviews, self.together, self.delegations).tools()
         yield from own_tools(
             self._turn_context,
@@ -196,140 +66,6 @@ class Joined(Workshop):
             self.schedules,
             self.forge,
             self.files,
-        )
-
-    @cached_property
-    def warden(self) -> Warden:
-        """Watches agents' resource use."""
-        return Warden(self._disk)
-
-    @cached_property
-    def live(self) -> LiveAgents:
-        """Keeps the running agents."""
-        return LiveAgents(
-            self.launcher,
-            self.workspaces,
-            self._stores.sessions,
-            self._base.clock,
-            self._base.vault,
-            max_processes=self._configuration.limits.max_processes,
-            idle_seconds=self._per_agent(idle_seconds),
-            of_agent=self._per_agent(max_processes),
-            signals=self._base.signals,
-        )
-
-    @property
-    def files(self) -> AgentFiles:
-        """Keeps the files of agents."""
-        return self._base.files
-
-    @cached_property
-    def engine(self) -> EmbeddedTurnEngine:
-        """Runs turns."""
-        context, of_agent = self._turn_context, self._per_agent(max_turns)
-        if self._fleet is not None:
-            return self._fleet.build_engine(context, of_agent)
-        return EmbeddedTurnEngine(
-            context,
-            max_turns=self._configuration.limits.max_turns,
-            of_agent=of_agent,
-            signals=self._base.signals,
-        )
-
-    @cached_property
-    def vitals(self) -> Vitals:
-        """Measures how the bridge is now."""
-        alone = partial(measure_members, ["all"], silent=0.0, at_desk=True)
-        members = alone if self._fleet is None else self._fleet.membership.measure
-        return Vitals(self._stores.vitals, self.engine, self.live, self._disk, members)
-
-    @cached_property
-    def _turn_context(self) -> TurnContext:
-        configuration, stores, base = self._configuration, self._stores, self._base
-        return TurnContext(
-            places=stores.decisions,
-            turns=stores.turns,
-            sessions=stores.sessions,
-            transcript=stores.transcript,
-            posts=stores.posts,
-            live=self.live,
-            workspaces=self.workspaces,
-            choice=self._choice,
-            attachments=Attachments(self.adapters),
-            outgoing=self._outgoing,
-            surroundings=Surroundings(
-                stores.transcript,
-                self.adapters,
-                base.vault,
-                messages=configuration.place_context,
-                name_of=self._name_of,
-            ),
-            personas=AgentPersonas(
-                self.files,
-                base.registry,
-                self.adapters,
-                lambda agent: self.tooling.list_skills(agent),
-            ),
-            ledger=self.ledger,
-            outbox=self.outbox,
-            feed=self.feed,
-            clock=base.clock,
-            spending=stores.spending,
-            daily=daily_limits_of(configuration),
-            counters=base.metrics,
-            vault=base.vault,
-            check_room=self.room.check,
-            verbosity=configuration.verbosity,
-            page=page_of(configuration),
-            place_prompt=place_prompts(configuration),
-            adapters=self.adapters,
-            speaking_of=_speaking_of,
-            terms=self._per_agent(terms_of),
-            showing=self.showing,
-            memory=self.memory,
-            look=self.progress.look,
-            ensure=self._ensure,
-            availability=self.availability,
-            estimate=read_prices(configuration.shared_dir).estimate,
-            delegations=stores.delegations,
-            abandon=lambda asked: self.delegations.stop(asked),
-        )
-
-    @cached_property
-    def showing(self) -> Showing:
-        """Shows people what agents do for others."""
-        return Showing(
-            self._stores.tree,
-            self._stores.sessions,
-            self._stores.posts,
-            adapters=self.adapters,
-            terms=self._per_agent(terms_of),
-            page=page_of(self._configuration),
-            outbox=self.outbox,
-            feed=self.feed,
-            clock=self._base.clock,
-            signals=self._base.signals,
-        )
-
-    @cached_property
-    def _choice(self) -> RepositoryChoice:
-        return RepositoryChoice(
-            self._stores.decisions,
-            self._stores.sessions,
-            self._directory,
-            self._base.clock,
-            adapters=self.adapters,
-            list_repositories=self.forge.repositories,
-        )
-
-    @cached_property
-    def _outgoing(self) -> Outgoing:
-        return Outgoing(
-            self.uploads,
-            self._stores.posts,
-            self.adapters,
-            self._base.vault,
-            link=file_link_of(self._configuration),
         )
 
     @cached_property
@@ -355,7 +91,7 @@ class Joined(Workshop):
         """Makes, lists and changes schedules."""
         return ScheduleBook(
             self._stores.schedules,
-            self._timetable,
+            CronTimetable(),
             zone=zone_of(self._configuration),
             clock=self._base.clock,
             outbox=self.outbox,
@@ -369,7 +105,7 @@ class Joined(Workshop):
         """Runs schedules when they are due."""
         return Scheduler(
             self._stores.schedules,
-            self._timetable,
+            CronTimetable(),
             self._base.clock,
             adapters=self.adapters,
             deliver=self.intake.wake,
@@ -414,21 +150,15 @@ class Joined(Workshop):
         )
 
     @cached_property
-    def scopes(self) -> PerAgent[Scope]:
-        """The lists of each agent."""
+    def _scopes(self) -> PerAgent[Scope]:
         return self._per_agent(scope_of)
 
     def _may_ask(self, agent: str, name: str) -> bool:
-        return agent in self.scopes and self.scopes[agent].allows_agent(name)
+        return agent in self._scopes and self._scopes[agent].allows_agent(name)
 
     def _target_of(self, session: Session) -> str:
         chosen = self._stores.decisions.place(session.place).repository
         return self._directory.write(self.workspaces.target(session, chosen))
-
-    @cached_property
-    def agent_tools(self) -> AgentTools:
-        """The tools with which agents ask agents."""
-        return AgentTools(self.delegations, self._roster)
 
     @cached_property
     def reviews(self) -> Reviews:
@@ -604,7 +334,3 @@ class Joined(Workshop):
     def listeners(self) -> Listeners:
         """Listens to platforms that have a socket."""
         return Listeners(self.adapters.values(), self.intake, self._base.clock)
-
-
-def _speaking_of(session: Session) -> AbstractContextManager[None]:
-    return logs.bind(agent=session.key.agent, session=str(session.key))

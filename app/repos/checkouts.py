@@ -313,13 +313,13 @@ class GitCheckouts:
             logger.warning("cannot remove the saved state of %s: %s", clone.session, error)
 
     async def forget_unused(self, clone: Clone) -> set[str]:
-        """Delete what no branch of a clone needs; returns the objects that are needed.
+        """Delete what no branch of a clone needs, staged or not; returns the objects needed.
 
         Raises:
             RepositoryError: git cannot do it there.
         """
         inside = self._inside(clone)
-        for words in UNUSED:
+        for words in (("reset", "-q"), *UNUSED):
             await inside.git(*words)
         return names_in(await inside.git(*NEEDED, limit=NAMES_BYTES))
 

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from app.core.workspaces import SESSION_TRAILER, Clone, Gathered
+from app.core.repositories.commit_messages import SESSION_TRAILER
+from app.core.workspaces import Clone, Gathered
 from app.errors import GitFailed, RepositoryError
 from app.repos.git import COMMIT
 from app.repos.sandboxed_git import Inside

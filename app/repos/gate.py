@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Final
 
 from app.children.process import Child
-from app.core.workspaces import Clone, Repository, branch_ref
+from app.core.repositories.branch_names import branch_ref
+from app.core.workspaces import Clone, Repository
 from app.errors import BridgeError, GitFailed, RepositoryError
 from app.repos import lfs_relay
 from app.repos.agent_remote import IDLE_SECONDS, AgentRemote

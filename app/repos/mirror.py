@@ -14,7 +14,6 @@ import shutil
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -24,9 +23,10 @@ from app.children.file_lock import hold
 from app.core.workspaces import Repository, Target
 from app.errors import GitFailed, RepositoryError
 from app.repos import partial
-from app.repos.git import COMMIT, NOWHERE, Access, Git
+from app.repos.fetching import Fetcher, with_promise
+from app.repos.git import COMMIT, NOWHERE, Git
 from app.repos.objects import delete_objects
-from app.repos.remote import Tokens, access_to, failure, file_name, is_damage
+from app.repos.remote import Tokens, failure, file_name, is_damage
 from app.repos.repair import COMPLETE, keep_boundaries, salvage, swap, tidy
 from app.repos.submodules import Submodule, parse
 
@@ -39,9 +39,6 @@ _REPACK_SECONDS: Final = 600.0
 _OTHERS_SECONDS: Final = 3600.0
 """How long another machine may work on a mirror: more than a fetch and a repack take."""
 _ELSEWHERE: Final = ".elsewhere"
-_LATEST: Final = "--depth=50"
-"""What a shallow mirror begins with: enough to see what happened lately, little to fetch."""
-_EVERYTHING: Final = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 
 
 class Mirrors:
@@ -61,10 +58,8 @@ class Mirrors:
         self.root = root
         """The folder of all mirrors."""
         self._git = git
-        self._tokens = tokens
-        self._person = person
+        self._fetcher = Fetcher(git, tokens, person, shallow, partial)
         self._disk = disk
-        self._shallow = shallow
         self._partial = partial
         self._locks: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tidied: set[Path] = set()
@@ -144,7 +139,7 @@ class Mirrors:
             RepositoryError: it has none, or does not answer.
         """
         await asyncio.to_thread(self.root.mkdir, parents=True, exist_ok=True)
-        access = await self._access(repository, agent)
+        access = await self._fetcher.access(repository, agent)
         with _translate_errors(repository):
             await self._git.run(self.root, "ls-remote", "--", repository.url, "HEAD", access=access)
 
@@ -183,7 +178,7 @@ class Mirrors:
         async with self._hold(mirror := self.path(repository)):
             names = await partial.missing_files(self._git, seen_from or mirror, commits)
             with _translate_errors(repository):
-                await self._fetch_objects(repository, agent, mirror, names)
+                await self._fetcher.fetch_objects(repository, agent, mirror, names)
 
     async def complete_merge(
         self, repository: Repository, agent: str, onto: str, commit: str, *, seen_from: Path
@@ -213,10 +208,10 @@ class Mirrors:
         await self.check_room()
         async with self._hold(mirror := self.path(repository)):
             with _translate_errors(repository):
-                await self._fetch_objects(repository, agent, mirror, names)
+                await self._fetcher.fetch_objects(repository, agent, mirror, names)
 
     async def delete(self, mirror: Path, objects: Collection[str]) -> bool:
-        """Delete objects that no clone borrows; False if a branch of the remote has them.
+        """Delete objects that no clone borrows; False if a branch of the remote had them.
 
         Raises:
             GitFailed: git cannot do it.
@@ -316,95 +311,10 @@ class Mirrors:
         """Fetch; False if the mirror is damaged."""
         try:
             with _translate_errors(repository):
-                await self._fetch(repository, agent, mirror, *also, whole=whole)
+                await self._fetcher.fetch(repository, agent, mirror, *also, whole=whole)
         except GitFailed:
             return False
         return True
-
-    async def _fetch(
-        self,
-        repository: Repository,
-        agent: str | None,
-        mirror: Path,
-        *also: str,
-        is_new: bool = False,
-        whole: bool = False,
-    ) -> None:
-        access = await self._access(repository, agent)
-        was_filtered = partial.is_filtered(mirror)
-        filtered = not whole and repository in self._partial and (is_new or was_filtered)
-        refs = [f"+{ref}:{ref if ref.startswith('refs/') else f'refs/kept/{ref}'}" for ref in also]
-        words = await self._git.run_for_stderr(
-            mirror,
-            *("fetch", "--quiet", "--prune", "--force", "--no-write-fetch-head", "--no-tags"),
-            *(f"--filter={partial.FILTER}",) * filtered,
-            *("--refetch",) * (was_filtered and not filtered),
-            *(*self._depth(repository, mirror, is_new=is_new), "--", repository.url),
-            *(*self._wanted(repository), *refs),
-            access=_with_promise(access, repository) if filtered else access,
-        )
-        if filtered and is_new and not partial.was_heeded(words):
-            logger.warning("the server of %s does not support partial clones", repository.name)
-            filtered = False
-        elif filtered != was_filtered:
-            partial.note(mirror, filtered=filtered)
-        listed = await self._git.run(
-            mirror, "ls-remote", "--symref", "--", repository.url, "HEAD", access=access
-        )
-        head = re.match(rb"ref: (refs/heads/\S+)\tHEAD\n", listed)
-        if head is not None:
-            await self._git.run(mirror, "symbolic-ref", "HEAD", head[1].decode())
-        if filtered:
-            await self._fetch_needed(repository, agent, mirror, is_new=is_new)
-
-    async def _access(self, repository: Repository, agent: str | None) -> Access:
-        tokens = self._tokens if agent is not None else None
-        return await access_to(repository, agent or "", tokens, self._person)
-
-    async def _fetch_needed(
-        self, repository: Repository, agent: str | None, mirror: Path, *, is_new: bool
-    ) -> None:
-        """Fetch what is always needed; everything, if the server does not serve single files."""
-        names = await partial.needed(self._git, mirror, is_new=is_new)
-        try:
-            await self._fetch_objects(repository, agent, mirror, names)
-        except GitFailed as error:
-            # Later the cause may only be that one machine of the server is behind the others.
-            if not is_new or not partial.is_refusal(error.words):
-                raise
-            logger.warning("the server of %s does not serve single objects", repository.name)
-            await self._fetch(repository, agent, mirror, whole=True)
-
-    async def _fetch_objects(
-        self, repository: Repository, agent: str | None, mirror: Path, names: Iterable[str]
-    ) -> None:
-        """Fetch those objects that are missing, in one request."""
-        lacking = await partial.missing(self._git, mirror, names)
-        if lacking:
-            access = _with_promise(await self._access(repository, agent), repository)
-            # What is already here does not help the server to find what is missing.
-            settings = {**access.settings, "fetch.negotiationAlgorithm": "noop"}
-            await self._git.run(
-                mirror,
-                *("fetch", "--quiet", "--no-write-fetch-head", "--no-tags"),
-                *(f"--filter={partial.FILTER}", "--stdin", "--", repository.url),
-                access=replace(access, settings=settings),
-                given="".join(f"{name}\n" for name in lacking).encode(),
-            )
-
-    def _depth(self, repository: Repository, mirror: Path, *, is_new: bool) -> tuple[str, ...]:
-        """Tell how far back a fetch goes.
-
-        A shallow mirror begins with the latest commits and then grows as the branches do: cutting
-        it again would remove what clones and the remote have in common.
-        """
-        if repository in self._shallow:
-            return (_LATEST,) if is_new else ()
-        return ("--unshallow",) if (mirror / "shallow").exists() else ()
-
-    def _wanted(self, repository: Repository) -> tuple[str, ...]:
-        # Every tag would bring the files of another release.
-        return _EVERYTHING[:1] if repository in self._shallow else _EVERYTHING
 
     async def _build(
         self, repository: Repository, agent: str | None, mirror: Path, *, whole: bool = False
@@ -418,7 +328,7 @@ class Mirrors:
         await self._git.run(new, "init", "--bare", "--quiet", "--template=")
         await self._make_readable(new)
         try:
-            await self._fetch(repository, agent, new, is_new=True, whole=whole)
+            await self._fetcher.fetch(repository, agent, new, is_new=True, whole=whole)
         except GitFailed as error:
             await asyncio.to_thread(shutil.rmtree, new, ignore_errors=True)
             raise failure(repository, error) from error
@@ -434,7 +344,7 @@ class Mirrors:
         packs = sum(1 for _ in (mirror / "objects" / "pack").glob("*.pack"))
         if packs <= self._packs_left[mirror] + _PACKS:
             return
-        access = _with_promise(NOWHERE, repository) if partial.may_lack(mirror) else NOWHERE
+        access = with_promise(NOWHERE, repository) if partial.may_lack(mirror) else NOWHERE
         words = ("repack", "-a", "-d", "--keep-unreachable", "-q")
         try:
             await self._git.run(mirror, *words, access=access, seconds=_REPACK_SECONDS)
@@ -469,8 +379,3 @@ def _translate_errors(repository: Repository) -> Iterator[None]:
         if is_damage(error.words):
             raise
         raise failure(repository, error) from error
-
-
-def _with_promise(access: Access, repository: Repository) -> Access:
-    """Let one command know that what is missing can be fetched from the remote."""
-    return replace(access, settings={**access.settings, **partial.promise(repository.url)})

@@ -38,6 +38,8 @@ NEEDED: Final = (
     *("--all", "--indexed-objects"),
 )
 """Lists what the refs and the index of a repository need."""
+_OF_REF: Final = (*NEEDED[:4], "--stdin")
+"""Lists what some refs need, and others do not."""
 
 
 class ObjectSearch:
@@ -107,16 +109,16 @@ async def searching(git: Git) -> AsyncIterator[ObjectSearch]:
 
 
 async def delete_objects(git: Git, repository: Path, unwanted: Collection[str]) -> bool:
-    """Delete objects from a bare repository that borrows none; False if one of its refs needs them.
+    """Delete objects from a bare repository that borrows none; False if one of its refs had them.
 
-    What no ref needs stays otherwise: clones may borrow it.
+    Such a ref goes too: a fetch brings it back as the remote has it then. What no ref needs stays
+    otherwise: clones may borrow it.
 
     Raises:
         GitFailed: what stays cannot be packed; nothing is deleted.
     """
     await git.run(repository, *UNUSED[0])
-    if not names_in(await git.run(repository, *NEEDED)).isdisjoint(unwanted):
-        return False
+    needing = await _delete_refs(git, repository, unwanted)
     listed = ("cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
     names = (await git.run(repository, *listed)).split()
     kept = [name for name in names if name.decode() not in unwanted]
@@ -128,7 +130,23 @@ async def delete_objects(git: Git, repository: Path, unwanted: Collection[str]) 
         seconds=PACK_SECONDS,
     )
     await asyncio.to_thread(_delete_but, objects, f"pack-{pack.decode().strip()}")
-    return True
+    return not needing
+
+
+async def _delete_refs(git: Git, repository: Path, unwanted: Collection[str]) -> list[str]:
+    """Delete the refs that need objects; returns them."""
+    if names_in(await git.run(repository, *NEEDED)).isdisjoint(unwanted):
+        return []
+    listed = await git.run(repository, "for-each-ref", "--format=%(refname)")
+    needing, others = list[str](), list[str]()
+    for ref in listed.decode().split():
+        # What other refs need was looked at with them.
+        sought = "\n".join([ref, *(f"^{other}" for other in others)])
+        found = await git.run(repository, *_OF_REF, given=f"{sought}\n".encode())
+        (others if names_in(found).isdisjoint(unwanted) else needing).append(ref)
+    for ref in needing:
+        await git.run(repository, "update-ref", "-d", ref)
+    return needing
 
 
 def names_in(listed: bytes) -> set[str]:

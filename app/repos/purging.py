@@ -92,11 +92,11 @@ class RepositoryPurge:
         names = await search.names(objects)
         borrowed = set[str]().union(*of_mirrors.values())
         held = (names & borrowed) | await search.find(objects, names - known, vault)
-        if not held:
-            return held
-        if clone is not None:
+        if clone is not None and (held or not (objects.parent / "index").exists()):
             await self._checkouts.forget_states(clone)
             return held & await self._checkouts.forget_unused(clone)
+        if not held:
+            return held
         if objects.parent.parent.parent != self._checkouts.gates:
             return held
         for words in UNUSED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 from fastapi import Depends, Request
 from fastapi.responses import Response
@@ -42,6 +42,8 @@ from app.server.installations import Installations
 from app.server.login_links import LoginLinks
 from app.server.metrics import Metrics
 from app.services.service import Setup
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,12 @@ async def _find_nothing(_session: int, _address: str) -> None:
     """Have every page built here."""
 
 
+def _need(part: T | None, problem: str) -> T:
+    if part is None:
+        raise Conflict(problem)
+    return part
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The parts of a bridge that people reach over HTTP."""
@@ -257,9 +265,7 @@ class Parts:
         Raises:
             Conflict: they cannot be changed here.
         """
-        if self.changes is None:
-            raise Conflict("agents cannot be changed here")
-        return self.changes
+        return _need(self.changes, "agents cannot be changed here")
 
     @property
     def forgetter(self) -> Forgetting:
@@ -268,9 +274,7 @@ class Parts:
         Raises:
             Conflict: no one can be forgotten here.
         """
-        if self.forgetting is None:
-            raise Conflict("no one can be forgotten here")
-        return self.forgetting
+        return _need(self.forgetting, "no one can be forgotten here")
 
     @property
     def purger(self) -> Purging:
@@ -279,9 +283,7 @@ class Parts:
         Raises:
             Conflict: nothing can be purged here.
         """
-        if self.purging is None:
-            raise Conflict("nothing can be purged here")
-        return self.purging
+        return _need(self.purging, "nothing can be purged here")
 
     @property
     def operating(self) -> Operator:
@@ -290,9 +292,7 @@ class Parts:
         Raises:
             Conflict: there is nothing to operate here.
         """
-        if self.operator is None:
-            raise Conflict("this bridge cannot be paused or drained")
-        return self.operator
+        return _need(self.operator, "this bridge cannot be paused or drained")
 
     @property
     def talks(self) -> Conversations:
@@ -301,9 +301,7 @@ class Parts:
         Raises:
             Conflict: they cannot be managed here.
         """
-        if self.conversations is None:
-            raise Conflict("conversations cannot be managed here")
-        return self.conversations
+        return _need(self.conversations, "conversations cannot be managed here")
 
     def find_agent(self, name: str) -> AgentCard:
         """Return the agent of that name.

@@ -20,7 +20,8 @@ from app.core.keys import AreaOf, PlaceKey, no_area
 if TYPE_CHECKING:  # half of the core, which many commands do not need
     from app.core.adapters import Adapter
     from app.core.findings import Finding
-    from app.core.ports import Clock, Forge
+    from app.core.ports import Clock
+    from app.core.repositories.ports import Forge
     from app.core.stores.housekeeping import SealedStore
     from app.core.stores.inbox import DeliveryStore
     from app.core.stores.repositories import NameStore, ProposalStore

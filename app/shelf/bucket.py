@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 _CONNECT_SECONDS = 10
 _READ_SECONDS = 60
+_UNVERSIONED = frozenset({400, 403, 404, 405, 501})
+"""How servers refuse to list versions: they have none, or these credentials may not see them."""
 _TRIES = 4
 """A server may ask to slow down."""
 
@@ -53,14 +55,16 @@ class BucketShelf:
     def remove_all(self, beginnings: Sequence[str], part: str) -> None:
         """Remove the stored files whose names begin so and have this part; call it in a thread.
 
+        Where the bucket keeps versions, all of them go.
+
         Raises:
             OSError: one cannot be removed.
         """
         with _translate_errors():
             for beginning in beginnings:
-                for name in self._names(beginning):
+                for name, version in self._versions(beginning):
                     if part in name:
-                        self._remove(name)
+                        self._remove(name, **version)
 
     async def _run(self, work: Callable[..., T], *arguments: object) -> T:
         def run() -> T:
@@ -90,8 +94,31 @@ class BucketShelf:
         keys = (each["Key"] for page in pages for each in page.get("Contents", ()))
         return sorted(key.removeprefix(self._bucket.prefix) for key in keys)
 
-    def _remove(self, name: str) -> None:
-        self._client.delete_object(Bucket=self._bucket.name, Key=self._key(name))
+    def _versions(self, beginning: str) -> list[tuple[str, dict[str, str]]]:
+        """List every version of the stored files, by whole names."""
+        from botocore.exceptions import ClientError  # noqa: PLC0415 - takes a third of a second
+
+        pages = self._client.get_paginator("list_object_versions").paginate(
+            Bucket=self._bucket.name, Prefix=self._key(beginning)
+        )
+        try:
+            found = [
+                each
+                for page in pages
+                for kind in ("Versions", "DeleteMarkers")
+                for each in page.get(kind, ())
+            ]
+        except ClientError as error:
+            if error.response["ResponseMetadata"]["HTTPStatusCode"] not in _UNVERSIONED:
+                raise
+            return [(name, {}) for name in self._names(beginning)]
+        prefix = self._bucket.prefix
+        return [
+            (each["Key"].removeprefix(prefix), {"VersionId": each["VersionId"]}) for each in found
+        ]
+
+    def _remove(self, name: str, **version: str) -> None:
+        self._client.delete_object(Bucket=self._bucket.name, Key=self._key(name), **version)
 
     def _key(self, name: str) -> str:
         return f"{self._bucket.prefix}{name}"

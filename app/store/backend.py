@@ -9,7 +9,13 @@ from urllib.parse import quote
 
 import orjson
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy.exc import (
+    DatabaseError,
+    DBAPIError,
+    InterfaceError,
+    OperationalError,
+    PendingRollbackError,
+)
 from sqlalchemy.pool import QueuePool
 
 from app.errors import StoreUnavailable
@@ -22,6 +28,10 @@ BUSY_TIMEOUT_MS = 2_000
 COMPACTED_BYTES = 512 * 1024 * 1024
 """The largest database that is rewritten, which takes a few seconds; in a larger file deleted rows
 are overwritten where they are."""
+READ_ONLY = "25006"
+"""PostgreSQL's code for a server that takes no writes, such as one that another has replaced."""
+LOCK_TIMEOUT = "55P03"
+"""PostgreSQL's code for a lock that was not free in time."""
 CHECKPOINTS = 5
 """How often emptying the log is tried: readers take a fraction of the busy timeout."""
 
@@ -32,6 +42,10 @@ class Backend(Protocol):
     engine: Engine
     is_file: bool
     """Whether only one thing can be done to it at a time."""
+
+    def connect(self) -> Connection:
+        """Connect in order to write."""
+        ...
 
     def begin(self, connection: Connection, condition: str) -> bool:
         """Begin a transaction, in which no other writes; tell whether a condition holds in it."""
@@ -90,6 +104,27 @@ def _readonly(url: str) -> str:
     return URL.create("sqlite", database=own, query=query).render_as_string(hide_password=False)
 
 
+def has_failed(error: Exception) -> bool:
+    """Whether the cause is the database, not the statement: locked, full, damaged, away."""
+    if isinstance(error, OperationalError | InterfaceError | PendingRollbackError):
+        return True
+    if not isinstance(error, DBAPIError):
+        return False
+    return (
+        error.connection_invalidated
+        or getattr(error.orig, "sqlstate", "") == READ_ONLY
+        or "malformed" in str(error.orig)
+    )
+
+
+def describe_cause(error: Exception) -> str:
+    """Return a short cause; SQLAlchemy's own message would print the statement and its values."""
+    original = getattr(error, "orig", None)
+    if getattr(original, "sqlstate", None) == LOCK_TIMEOUT:
+        return "database is locked"
+    return str(original if original is not None else error) or type(error).__name__
+
+
 def to_json(value: object) -> str:
     """Write a value as JSON."""
     try:
@@ -112,6 +147,10 @@ class File:
             json_serializer=to_json,
         )
         event.listen(self.engine, "connect", _prepare)
+
+    def connect(self) -> Connection:
+        """Open the file."""
+        return self.engine.connect()
 
     def begin(self, connection: Connection, _condition: str) -> bool:
         """Take the lock of the file; the holder of DATA_DIR meets every condition."""

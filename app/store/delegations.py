@@ -1,16 +1,12 @@
-"""Stores delegations: a place, a session, a message and a turn begin in one commit with their row.
-
-The limits are counted in the commit that begins one, so that no two calls pass them together.
-"""
+"""Stores delegations: begins them, reads what came of them, and stops what went on for too long."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, or_, select, update
+from sqlalchemy import Connection, bindparam, or_, select, update
 
-from app.core.delegation.limits import Standing, find_reached
 from app.core.delegation.store import Begun
 from app.core.delegation.types import (
     SERVICE,
@@ -21,44 +17,27 @@ from app.core.delegation.types import (
     NewDelegation,
 )
 from app.core.keys import PlaceKey
-from app.core.notes import Note, NoteCode
-from app.core.posts import NewPost, PostContent
-from app.core.schedules.runs import RUN
-from app.core.types import BridgeSessionRequest, Entry, Speaker, TurnState
-from app.store.commits.admission import attach
-from app.store.commits.asks import target_of
-from app.store.commits.endings import stop_errands
-from app.store.commits.words import keep_words
-from app.store.database import Database
-from app.store.dialects import find_next_number, insert
-from app.store.posts import insert_post
-from app.store.tables import (
-    OFFER,
-    OPEN_TURN,
-    delegation,
-    message,
-    place,
-    session,
-    surface,
-    told,
-    transcript,
-    turn,
+from app.store.commits.delegating import (
+    BY_TURN,
+    EACH,
+    IN_GROUP,
+    OF_TURN,
+    ONE,
+    begin,
+    costs,
+    delegation_of,
+    in_tree,
+    list_open_trees,
+    tell_limit,
 )
-from app.store.transcript import insert_in_place
+from app.store.commits.endings import stop_errands
+from app.store.database import Database
+from app.store.tables import delegation, place, session, transcript, turn
 from app.store.values import turn_error
 
-HOUR_SECONDS = 3600.0
-TITLE_CHARACTERS = 80
-"""How much of a task is the title of the place where it is done."""
-
-_EACH = select(delegation, turn.c.state, turn.c.ended_at).join(turn, turn.c.id == delegation.c.turn)
-_ONE = _EACH.where(delegation.c.id == bindparam("of"))
-_OF_TURN = _EACH.where(delegation.c.turn == bindparam("of"))
-_BY_TURN = _EACH.where(delegation.c.caller_turn == bindparam("of")).order_by(delegation.c.id)
-_IN_GROUP = _EACH.where(delegation.c.group == bindparam("of")).order_by(delegation.c.id)
 _callers = session.alias()
 _BEGUN_IN = (
-    _EACH.join(_callers, _callers.c.id == delegation.c.caller_session)
+    EACH.join(_callers, _callers.c.id == delegation.c.caller_session)
     .join(place, place.c.id == _callers.c.place)
     .where(place.c.service == bindparam("service"), place.c.name == bindparam("called"))
     .order_by(delegation.c.id)
@@ -73,7 +52,7 @@ _ERRAND = (
 )
 _cut_off = turn.alias()
 _UNTOLD = (
-    _EACH.join(_cut_off, _cut_off.c.id == bindparam("by"))
+    EACH.join(_cut_off, _cut_off.c.id == bindparam("by"))
     .where(delegation.c.caller_session == bindparam("of"), delegation.c.caller_turn.is_not(None))
     .where(
         or_(
@@ -82,33 +61,6 @@ _UNTOLD = (
         )
     )
     .order_by(delegation.c.id)
-)
-_CALLER = select(turn, surface.c.place).join(surface, surface.c.id == turn.c.surface)
-_LAST_SURFACE = (
-    select(surface, place.c.name, session.c.title)
-    .join(place, place.c.id == surface.c.place)
-    .join(session, session.c.id == surface.c.session)
-    .outerjoin(turn, turn.c.surface == surface.c.id)
-    .where(surface.c.session == bindparam("of"))
-    .order_by(turn.c.id.desc().nulls_last())
-    .limit(1)
-)
-_LAST_WORD = (
-    select(transcript.c.id, transcript.c.at)
-    .join(message, message.c.id == transcript.c.id)
-    .where(
-        transcript.c.place == bindparam("of"),
-        message.c.speaker_kind == "person",
-        message.c.message_id.not_like(f"{OFFER}%"),
-        message.c.message_id.not_like(f"{RUN}%"),
-    )
-    .order_by(transcript.c.id.desc())
-    .limit(1)
-)
-_USAGE = (
-    select(transcript.c.session, transcript.c.turn, transcript.c.data)
-    .where(transcript.c.kind == "usage")
-    .order_by(transcript.c.id)
 )
 _SAID = (
     select(transcript.c.kind, transcript.c.text, transcript.c.data)
@@ -128,24 +80,24 @@ class DelegationRows:
     async def begin(self, new: NewDelegation, limits: DelegationLimits) -> Begun:
         """Begin a delegation in one commit, unless a limit is reached."""
         return await self._database.writer.run(
-            lambda connection: _begin(connection, new, limits, self._now())
+            lambda connection: begin(connection, new, limits, self._now())
         )
 
     def delegation(self, delegation_id: int) -> Delegation | None:
         """Read one delegation."""
-        return next(iter(self._read(_ONE, of=delegation_id)), None)
+        return next(iter(self._read(ONE, of=delegation_id)), None)
 
     def of_turn(self, turn_id: int) -> Delegation | None:
         """Read the delegation that caused a turn."""
-        return next(iter(self._read(_OF_TURN, of=turn_id)), None)
+        return next(iter(self._read(OF_TURN, of=turn_id)), None)
 
     def by_turn(self, turn_id: int) -> Sequence[Delegation]:
         """List what a turn asked for, oldest first."""
-        return self._read(_BY_TURN, of=turn_id)
+        return self._read(BY_TURN, of=turn_id)
 
     def in_group(self, group: str) -> Sequence[Delegation]:
         """List the delegations that belong together, oldest first."""
-        return self._read(_IN_GROUP, of=group)
+        return self._read(IN_GROUP, of=group)
 
     def begun_in(self, where: PlaceKey) -> Sequence[Delegation]:
         """List what the agents of a place asked for, oldest first."""
@@ -162,12 +114,15 @@ class DelegationRows:
 
     def answer(self, asked: Delegation) -> Answer:
         """Read what came of a delegation so far."""
-        with self._database.engine.connect() as connection:
+
+        def read(connection: Connection) -> Answer:
             row = connection.execute(select(turn).where(turn.c.id == asked.turn)).one()
             said = connection.execute(_SAID, {"in": asked.session, "of": asked.turn}).all()
             cost = costs(connection, [asked.session]).get(asked.turn, 0.0)
-        seconds = 0.0 if row.ended_at is None else row.ended_at - row.created_at
-        return Answer(_last_words(said), turn_error(row.error), seconds, cost)
+            seconds = 0.0 if row.ended_at is None else row.ended_at - row.created_at
+            return Answer(_last_words(said), turn_error(row.error), seconds, cost)
+
+        return self._database.look(read)
 
     async def stop(self, delegations: Sequence[int]) -> Sequence[int]:
         """Stop delegations and all that they led to, in one commit; return the posts."""
@@ -180,8 +135,7 @@ class DelegationRows:
 
     def due(self, seconds: float) -> float | None:
         """Tell when the first tree with open work has gone on for this long."""
-        with self._database.engine.connect() as connection:
-            began = [since for _, since in _open_trees(connection)]
+        began = [since for _, since in self._database.look(list_open_trees)]
         return min(began) + seconds if began else None
 
     async def stop_due(self, seconds: float) -> Sequence[int]:
@@ -189,11 +143,11 @@ class DelegationRows:
 
         def write(connection: Connection) -> list[int]:
             now, posts = self._now(), list[int]()
-            for root, since in _open_trees(connection):
+            for root, since in list_open_trees(connection):
                 if since + seconds <= now:
                     posts += stop_errands(connection, in_tree(root), now)
                     mark = f"limit:time:{root['root_turn'] or 0}:{since}"
-                    posts += _tell_limit(connection, root, "time", mark, now)
+                    posts += tell_limit(connection, root, "time", mark, now)
             return posts
 
         return await self._database.writer.run(write)
@@ -205,307 +159,7 @@ class DelegationRows:
         await self._database.writer.run(lambda connection: connection.execute(change))
 
     def _read(self, query: Any, **values: object) -> list[Delegation]:
-        with self._database.engine.connect() as connection:
-            return [delegation_of(row) for row in connection.execute(query, values)]
-
-
-def delegation_of(row: Row[Any]) -> Delegation:
-    """Read a delegation with the state of its turn."""
-    return Delegation(
-        id=row.id,
-        kind=row.kind,
-        agent=row.agent,
-        caller_session=row.caller_session,
-        caller_turn=row.caller_turn,
-        session=row.session,
-        turn=row.turn,
-        root_session=row.root_session,
-        root_turn=row.root_turn,
-        depth=row.depth,
-        task=row.task,
-        state=TurnState(row.state),
-        person=Speaker(row.person_id, row.person_name, number=row.person_number),
-        name=row.name,
-        workspace=row.workspace,
-        group=row.group,
-        round=row.round,
-        told=row.told_at is not None,
-        created_at=row.created_at,
-        ended_at=row.ended_at,
-    )
-
-
-def _begin(
-    connection: Connection, new: NewDelegation, limits: DelegationLimits, now: float
-) -> Begun:
-    caller = _caller(connection, new)
-    if caller is not None and caller.continued and (known := _find_same(connection, new)):
-        return Begun(known, is_known=True)
-    first = _first_of_group(connection, new)
-    parent = _parent(connection, new) if first is None else None
-    root = _root(connection, new, caller, first or parent)
-    said = connection.execute(_LAST_WORD, {"of": root["root_place"]}).first()
-    standing = _standing(connection, new, root, parent, said.at if said else 0.0, now, limits)
-    if limit := find_reached(standing, new.agent, limits):
-        mark = f"limit:{limit}:{root['root_turn'] or 0}:{said.id if said else 0}"
-        return Begun(None, limit, posts=_tell_limit(connection, root, limit, mark, now))
-    depth = standing.depth if first is None else first.depth
-    place_id, request = _address(connection, new)
-    number = _say(connection, place_id, request, new.context, now)
-    ref, post = attach(connection, request, place_id, number, now, alone=True)
-    row = {
-        "kind": new.kind,
-        "agent": new.agent,
-        "caller_session": new.caller_session,
-        "caller_turn": new.caller_turn,
-        "session": ref.session,
-        "turn": ref.turn,
-        "depth": depth,
-        "task": new.task,
-        "name": new.name,
-        "workspace": new.workspace,
-        "group": new.group,
-        "round": new.round,
-        "person_id": new.person.id,
-        "person_name": new.person.name,
-        "person_number": new.person.number,
-        "created_at": now,
-        **root,
-    }
-    made = connection.execute(insert(delegation).values(row).returning(delegation.c.id))
-    found = connection.execute(_ONE, {"of": made.scalar_one()}).one()
-    return Begun(delegation_of(found), posts=(post,))
-
-
-def _open_trees(connection: Connection) -> list[tuple[dict[str, int | None], float]]:
-    """List the trees with open work, and since when each has gone on.
-
-    That is since its first delegation, or since a person last said something in its place.
-    """
-    roots = (delegation.c.root_place, delegation.c.root_session, delegation.c.root_turn)
-    still = turn.c.id == delegation.c.turn
-    rows = connection.execute(
-        select(*roots).join(turn, still).where(OPEN_TURN, turn.c.stopped.is_(False)).distinct()
-    ).all()
-    trees: list[tuple[dict[str, int | None], float]] = []
-    for row in rows:
-        root = {column.name: value for column, value in zip(roots, row, strict=True)}
-        first = connection.execute(
-            select(func.min(delegation.c.created_at)).where(in_tree(root))
-        ).scalar_one()
-        said = connection.execute(_LAST_WORD, {"of": row.root_place}).first()
-        trees.append((root, max(first, said.at if said else 0.0)))
-    return trees
-
-
-def _caller(connection: Connection, new: NewDelegation) -> Row[Any] | None:
-    """Read the turn that asks."""
-    if new.caller_turn is None:
-        return None
-    return connection.execute(_CALLER.where(turn.c.id == new.caller_turn)).one()
-
-
-def _find_same(connection: Connection, new: NewDelegation) -> Delegation | None:
-    """Find what the same call of a turn began before the turn was cut off."""
-    rows = connection.execute(_BY_TURN, {"of": new.caller_turn}).all()
-    wanted = (new.kind, new.agent, new.task, new.name, new.workspace)
-    same = (
-        row for row in rows if (row.kind, row.agent, row.task, row.name, row.workspace) == wanted
-    )
-    return next(map(delegation_of, same), None)
-
-
-def _first_of_group(connection: Connection, new: NewDelegation) -> Row[Any] | None:
-    """Find the delegation that the bridge goes on with: a later one is as deep as the first."""
-    if not new.group or new.caller_turn is not None:
-        return None
-    return connection.execute(_IN_GROUP, {"of": new.group}).first()
-
-
-def _parent(connection: Connection, new: NewDelegation) -> Row[Any] | None:
-    """Find the delegation that the one who asks works for; people work for none."""
-    if new.caller_turn is None:
-        return None
-    return connection.execute(_OF_TURN, {"of": new.caller_turn}).first()
-
-
-def _root(
-    connection: Connection, new: NewDelegation, caller: Row[Any] | None, parent: Row[Any] | None
-) -> dict[str, int | None]:
-    """Tell where it all began."""
-    if parent is not None:
-        return {
-            "root_place": parent.root_place,
-            "root_session": parent.root_session,
-            "root_turn": parent.root_turn,
-        }
-    of_session = select(session.c.place).where(session.c.id == new.caller_session)
-    where = connection.execute(of_session).scalar_one() if caller is None else caller.place
-    return {
-        "root_place": where,
-        "root_session": new.caller_session,
-        "root_turn": new.caller_turn,
-    }
-
-
-def in_tree(root: Mapping[str, int | None]) -> ColumnElement[bool]:
-    """Select the delegations that one message of a person led to."""
-    return (delegation.c.root_session == root["root_session"]) & (
-        delegation.c.root_turn.is_not_distinct_from(root["root_turn"])
-    )
-
-
-def _standing(
-    connection: Connection,
-    new: NewDelegation,
-    root: Mapping[str, int | None],
-    parent: Row[Any] | None,
-    since: float,
-    now: float,
-    limits: DelegationLimits,
-) -> Standing:
-    """Count how far agents have gone since a person last said something in the root place."""
-    begun = delegation.c.created_at >= since
-    hour = delegation.c.created_at > now - HOUR_SECONDS
-    here = delegation.c.root_place == root["root_place"]
-    mine = delegation.c.caller_turn == new.caller_turn
-    first = select(func.min(delegation.c.created_at)).where(in_tree(root), begun)
-    began = connection.execute(first).scalar()
-    usd = 0.0 if limits.usd is None else _spent(connection, root)
-    return Standing(
-        agents=_chain(connection, new, parent),
-        depth=1 if parent is None else parent.depth + 1,
-        by_turn=_count(connection, mine, begun) if new.caller_turn is not None else 0,
-        in_tree=_count(connection, in_tree(root), begun),
-        in_hour=_count(connection, here, begun, hour),
-        seconds=0.0 if began is None else now - began,
-        usd=usd,
-    )
-
-
-def _chain(connection: Connection, new: NewDelegation, parent: Row[Any] | None) -> frozenset[str]:
-    """List the agents that led to a call; none if it is the bridge itself that goes on."""
-    sessions: list[int] = []
-    if new.caller_turn is not None:
-        sessions.append(new.caller_session)
-        while parent is not None:
-            sessions.append(parent.caller_session)
-            above = {"of": parent.caller_turn}
-            asked = parent.caller_turn is not None
-            parent = connection.execute(_OF_TURN, above).first() if asked else None
-    query = select(session.c.agent).where(session.c.id.in_(sessions))
-    return frozenset(connection.execute(query).scalars())
-
-
-def _count(connection: Connection, *which: ColumnElement[bool]) -> int:
-    query = select(func.count()).select_from(delegation).where(*which)
-    return int(connection.execute(query).scalar_one())
-
-
-def _spent(connection: Connection, root: Mapping[str, int | None]) -> float:
-    """Tell what a tree has cost: the turn that began it, and all that it led to."""
-    rows = connection.execute(
-        select(delegation.c.session, delegation.c.turn).where(in_tree(root))
-    ).all()
-    turns = {root["root_turn"], *(row.turn for row in rows)}
-    by_turn = costs(connection, {root["root_session"], *(row.session for row in rows)})
-    return sum(usd for number, usd in by_turn.items() if number in turns)
-
-
-def costs(connection: Connection, sessions: Iterable[int | None]) -> dict[int, float]:
-    """Tell what each turn of sessions cost in dollars, as far as agents report it.
-
-    They report the cost of their conversation so far.
-    """
-    by_turn: dict[int, float] = {}
-    reported: dict[int, float] = {}
-    for row in connection.execute(_USAGE.where(transcript.c.session.in_(list(sessions)))):
-        cost = row.data.get("cost")
-        if cost is None or row.data.get("currency") not in {None, "USD"}:
-            continue
-        before = reported.get(row.session, 0.0)
-        grown = cost - before if cost >= before else cost
-        by_turn[row.turn] = by_turn.get(row.turn, 0.0) + grown
-        reported[row.session] = cost
-    return by_turn
-
-
-def _tell_limit(
-    connection: Connection, root: Mapping[str, int | None], limit: str, mark: str, now: float
-) -> tuple[int, ...]:
-    """Tell people once that a limit is reached."""
-    row = {"session": root["root_session"], "mark": mark}
-    if not connection.execute(insert(told).values(row).on_conflict_do_nothing()).rowcount:
-        return ()
-    note = Note(NoteCode.DELEGATION_LIMIT, about=limit)
-    insert_in_place(connection, int(root["root_place"] or 0), Entry("notice", note=note), now)
-    if root["root_turn"] is None:
-        return ()
-    content = PostContent(kind="notice", reason=note)
-    target = target_of(connection, int(root["root_turn"]))
-    post = NewPost(f"{mark}:{root['root_session']}", target, content, root["root_session"])
-    return (insert_post(connection, post, now),)
-
-
-def _address(connection: Connection, new: NewDelegation) -> tuple[int, BridgeSessionRequest]:
-    """Tell to whom the task goes and where: a session that exists, or a new place."""
-    number = find_next_number(connection, delegation)
-    if new.session is None:
-        key = PlaceKey(SERVICE, str(number))
-        title = _title(new)
-        row = {
-            "service": key.service,
-            "name": key.name,
-            "title": title,
-            "repository": new.repository or None,
-        }
-        made = connection.execute(insert(place).values(row).returning(place.c.id))
-        place_id, external = int(made.scalar_one()), key.name
-    else:
-        there = connection.execute(_LAST_SURFACE, {"of": new.session}).one()
-        key, title = PlaceKey(there.service, there.name), there.title
-        place_id, external = there.place, there.external
-    return place_id, BridgeSessionRequest(
-        external_session_id=external,
-        service_name=key.service,
-        agent_name=new.agent,
-        prompt=new.task,
-        speaker=new.speaker or new.person,
-        message_id=f"delegation:{number}",
-        surface=key,
-        descriptive_name=title,
-    )
-
-
-def _title(new: NewDelegation) -> str:
-    line = new.name or " ".join(new.task.split())
-    return line if len(line) <= TITLE_CHARACTERS else f"{line[:TITLE_CHARACTERS]}…"
-
-
-def _say(
-    connection: Connection,
-    place_id: int,
-    request: BridgeSessionRequest,
-    context: str,
-    now: float,
-) -> int:
-    """Write the task as a message of the one who asks."""
-    speaker = request.speaker
-    data = {"files": [], "to": [request.agent_name]}
-    entry = Entry("message", request.prompt, speaker.name, data)
-    number = insert_in_place(connection, place_id, entry, now)
-    row = {
-        "id": number,
-        "place": place_id,
-        "message_id": request.message_id,
-        "speaker_id": speaker.id,
-        "speaker_kind": speaker.kind,
-        "files": [],
-        "context": context,
-    }
-    connection.execute(insert(message).values(row))
-    keep_words(connection, number, request.prompt, now)
-    return number
+        return [delegation_of(row) for row in self._database.some(query, **values)]
 
 
 def read_last_words(connection: Connection, session_id: int, turn_id: int) -> str:

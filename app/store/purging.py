@@ -39,13 +39,15 @@ from app.store.tables import (
     surface,
     turn,
 )
-from app.vault.octets import Known
+from app.vault.octets import Known, cross_out
 
 AT_ONCE = 200
 """Rows per commit."""
 _PREFIX = "purged:"
 _IN_USE = frozenset({agent})
 """Tables whose content the bridge works with: what is in them can only be replaced."""
+_BRANCH = "branch"
+"""The column that git reads: it gets the name that the branch has on disk by now."""
 _ADDRESSES = frozenset({"external", "marker", "remote_id"})
 """Columns by which platforms and other rows are found, in any table."""
 
@@ -112,8 +114,7 @@ class PurgeRows:
 
 def purged_texts(database: Database) -> list[str]:
     """Return the texts that were purged: they count as secrets."""
-    with database.engine.connect() as connection:
-        return [each.text for each in purges(connection)]
+    return [each.text for each in database.look(purges)]
 
 
 def purges(connection: Connection) -> Sequence[Purge]:
@@ -244,8 +245,10 @@ def _without(row: Row[Any], column: Column[Any], vault: Known) -> Any:
     if value is None:
         return None
     match _kind(column):
+        case "text" if vault.contains(value):
+            return cross_out(vault, value) if column.name == _BRANCH else vault.redact(value)
         case "text":
-            return vault.redact(value) if vault.contains(value) else None
+            return None
         case "bytes":
             text = value.decode(errors="surrogateescape")
             return _encode(vault.redact(text)) if vault.contains(text) else None

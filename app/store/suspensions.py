@@ -28,8 +28,7 @@ class SuspensionRows:
 
     def all(self) -> Sequence[Suspension]:
         """List what is paused, in the order of scopes."""
-        with self._database.engine.connect() as connection:
-            rows = connection.execute(_SCOPES).all()
+        rows = self._database.some(_SCOPES)
         return [Suspension(row.scope, row.reason, row.since) for row in rows]
 
     async def add(self, scope: str, reason: Reason) -> Sequence[int]:

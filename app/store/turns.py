@@ -179,13 +179,11 @@ class Turns:
 
     def messages(self, turn_id: int) -> Sequence[Message]:
         """List the messages that became part of a turn, in order."""
-        with self._database.engine.connect() as connection:
-            return messages_of(connection, turn_id)
+        return self._database.look(lambda connection: messages_of(connection, turn_id))
 
     def hearers(self, turn_id: int) -> frozenset[str]:
         """Return which agents got any message of a turn."""
-        with self._database.engine.connect() as connection:
-            return frozenset(connection.execute(_HEARERS, {"of": turn_id}).scalars())
+        return frozenset(agent for (agent,) in self._database.some(_HEARERS, of=turn_id))
 
     async def starting(self, turn_id: int) -> bool:
         """Start a queued turn; False if it is no longer queued."""

@@ -168,7 +168,7 @@ class BridgeProcess:
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired as error:
-            raise TimeoutError(f"the bridge still runs\n{self.log.read_text()[-4000:]}") from error
+            raise TimeoutError(f"the bridge still runs\n{self.tail()}") from error
 
     @property
     def dead(self) -> bool:
@@ -265,9 +265,13 @@ class BridgeProcess:
         while not done():
             now = time.monotonic()
             if now > began + seconds:
-                raise TimeoutError(f"{what}\n{self.log.read_text()[-4000:]}")
+                raise TimeoutError(f"{what}\n{self.tail()}")
             time.sleep(min(max(LOOK_SECONDS, LOOK_COST * (now - look)), LONGEST_LOOK_SECONDS))
             look = time.monotonic()
+
+    def tail(self) -> str:
+        """Return the end of its log."""
+        return self.log.read_text()[-4000:]
 
     def logged(self, words: str) -> bool:
         """Whether the log says something."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 import base64
 import sqlite3
 import subprocess
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import closing
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +48,37 @@ def find_every_form(data_dir: Path, word: str) -> list[str]:
     return sorted({*found, *find_sealed(data_dir, word), *find_objects(data_dir, word)})
 
 
+def find_within(thing: object, word: str, where: str = "") -> list[str]:
+    """List where in values, at any depth, a word is written as it is or encoded."""
+    sought, seen = forms(word), set[int]()
+
+    def find_in(part: object, at: str) -> Iterator[str]:
+        text = part.decode("latin-1") if isinstance(part, bytes) else part
+        if isinstance(text, str):
+            yield from [at] * any(form in text for form in sought)
+        elif id(part) not in seen:
+            seen.add(id(part))
+            for name, inner in _parts(part):
+                yield from find_in(inner, at + name)
+
+    return list(find_in(thing, where))
+
+
+def _parts(thing: object) -> list[tuple[str, object]]:
+    if isinstance(thing, Mapping):
+        return [(f"[{key!r:.40}]", each) for key, value in thing.items() for each in (key, value)]
+    if is_dataclass(thing):
+        return [(f".{each.name}", getattr(thing, each.name)) for each in fields(thing)]
+    if isinstance(thing, Sequence | Set):
+        return [(f"[{at}]", part) for at, part in enumerate(thing)]
+    return []
+
+
 def forms(word: str) -> list[str]:
     """Write a word in usual encodings."""
     octets = word.encode()
-    return [word, base64.b64encode(octets).decode().rstrip("="), octets.hex(), word.upper()]
+    encoded = base64.b64encode(octets).decode().rstrip("="), octets.hex()
+    return [word, word.upper(), word.lower(), *encoded]
 
 
 def find_sealed(data_dir: Path, word: str) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -21,6 +22,16 @@ from tests.support.world import World
 LEASE_SECONDS = 8.0
 """Real ones: a machine with few cores and many processes must not take one of them to be gone."""
 TAKEN_OVER = 75
+
+OPEN = {
+    "members": "select name, role, engine, load, beats from member",
+    "desk": "select member from duty",
+    "deliveries": "select seq, received_at from delivery where state = 'new'",
+    "turns": "select id, session, state, held, paused from turn where ended_at is null",
+    "posts": "select id, turn, state, error from post where state in ('new', 'closing')",
+    "jobs": "select id, queue_name, lock, status, attempts, scheduled_at from procrastinate_jobs",
+}
+"""What is asked of a fleet that does not come to its end."""
 
 
 @dataclass
@@ -128,6 +139,20 @@ class Fleet(World):
                 while member.dead and not (self.patient and self.is_member(member)):
                     self.deaths += 1
                     member.start()
+
+    @override
+    def settle(self, also: Callable[[], bool] = lambda: True) -> None:
+        """Let all that was said come to its end, with all members; tell what did not."""
+
+        def is_whole() -> bool:
+            return not any(member.dead for member in self.members)
+
+        try:
+            super().settle(lambda: is_whole() and also())
+        except TimeoutError as error:
+            found = "\n".join(f"{what}: {self.bridge.rows(query)}" for what, query in OPEN.items())
+            logs = "\n".join(f"{each.name}:\n{each.tail()}" for each in self.members)
+            raise TimeoutError(f"{error}\n{found}\n{logs}") from error
 
     @override
     def end(self) -> None:

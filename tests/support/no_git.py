@@ -10,6 +10,7 @@ from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
+from app.core.repositories.shipping import Shipper
 from app.services import find_area, find_repository
 from app.store.stores import Stores
 from app.vault import Vault
@@ -43,15 +44,22 @@ def empty_folders(folder: Path, stores: Stores, clock: Clock, vault: Vault) -> R
     """Give every session an empty folder."""
     folders = Folders(folder / "workspaces", folder / "uploads", folder / "session-homes")
     git: Any = NoGit()
+    shipping = Shipping({}, {})
     clones = Clones(
         folders.root,
         git,
         stores.checkouts,
         stores.transcript,
-        Shipping({}, {}),
+        shipping,
         clock=clock,
         vault=vault,
     )
     return RepoProvider(
-        folders, clones, git, stores.decisions, stores.sessions, directory=directory(folder)
+        folders,
+        clones,
+        Shipper(clones, git, stores.checkouts, shipping, clock=clock, vault=vault),
+        git,
+        stores.decisions,
+        stores.sessions,
+        directory=directory(folder),
     )

@@ -16,6 +16,7 @@ from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
 from app.core.repositories.joint_work import Joined, JointWork
 from app.core.repositories.shared_clones import SharedClones
+from app.core.repositories.shipping import Shipper
 from app.core.types import BridgeSessionRequest, Session, Speaker
 from app.core.workspaces import Author, Ship, Target, Work
 from app.store.stores import Stores
@@ -110,6 +111,14 @@ async def pair(folder: Path) -> AsyncIterator[Pair]:
             provider = RepoProvider(
                 folders,
                 clones,
+                Shipper(
+                    clones,
+                    yard.checkouts,
+                    stores.checkouts,
+                    shipping,
+                    clock=clock,
+                    vault=yard.vault,
+                ),
                 yard.checkouts,
                 stores.decisions,
                 stores.sessions,

@@ -12,7 +12,7 @@ import pytest
 from app.core.adapters import Adapter
 
 ROOT = Path(__file__).parents[2]
-ADAPTERS = sorted(ROOT.glob("app/services/*/adapter.py"))
+ADAPTERS = sorted(ROOT.glob("app/services/*/*adapter.py"))
 ABILITIES = "|".join(name for name in vars(Adapter) if not name.startswith("_"))
 OVERRIDE = re.compile(rf"^(    (?:async )?def )({ABILITIES})(?=\()", re.MULTILINE)
 SECONDS = 300

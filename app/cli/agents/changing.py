@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from app.cli.agents.assignments import NotAnEntry, parse_assignments, parse_removals, read_object
-from app.cli.client import BridgeRefused, Client, connected_to_running
+from app.cli.client import Client, connected_to_running
+from app.cli.connection import BridgeRefused
 from app.cli.invocation import hint
 from app.cli.lines import one_line
 from app.cli.tables import show_json, show_table

@@ -9,18 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from app.core.consent import wording
-from app.core.consent.offers import (
-    GO_ON,
-    find_option,
-    find_refusing,
-    find_short,
-    is_short,
-    label_options,
-    only_on_page,
-    shortlist,
-)
-from app.core.consent.views import ELSEWHERE, PAGE, TITLE_CHARACTERS, view_of
-from app.core.consent.wording import ask_back
+from app.core.consent.answers import ask_back, find_answered
+from app.core.consent.offers import GO_ON, find_refusing
+from app.core.consent.views import present
 from app.core.feed import Feed
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
@@ -37,12 +28,8 @@ from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
-SUBJECT_CHARACTERS = 8_000
-"""What a continued turn is told about its earlier ask."""
 ANSWER_CHARACTERS = 10_000
 """Length of an answer in words: a page or two."""
-OPTION_CHARACTERS = 150
-"""Length of a button's label: a little more than platforms show."""
 SHOWN_AT_ONCE = 3
 """Open asks of one turn; the others follow as these are answered, so that no place is flooded."""
 
@@ -157,7 +144,7 @@ class Ledger:
         if session is not None:
             request = await self._address(request, session)
         # In a thread: comparing a large file before and after takes a while.
-        return await asyncio.to_thread(self.presentable, request, link)
+        return await asyncio.to_thread(present, request, self._vault.redact, link)
 
     async def _address(self, request: AskRequest, session: Session) -> AskRequest:
         """Have an agent that works for another one ask itself, or name it where that one asks."""
@@ -271,24 +258,17 @@ class Ledger:
         found: dict[str, tuple[int, str]] = {}
         for session in sessions:
             asks = self._asks.open_in(session.id)
-            named = [(ask, find_option(text, ask.options) or _free(text, ask)) for ask in asks]
-            fitting = [(ask, answer) for ask, answer in named if answer is not None]
-            short = [(ask, option) for ask in asks if (option := _short(text, ask)) is not None]
-            if not fitting and len(short) == 1:
-                fitting = short
-            if fitting:
-                ask, answer = fitting[0]
+            if (fitting := find_answered(asks, text)) is not None:
+                ask, answer = fitting
                 found[session.key.agent] = (ask.id, self._clean(answer, ask))
         return found
 
     def find_unclear(self, sessions: Iterable[Session], text: str) -> Mapping[str, str]:
         """Find the agents for whose asks a short answer is not clear; returns what to say."""
         found: dict[str, str] = {}
-        for session in sessions if is_short(text) else ():
-            asks = [ask for ask in self._asks.open_in(session.id) if _takes_short(ask)]
-            if asks:
-                options = [option for option in asks[0].options if not option.on_page]
-                found[session.key.agent] = ask_back(label_options(options), len(asks))
+        for session in sessions:
+            if words := ask_back(self._asks.open_in(session.id), text):
+                found[session.key.agent] = words
         return found
 
     def find_rejected(self, sessions: Iterable[Session], ask_id: int) -> Mapping[str, str]:
@@ -426,24 +406,9 @@ class Ledger:
             self._feed.notify(session)
             self._submit(session)
 
-    def presentable(self, request: AskRequest, link: str = "") -> AskRequest:
+    def present(self, request: AskRequest) -> AskRequest:
         """Make an ask fit to be shown: short enough, and without secrets."""
-        redact = self._vault.redact
-        options = request.options if request.kind == "repository" else shortlist(request.options)
-        view = view_of(request, redact, ELSEWHERE, link=link)
-        return replace(
-            request,
-            call=redact(request.call),
-            title=redact(request.title)[:TITLE_CHARACTERS],
-            subject=_beginning(redact(request.subject)),
-            url=redact(request.url),
-            options=tuple(
-                replace(option, name=redact(option.name)[:OPTION_CHARACTERS])
-                for option in (only_on_page(options) if view.cut else options)
-            ),
-            view=view,
-            whole=view_of(request, redact, PAGE),
-        )
+        return present(request, self._vault.redact)
 
     def _clean(self, answer: str, ask: Ask) -> str:
         if any(option.id == answer for option in ask.options):
@@ -455,21 +420,3 @@ class Ledger:
         if ask is None:
             raise NotFound("ask", ask_id)
         return ask
-
-
-def _free(text: str, ask: Ask) -> str | None:
-    return text if ask.free_text and text.strip() else None
-
-
-def _takes_short(ask: Ask) -> bool:
-    """Tell whether a yes, a no or a number can answer an ask."""
-    return not ask.free_text and ask.kind not in {"repository", "memory", "schedule"}
-
-
-def _short(text: str, ask: Ask) -> str | None:
-    return find_short(text, ask.options) if _takes_short(ask) else None
-
-
-def _beginning(subject: str) -> str:
-    left = len(subject) - SUBJECT_CHARACTERS
-    return subject if left <= 0 else f"{subject[:-left]}\n{wording.cut(left)}"

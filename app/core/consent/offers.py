@@ -28,9 +28,6 @@ PAUSE_OPTIONS: Final = (
 )
 COLLEAGUES: Final = 3
 """Agents offered for a handover at once: more buttons would hide the first two."""
-
-_YES: Final = frozenset({"yes", "y", "ok", "allow", "approve"})
-_NO: Final = frozenset({"no", "n", "reject", "deny"})
 OPTIONS: Final = 20
 """Buttons of one agent's ask; the most seen so far is six."""
 
@@ -144,49 +141,3 @@ def label_options(options: Sequence[AskOption]) -> list[str]:
         taken.add(label.casefold())
         labels.append(label)
     return labels
-
-
-def is_short(text: str) -> bool:
-    """Tell whether a whole message is a short answer: a yes, a no or a number."""
-    word = _word(text)
-    return word in _YES | _NO or word.isdecimal()
-
-
-def find_short(text: str, options: Sequence[AskOption]) -> str | None:
-    """Find the option that a yes, a no or a number means, where that is certain."""
-    word, options = _word(text), [option for option in options if not option.on_page]
-    if word.isdecimal() and len(word) < 3:
-        return options[int(word) - 1].id if 1 <= int(word) <= len(options) else None
-    found = find_allowing(options) if word in _YES else None
-    if word in _NO:
-        refusals = [option for option in options if option.kind == "reject_once"]
-        found = refusals[0] if len(refusals) == 1 else None
-    return found.id if found is not None else None
-
-
-def _word(text: str) -> str:
-    return text.strip().rstrip(".!)").casefold()
-
-
-def find_option(text: str, options: Sequence[AskOption]) -> str | None:
-    """Find the option that a whole message names, by its label, its address or its id.
-
-    For `owner/name` the name alone is enough if no other choice ends with it.
-    """
-    word = text.strip().casefold()
-    options = [option for option in options if not option.on_page]
-    # First by what people read: the id of one option may be the name of another.
-    known = {option.id.casefold(): option.id for option in reversed(options)}
-    known |= {option.url.casefold(): option.id for option in options}
-    known |= {
-        label.casefold(): option.id
-        for option, label in zip(options, label_options(options), strict=True)
-    }
-    if word and word in known:
-        return known[word]
-    ending = [
-        option.id
-        for option in options
-        if option.kind == CHOICE and word == option.id.casefold().rpartition("/")[2]
-    ]
-    return ending[0] if len(ending) == 1 else None

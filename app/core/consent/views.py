@@ -13,12 +13,17 @@ from typing import Literal
 
 from app.core.ask_view import AskFact, AskView, ShownFact
 from app.core.consent import wording
+from app.core.consent.offers import only_on_page, shortlist
 from app.core.diff import Line, compare
 from app.core.updates import AskRequest
 from app.core.visible import reveal
 
 TITLE_CHARACTERS = 2_000
 """Length of an ask's title; what would run is shown separately."""
+SUBJECT_CHARACTERS = 8_000
+"""What a continued turn is told about its earlier ask."""
+OPTION_CHARACTERS = 150
+"""Length of a button's label: a little more than platforms show."""
 WHOLE_CHARACTERS = 100_000
 """What the page shows of what would run; people cannot judge a longer command."""
 DIGEST_CHARACTERS = 16
@@ -44,6 +49,25 @@ class Room:
 ELSEWHERE = Room(5_500, 16, 150)
 """The strictest platform refuses some 11,000 characters, and a title needs room as well."""
 PAGE = Room(WHOLE_CHARACTERS, 2_000, 2_000)
+
+
+def present(request: AskRequest, redact: Callable[[str], str], link: str = "") -> AskRequest:
+    """Make an ask fit to be shown: short enough, and without secrets."""
+    options = request.options if request.kind == "repository" else shortlist(request.options)
+    view = view_of(request, redact, ELSEWHERE, link=link)
+    return replace(
+        request,
+        call=redact(request.call),
+        title=redact(request.title)[:TITLE_CHARACTERS],
+        subject=_beginning(redact(request.subject)),
+        url=redact(request.url),
+        options=tuple(
+            replace(option, name=redact(option.name)[:OPTION_CHARACTERS])
+            for option in (only_on_page(options) if view.cut else options)
+        ),
+        view=view,
+        whole=view_of(request, redact, PAGE),
+    )
 
 
 def view_of(
@@ -81,6 +105,11 @@ def _unsaid(request: AskRequest) -> Literal["", "call", "change"]:
 def _redact(fact: AskFact, redact: Callable[[str], str]) -> AskFact:
     old = None if fact.old is None else redact(fact.old)
     return replace(fact, text=redact(fact.text), path=redact(fact.path), old=old)
+
+
+def _beginning(subject: str) -> str:
+    left = len(subject) - SUBJECT_CHARACTERS
+    return subject if left <= 0 else f"{subject[:-left]}\n{wording.cut(left)}"
 
 
 def _title(title: str) -> str:

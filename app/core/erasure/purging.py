@@ -164,12 +164,16 @@ class Purging:
         """Clean the files and repositories of this machine."""
         found = await asyncio.to_thread(self._files.find, vault)
         unclean = await asyncio.to_thread(self._files.clean, vault, found.held)
-        await asyncio.to_thread(self._forget_saved, sessions)
+        unforgotten = await self._forget_states(sessions)
         deleted, held = await self._clean_repositories(found.objects, vault, discard=discard)
+        mirrors = [each.parent for each in found.objects if self._repositories.is_mirror(each)]
+        # A branch has it in its name.
+        named = [each for each in mirrors if any(path.is_relative_to(each) for path in found.held)]
         left = (
+            *unforgotten,
             *(Left(Stays.FILE, str(each)) for each in unclean),
             *(Left(Stays.UNREAD, str(each)) for each in found.unread),
-            *(self._describe(each) for each in held),
+            *(self._describe(each) for each in dict.fromkeys([*held, *named])),
         )
         return Erased(files=len(found.held) - len(unclean), clones=deleted, left=left)
 
@@ -197,6 +201,13 @@ class Purging:
                     await self._outbox.drained(adapter)
             except TimeoutError:
                 logger.warning("%s still has posts to send", adapter)
+
+    async def _forget_states(self, sessions: Collection[int]) -> list[Left]:
+        try:
+            await asyncio.to_thread(self._forget_saved, sessions)
+        except OSError as error:
+            return [Left(Stays.SAVED, str(error))]
+        return []
 
     async def _compact_store(self) -> list[Left]:
         try:
@@ -253,18 +264,23 @@ class Purging:
         for key in sorted(keys, key=str):
             adapter = self._adapters.get(key.adapter)
             if adapter is None:
-                left.append(Left(Stays.UNREACHED, str(key)))
+                left.append(Left(Stays.UNREACHED, self._locate(key)))
                 continue
             try:
                 async with asyncio.timeout(PLATFORM_SECONDS):
                     cleaned = await adapter.purge(key, vault)
             except (PostError, ServiceRefused, TimeoutError) as error:
                 logger.warning("cannot purge what was posted in %s: %s", key, error)
-                left.append(Left(Stays.UNREACHED, str(key)))
+                left.append(Left(Stays.UNREACHED, self._locate(key)))
             else:
                 changed += cleaned.changed
                 left += [Left(Stays.PLATFORM, each) for each in cleaned.left]
         return changed, list(dict.fromkeys(left))
+
+    def _locate(self, key: SessionKey) -> str:
+        """Return the address at which people find a conversation, else its name."""
+        session = self._sessions.find(key)
+        return session.link if session is not None and session.link else str(key)
 
     def _find_sessions(self, held: Collection[Path]) -> Iterator[int]:
         """Tell in whose folders files are."""

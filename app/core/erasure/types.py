@@ -72,6 +72,7 @@ class Stays(StrEnum):
     FILE = "file"
     UNREAD = "unread"
     STORE = "store"
+    SAVED = "saved"
     ADDRESS = "address"
     IN_USE = "in_use"
     COMMITS = "commits"

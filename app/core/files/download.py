@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from app.core import wording
+from app.core.files import wording
 from app.core.files.names import HEAD_BYTES, picture_type
 from app.core.types import File
 from app.errors import PostError, ServiceRefused

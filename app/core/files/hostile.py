@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from app.core import wording
+from app.core.files import wording
 from app.core.files.names import size_words
 
 FILE_BYTES: Final = 20 * 1024 * 1024

@@ -21,8 +21,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from app.core import wording
 from app.core.adapters import Adapter
+from app.core.files import wording
 from app.core.files.hostile import FOLDER, NotTaken, open_inside, read, unfit
 from app.core.files.names import HEAD_BYTES, media_type, safe_name, size_words
 from app.core.posts import MadeFile

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from app.core.adapters import Adapter
@@ -25,6 +25,7 @@ from app.core.inbound import (
     Rated,
 )
 from app.core.intake.dispatch import Dispatcher, storable
+from app.core.intake.outcomes import Outcome, Outcomes
 from app.core.keys import PlaceKey
 from app.core.ports import Clock, Counters
 from app.core.reasons import Reason
@@ -35,12 +36,10 @@ from app.core.schedules import runs
 from app.core.signals import ALONE, Facts, Signals, Topic
 from app.core.stores.inbox import DeliveryStore
 from app.core.tasks import Tasks
-from app.core.types import TurnRef
-from app.errors import BridgeError, DeliveryRefused, DeliveryUnreadable
+from app.errors import BridgeError, DeliveryRefused, DeliveryUnreadable, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
-Outcome = Accepted | BridgeError
 Said = Heard | Changed | Rated | News
 """Handled per place, one after another."""
 
@@ -68,7 +67,7 @@ class Intake:
         signals: Signals = ALONE,
     ) -> None:
         self._deliveries = deliveries
-        self._reception = dispatcher
+        self._dispatcher = dispatcher
         self._adapters = adapters
         self._clock = clock
         self._counters = counters
@@ -77,12 +76,9 @@ class Intake:
         self._tasks = Tasks("intake")
         self._wakes: dict[str, asyncio.Event] = {}
         self._places: dict[PlaceKey, deque[tuple[Delivery, Said]]] = {}
-        self._awaited: dict[tuple[str, str], asyncio.Future[Outcome]] = {}
-        self._awaited_afar: dict[tuple[str, str], bool] = {}
-        """What other members wait for, and whether that was said since the last sweep."""
         self._signals = signals
+        self._outcomes = Outcomes(deliveries, self._tasks, signals)
         signals.on(Topic.INBOX, self._hear)
-        signals.on(Topic.SETTLED, self._take_outcome)
         signals.on_sweep(self._look_again)
 
     def start(self) -> None:
@@ -161,19 +157,17 @@ class Intake:
             BridgeError: it could not be stored, or it failed.
         """
         key = (delivery.adapter, delivery.delivery_id)
-        if (same := self._awaited.get(key)) is not None:
+        if (same := self._outcomes.find(key)) is not None:
             outcome = await asyncio.shield(same)
-        elif await self._deliveries.outcome(*key) in {None, "new"}:
-            future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-            self._awaited[key] = future
-            if not self._signals.at_desk:
-                # Before it is stored: the desk may read it at once.
-                self._signals.send(Topic.INBOX, adapter=key[0], awaited=key[1])
+        elif not await self._outcomes.is_decided(key):
+            future = self._outcomes.expect(key)
             try:
                 await self.take(delivery)
-                outcome = await asyncio.shield(future)
-            finally:
-                self._awaited.pop(key, None)
+            except BaseException as error:
+                cut_off = StoreUnavailable("the request was cut off")
+                self._outcomes.tell(key, error if isinstance(error, BridgeError) else cut_off)
+                raise
+            outcome = await asyncio.shield(future)
         else:
             outcome = Accepted(repeated=True)
         if isinstance(outcome, BridgeError):
@@ -185,38 +179,15 @@ class Intake:
         if not self._signals.at_desk:
             return
         if "awaited" in facts:
-            key = (facts["adapter"], facts["awaited"])
-            self._awaited_afar[key] = True
-            self._tasks.start(self._tell_settled(key), name="outcome")
+            self._outcomes.expect_afar((facts["adapter"], facts["awaited"]))
         else:
             self._wake(facts["adapter"])
 
-    def _take_outcome(self, facts: Facts) -> None:
-        """Take what became of a delivery at the desk."""
-        error, turns = facts.get("error"), facts.get("turns", ())
-        accepted = Accepted(_refs(turns), repeated=facts.get("repeated", False))
-        outcome = DeliveryUnreadable(error) if error else accepted
-        self._resolve((facts["adapter"], facts["id"]), outcome)
-
     def _look_again(self) -> None:
-        """Find what was stored or decided while signals were lost."""
+        """Find what was stored while signals were lost."""
         if self._signals.at_desk:
-            recent = [key for key, is_new in self._awaited_afar.items() if is_new]
-            self._awaited_afar = dict.fromkeys(recent, False)
             for name in self._wakes:
                 self._wake(name)
-        elif self._awaited:
-            self._tasks.start(self._look_for_outcomes(), name="outcomes")
-
-    async def _tell_settled(self, key: tuple[str, str]) -> None:
-        """Tell another member what it waits for, if that was decided before it said so."""
-        if await self._deliveries.outcome(*key) not in {None, "new"}:
-            self._tell_afar(key, Accepted(repeated=True))
-
-    async def _look_for_outcomes(self) -> None:
-        for key in list(self._awaited):
-            if await self._deliveries.outcome(*key) not in {None, "new"}:
-                self._resolve(key, Accepted(repeated=True))
 
     async def _read(self, adapter: Adapter, wake: asyncio.Event) -> None:
         last, name = 0, adapter.service_name
@@ -317,19 +288,19 @@ class Intake:
         match said:
             case Heard():
                 began = self._clock.now()
-                decided = await self._reception.decide(delivery, said)
+                decided = await self._dispatcher.decide(delivery, said)
                 if isinstance(decided, str):
                     await self._note(delivery, "done", decided)
                     decided = Accepted()
                 self._trace(delivery, began, decided)
                 self._tell(delivery, decided)
             case Changed():
-                unwritten = await self._reception.correct(delivery, said)
+                unwritten = await self._dispatcher.correct(delivery, said)
                 if unwritten is not None:
                     await self._note(delivery, *unwritten)
                 self._tell(delivery, Accepted())
             case Rated():
-                why = await self._reception.answers.rate(delivery, said)
+                why = await self._dispatcher.answers.rate(delivery, said)
                 if why is not None:
                     await self._note(delivery, "refused", why)
             case News():
@@ -350,7 +321,7 @@ class Intake:
     async def _answer(self, delivery: Delivery, answered: Answered) -> None:
         """Take an answer; the person is told if it does not count."""
         try:
-            why = await self._reception.answers.answer(answered)
+            why = await self._dispatcher.answers.answer(answered)
         except Exception as error:
             logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
             await self._fail(delivery, DeliveryUnreadable(type(error).__name__))
@@ -359,7 +330,7 @@ class Intake:
             await self._note(delivery, "done", Reason.ANSWERED)
         else:
             await self._note(delivery, "refused", why)
-            await self._reception.answers.turn_down(delivery, answered, why)
+            await self._dispatcher.answers.turn_down(delivery, answered, why)
 
     async def _do(self, adapter: Adapter, delivery: Delivery, chore: Chore) -> None:
         """Let an adapter do what its platform expects of it."""
@@ -377,7 +348,7 @@ class Intake:
             await self._fail(delivery, DeliveryUnreadable(cause))
             return
         try:
-            words = await self._reception.give_up(delivery, heard, cause)
+            words = await self._dispatcher.give_up(delivery, heard, cause)
         except Exception:
             # Nothing of it can be stored; the next message of this place must not wait for it.
             logger.exception("delivery %d of %s", delivery.seq, delivery.adapter)
@@ -394,26 +365,4 @@ class Intake:
         await persist(self._clock, self._deliveries.settle, delivery.seq, state, reason)
 
     def _tell(self, delivery: Delivery, outcome: Outcome) -> None:
-        key = (delivery.adapter, delivery.delivery_id)
-        self._resolve(key, outcome)
-        self._tell_afar(key, outcome)
-
-    def _tell_afar(self, key: tuple[str, str], outcome: Outcome) -> None:
-        """Tell the member that waits for a delivery what became of it."""
-        if self._awaited_afar.pop(key, None) is None:
-            return
-        if isinstance(outcome, Accepted):
-            turns = [[ref.session, ref.turn] for ref in outcome.turns]
-            facts = {"turns": turns, "repeated": outcome.repeated}
-            self._signals.send(Topic.SETTLED, adapter=key[0], id=key[1], **facts)
-        else:
-            self._signals.send(Topic.SETTLED, adapter=key[0], id=key[1], error=str(outcome))
-
-    def _resolve(self, key: tuple[str, str], outcome: Outcome) -> None:
-        future = self._awaited.pop(key, None)
-        if future is not None and not future.done():
-            future.set_result(outcome)
-
-
-def _refs(turns: Iterable[tuple[int, int]]) -> tuple[TurnRef, ...]:
-    return tuple(TurnRef(session, turn) for session, turn in turns)
+        self._outcomes.tell((delivery.adapter, delivery.delivery_id), outcome)

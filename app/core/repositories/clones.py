@@ -1,24 +1,22 @@
-"""Manages clones: opens them for a session, ships their work, removes unused ones.
+"""Manages clones: opens them for a session, and removes unused ones.
 
 Every step is recorded before the next one begins and can be repeated: the next turn repeats what
-a crash cut off, no commit is lost and nothing is proposed twice.
+a crash cut off.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
-from weakref import WeakValueDictionary
 
-from app.core import wording
 from app.core.folders import folder_name
-from app.core.ports import Checkouts, Clock, Forge
-from app.core.posts import Pushed
+from app.core.ports import Clock
+from app.core.repositories import wording
+from app.core.repositories.branch_names import branch_name, branch_ref, is_branch
+from app.core.repositories.ports import Checkouts, Forge
 from app.core.repositories.saving import Saving
 from app.core.retry import persist
 from app.core.stores.repositories import CheckoutStore
@@ -29,19 +27,9 @@ from app.core.workspaces import (
     Checkout,
     Clone,
     Diff,
-    Proposal,
     Repository,
     Ship,
-    Shipped,
-    Work,
     WorkspaceView,
-    branch_name,
-    branch_ref,
-    commit_message,
-    is_branch,
-    link_number,
-    proposal_body,
-    subject,
     web_address,
 )
 from app.errors import RepositoryError
@@ -79,19 +67,6 @@ class Shipping:
         return known or self.authors[agent]
 
 
-@dataclass(frozen=True, slots=True)
-class Proposing:
-    """What came of proposing a session's work during its turn."""
-
-    branch: str
-    commit: str
-    """What was pushed last; empty if nothing was."""
-    link: str
-    """The pull request; empty without one."""
-    shipped: Shipped
-    """What this call did."""
-
-
 class Clones:
     """The clones of all sessions."""
 
@@ -117,7 +92,6 @@ class Clones:
         self._clock = clock
         self._vault = vault
         self._kept: set[tuple[int, int]] = set()
-        self._shipped: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def all(self) -> Sequence[Checkout]:
         """List the clones that still exist."""
@@ -211,89 +185,6 @@ class Clones:
             await persist(
                 self._clock, self._records.measured, record.session, record.number, changes
             )
-
-    async def propose(
-        self, session: Session, target: Repository, work: Work, *, title: str, body: str
-    ) -> Proposing:
-        """Ship what there is now, under the agent's own words; empty ones stay as they were.
-
-        Raises:
-            RepositoryError: git cannot do it, or the agent's work is not shipped.
-        """
-        async with self._alone(session.id):
-            record = self.record(session, target)
-            if record is None:
-                raise RepositoryError(wording.NO_CLONE)
-            if not record.branch:
-                raise RepositoryError(wording.ONLY_READING)
-            if self._shipping.of(session.key.agent) == "none":
-                raise RepositoryError(wording.SHIPS_NOTHING)
-            if title or body:
-                words = (title or record.title, body or record.body)
-                redacted = map(self._vault.redact, words)
-                await persist(
-                    self._clock, self._records.worded, record.session, record.number, *redacted
-                )
-            shipped = await self._ship(session, target, work)
-            now = self._records.latest(session.id) or record
-            if shipped.pushed is None and not shipped.note and now.sent and (title or body):
-                if now.outcome:
-                    raise RepositoryError(wording.PROPOSAL_OVER.format(outcome=now.outcome))
-                # Nothing was left to push: only the words change.
-                clone = await self.clone(session, now)
-                shipped = await self._propose(session, now, clone, _in_own_words(work, now))
-            now = self._records.latest(session.id) or now
-            return Proposing(now.branch, now.sent, now.link, shipped)
-
-    async def ship(self, session: Session, target: Repository, work: Work) -> Shipped:
-        """Ship the result of a turn as the agent's entry says.
-
-        Raises:
-            RepositoryError: git cannot do it.
-        """
-        async with self._alone(session.id):
-            return await self._ship(session, target, work)
-
-    def _alone(self, session_id: int) -> asyncio.Lock:
-        """Return the lock that keeps a turn's end and a tool from shipping at the same time."""
-        return self._shipped.setdefault(session_id, asyncio.Lock())
-
-    async def _ship(self, session: Session, target: Repository, work: Work) -> Shipped:
-        record = self.record(session, target)
-        if record is None or not record.branch:
-            return Shipped()
-        if self._shipping.of(session.key.agent) == "none":
-            return Shipped()
-        work = _in_own_words(work, record)
-        clone = await self.clone(session, record)
-        name = self._shipping.authors[session.key.agent].name
-        message = self._vault.redact(commit_message(work, session.key, name))
-        gathered = await self._checkouts.gather(clone, message)
-        if gathered.problem:
-            return Shipped(note=wording.NOT_SHIPPED.format(problem=gathered.problem))
-        commit = gathered.commit
-        unchanged = commit == record.commit and not record.sent
-        if unchanged or (commit == record.told and not work.continued):
-            return Shipped()
-        if commit != record.sent:
-            if refusal := await self._checkouts.push(clone, commit):
-                return Shipped(note=wording.NOT_PUSHED.format(problem=refusal))
-            await self.record_sent(record, commit)
-        return await self._propose(session, replace(record, sent=commit), clone, work)
-
-    async def hold(self, session: Session, target: Repository, work: Work) -> None:
-        """Commit the result of a turn, and push nothing.
-
-        Raises:
-            RepositoryError: git cannot do it.
-        """
-        record = self._records.latest(session.id)
-        if record is None or record.state != "ready" or record.repository != target:
-            return
-        name = self._shipping.authors[session.key.agent].name
-        message = self._vault.redact(commit_message(work, session.key, name))
-        await self._checkouts.gather(await self.clone(session, record), message)
-        await self.measure(session)
 
     async def unshipped(self, session: Session, record: Checkout) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be removed."""
@@ -459,61 +350,6 @@ class Clones:
         """Record that a commit reached the remote."""
         await persist(self._clock, self._records.sent, record.session, record.number, commit)
 
-    async def _propose(
-        self, session: Session, record: Checkout, clone: Clone, work: Work
-    ) -> Shipped:
-        """Return what was pushed and, if configured, propose it."""
-        changes = await self._checkouts.count_changes(clone, record.told or record.commit)
-        counted = {} if changes is None else asdict(changes)
-        pushed = Pushed(record.repository.name, record.branch, **counted)
-        link = record.link
-        forge = self._shipping.forge
-        if forge and self._shipping.of(session.key.agent) == "pr" and record.way == "branch":
-            name = self._shipping.authors[session.key.agent].name
-            proposal = Proposal(
-                record.repository,
-                session.key.agent,
-                session.id,
-                head=record.branch,
-                base=record.base,
-                title=self._vault.redact(subject(work, name)),
-                body=self._vault.redact(proposal_body(work, session.key, name)),
-            )
-            try:
-                link = await forge.propose(proposal)
-            except RepositoryError as error:
-                return Shipped(pushed, wording.NOT_PROPOSED.format(problem=error))
-        if forge and link:
-            pushed = replace(
-                pushed,
-                link=link,
-                number=link_number(link),
-                checks=await self._read_checks(forge, session, record),
-            )
-        files = await self._checkouts.conflicts(clone, record.base, record.sent)
-        await persist(
-            self._clock, self._records.told, record.session, record.number, record.sent, link
-        )
-        named = wording.some(files)
-        conflict = wording.CONFLICT.format(base=record.base, files=named) if files else ""
-        return Shipped(pushed, conflict)
-
-    async def _read_checks(
-        self, forge: Forge, session: Session, record: Checkout
-    ) -> Literal["", "running", "passed", "failed"]:
-        """Tell how the checks of a pull request are now; empty if that cannot be read."""
-        try:
-            found = await forge.judged(record.repository, session.key.agent, record.branch)
-        except RepositoryError as error:
-            logger.info("cannot read the checks of %s: %s", record.branch, error)
-            return ""
-        return "" if found is None else found.checks
-
     async def _note(self, session: Session, words: str) -> None:
         entry = Entry("notice", self._vault.redact(words), session=session.id)
         await persist(self._clock, self._transcript.append, [entry])
-
-
-def _in_own_words(work: Work, record: Checkout) -> Work:
-    """Describe a turn's work in its agent's own words, where it gave some."""
-    return replace(work, title=record.title or work.title, body=record.body)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from app.core import wording
 from app.core.keys import AreaOf, PlaceKey, no_area
+from app.core.repositories import wording
 from app.core.workspaces import FOLDER, NONE, Repository, Target
 from app.errors import Conflict
 

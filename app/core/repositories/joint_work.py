@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.core.delegation.types import Errand
-from app.core.ports import Checkouts, Forge
 from app.core.repositories import wording
+from app.core.repositories.branch_names import branch_ref
 from app.core.repositories.clones import Ask
+from app.core.repositories.ports import Checkouts, Forge
 from app.core.repositories.review_request import ReviewRequest, find_review
 from app.core.repositories.shared_clones import SharedClones
 from app.core.reviewing import Subject
@@ -21,7 +22,7 @@ from app.core.stores.repositories import CheckoutStore
 from app.core.stores.sessions import SessionStore
 from app.core.types import Session, SessionState
 from app.core.wording import PULL_REQUEST
-from app.core.workspaces import Checkout, Repository, branch_ref, link_number
+from app.core.workspaces import Checkout, Repository, link_number
 from app.errors import RepositoryError
 
 DIFF_CHARACTERS = 60_000

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.core import wording
 from app.core.inbound import Effect
 from app.core.keys import PlaceKey
+from app.core.repositories import wording
 from app.core.repositories.directory import Directory
 from app.core.stores.sessions import SessionStore
 from app.core.workspaces import FOLDER, NONE, Repository

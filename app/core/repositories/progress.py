@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 
 from app.core.feed import Feed
-from app.core.ports import Clock, Forge
+from app.core.ports import Clock
 from app.core.repositories.clones import Clones
+from app.core.repositories.ports import Forge
 from app.core.retry import persist
 from app.core.stores.repositories import CheckoutStore
 from app.core.stores.sessions import SessionStore

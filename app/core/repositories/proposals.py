@@ -8,16 +8,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from app.core import wording
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
 from app.core.consent.offers import offer
 from app.core.feed import Feed
 from app.core.inbound import News
 from app.core.outbox import Outbox
-from app.core.ports import Checkouts, Clock
-from app.core.posts import PostContent
+from app.core.ports import Clock
 from app.core.reasons import Reason
+from app.core.repositories import wording
+from app.core.repositories.ports import Checkouts
 from app.core.retry import persist, retry
 from app.core.stores.repositories import ProposalStore
 from app.core.updates import AskRequest
@@ -151,8 +151,8 @@ class Proposals:
             self._proposals.tell,
             proposed,
             f"{proposed.branch}:{mark}",
-            self._outbox.clean(PostContent(kind="notice", note=words)).note,
-            offer=self._ledger.presentable(request) if request else None,
+            self._outbox.redact(words),
+            offer=self._ledger.present(request) if request else None,
             deadline=self._clock.now() + self._offer_seconds,
             passed=passed,
         )

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 
 from app.core.adapters import Adapter
 from app.core.inbound import Naming, Renamed
-from app.core.ports import Checkouts, Clock
+from app.core.ports import Clock
 from app.core.repositories.directory import Directory
+from app.core.repositories.ports import Checkouts
 from app.core.retry import persist
 from app.core.stores.repositories import NameStore
 

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.core.ports import Checkouts, Clock
+from app.core.ports import Clock
+from app.core.repositories.ports import Checkouts
 from app.core.retry import persist
 from app.core.stores.repositories import CheckoutStore
 from app.core.workspaces import Checkout, Clone, Rebuilt

@@ -1,6 +1,57 @@
-"""Words what agents and people are told about work that several agents have a part in; pure."""
+"""Words what agents and people are told about work in repositories; pure."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+NAMED = 5
+"""Files or checks that a sentence names: enough to recognise what is meant."""
+NOT_SHIPPED = "Not pushed: {problem}. The work is kept in the workspace."
+NOT_PUSHED = "Not pushed: {problem}"
+NOT_PROPOSED = "The pull request could not be opened: {problem}"
+NO_CLONE = "You do not work in a clone of a repository here: there is nothing to propose."
+ONLY_READING = "Your clone is for reading: there is no branch that you can push to."
+SHIPS_NOTHING = "The operator has set that your work stays in your workspace (`ship: none`)."
+PROPOSAL_OVER = "Your pull request was {outcome}. New commits open another one."
+CONFLICT = "It conflicts with `{base}` in {files}. To resolve this, ask for a merge of `{base}`."
+CLONE_KEPT = "The clone of {session} is kept because it holds {held}."
+CLONE_UNUSABLE = (
+    "The old clone can no longer be used and is kept as it is. A new one is made. {problem}"
+)
+STATE_UNUSABLE = (
+    "The clone is not on this machine, and its saved state cannot be used. A new one is made; "
+    "work that was not pushed is missing in it."
+)
+REBUILT = "The clone was rebuilt from its saved state; ignored files are not part of that."
+REBUILT_WITHOUT = " Too large to be saved, so missing: {files}."
+REBUILT_UNFINISHED = (
+    " A merge or rebase was under way: its files are there, its state in git is not."
+)
+SAVED_STATE = "a saved state that is not on this machine"
+BRANCH_GUARDED = (
+    "Nothing is pushed to `{branch}` of {repository} because {reason}. Changes go to a new branch "
+    "and are proposed from there."
+)
+ALLOW_ONCE = "Allow once"
+REJECT = "Reject"
+MERGED = "Merged: {link}"
+CLOSED = "Closed without being merged: {link}"
+CHECKS_PASSED = "Checks passed: {link}"
+CHECKS_FAILED = "Checks failed on {link}: {names}."
+CONFLICTS_NOW = "{link} conflicts with `{base}` in {files}."
+NO_MORE_FIXES = "Three fixes did not help. Say in your own words what to do."
+IN_EMPTY_FOLDER = "none, an empty folder for each agent"
+IN_CLONE = "{name}, a clone for each agent"
+IN_FOLDER = "the folder {folder}, one agent at a time"
+FOLDER_OF_BRIDGE = "The bridge keeps its own files there; choose another folder."
+FOLDER_OF_HOME = "That folder holds a whole HOME; choose one inside it."
+FOLDER_OF_SYSTEM = "That folder belongs to the system; choose one that holds a project."
+NOT_LISTED = "GitHub did not list the repositories. Type OWNER/NAME, or try again later."
+FIX_CHECKS = "Fix the checks"
+RESOLVE_CONFLICT = "Resolve the conflict"
+NO_TITLE = "Changes by {agent}"
+PROPOSED = "{people} asked {agent} for this: {where}"
+SOMEONE = "Someone"
 
 GOES_ON_WITH = (
     "You take over from {agent}. Your folder is your own clone of its branch {branch}, with its "
@@ -32,3 +83,15 @@ CUT_DIFF = "[… the rest of the diff is in the clone]"
 NEW_COMMITS = "the new commits of {branch}"
 DIFF = "the diff of {name} to {base}"
 CLONE_BROKEN = "its clone can no longer be used"
+
+
+def rebuilt(left_out: Sequence[str], unfinished: bool) -> str:
+    """Tell what a clone that was rebuilt from its saved state lacks."""
+    without = REBUILT_WITHOUT.format(files=some(left_out)) if left_out else ""
+    return f"{REBUILT}{without}{REBUILT_UNFINISHED if unfinished else ''}"
+
+
+def some(names: Sequence[str]) -> str:
+    """Name the first few of many."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

@@ -14,7 +14,6 @@ from app.core.inbound import Heard
 from app.core.keys import PlaceKey
 from app.core.outbox import Outbox
 from app.core.ports import Clock
-from app.core.posts import PostContent
 from app.core.retry import persist
 from app.core.roster import Colleague, Roster
 from app.core.stores.sessions import SessionStore, TurnStore
@@ -147,7 +146,7 @@ class Grouping:
 
     async def tell(self, session: int, mark: str, words: str) -> None:
         """Say something once where a session began."""
-        posts = await persist(self._clock, self.groups.tell, session, mark, self._clean(words))
+        posts = await persist(self._clock, self.groups.tell, session, mark, self.redact(words))
         self._outbox.send(*posts)
         self._feed.notify(session)
 
@@ -163,9 +162,6 @@ class Grouping:
 
     async def end(self, session: int, group: str, words: str = "") -> None:
         """End a group, with the last words about it."""
-        posts = await persist(self._clock, self.groups.end, session, group, self._clean(words))
+        posts = await persist(self._clock, self.groups.end, session, group, self.redact(words))
         self._outbox.send(*posts)
         self._feed.notify(session)
-
-    def _clean(self, words: str) -> str:
-        return self._outbox.clean(PostContent(kind="notice", note=words)).note

@@ -114,9 +114,7 @@ class Race:
             kind="race",
         )
         ref = TurnRef(done[0].session, done[0].turn)
-        await self._grouping.ask(
-            group, ref, self._ledger.presentable(request), seconds=self._seconds
-        )
+        await self._grouping.ask(group, ref, self._ledger.present(request), seconds=self._seconds)
         self._ledger.watch()
 
     def _link_of(self, row: Delegation) -> str:

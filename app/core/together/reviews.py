@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.ports import Checkouts, Clock, Forge
-from app.core.posts import PostContent
+from app.core.ports import Clock
+from app.core.repositories.ports import Checkouts, Forge
 from app.core.retry import persist
 from app.core.reviewing import Finding, NewReview, Review, Subject, Submission, Verdict
 from app.core.stores.sessions import SessionStore
@@ -144,7 +144,7 @@ class Reviews:
 
     async def tell(self, session: int, mark: str, words: str, agent: str = "") -> None:
         """Say something once where a session began."""
-        clean = self._outbox.clean(PostContent(kind="notice", note=words)).note
+        clean = self._redact(words)
         posts = await persist(self._clock, self._groups.tell, session, mark, clean, agent)
         self._outbox.send(*posts)
         self._feed.notify(session)

@@ -145,7 +145,7 @@ class MemoryTools:
             caller.agent,
             TurnRef(session.id, caller.turn.id),
             text,
-            context.ledger.presentable(request),
+            context.ledger.present(request),
             seconds=terms.ask_seconds,
         )
         context.outbox.send(*posts)

@@ -71,7 +71,7 @@ class ScheduleTools:
             TurnRef(session.id, caller.turn.id),
             arguments["when"],
             arguments["task"].strip(),
-            present=self._ledger.presentable,
+            present=self._ledger.present,
             seconds=self._terms.get(agent, Terms()).ask_seconds,
         )
         self._ledger.watch()

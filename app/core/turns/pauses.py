@@ -52,7 +52,7 @@ class TurnPauses:
             context.turns.pause,
             self._turn.id,
             content,
-            context.ledger.presentable(request),
+            context.ledger.present(request),
             deadline=until + self._terms.ask_seconds,
             resume_at=resume_at,
         )

@@ -104,7 +104,7 @@ class Reflection:
             notice = Entry("notice", words, session=session.id, turn=self._turn.id)
             await persist(context.clock, context.transcript.append, [notice])
         else:
-            request = context.ledger.presentable(note_request(name, text))
+            request = context.ledger.present(note_request(name, text))
             seconds = self._terms.ask_seconds
             posts = await context.memory.propose(agent, ref, text, request, seconds=seconds)
             context.outbox.send(*posts)

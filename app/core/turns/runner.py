@@ -14,6 +14,7 @@ from app.core.consent.terms import Terms
 from app.core.keys import PlaceKey
 from app.core.ports import AgentSession
 from app.core.posts import Verbosity
+from app.core.repositories.wording import NOT_PUSHED
 from app.core.retry import persist
 from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgent
@@ -339,7 +340,7 @@ class TurnRun:
         try:
             self._shipped = await context.workspaces.ship(self._session, self._display.target, work)
         except RepositoryError as error:
-            self._shipped = Shipped(note=wording.NOT_PUSHED.format(problem=error))
+            self._shipped = Shipped(note=NOT_PUSHED.format(problem=error))
 
     async def _save(self) -> None:
         """Save the state of its clone before people are told that the turn is over."""

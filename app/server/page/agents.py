@@ -15,7 +15,8 @@ from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
 from app.server.page.agent_pages import NAME, Recent, list_crew, show_agent, show_new, to_html
 from app.server.page.view import agent_form, render
-from app.server.page.view.agent_form import ENV, FIELDS
+from app.server.page.view.agent_fields import FIELDS
+from app.server.page.view.agent_form import ENV
 from app.server.parts import PartsOf
 from app.services import registered_services
 from app.services.service import Service

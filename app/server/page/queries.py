@@ -123,9 +123,15 @@ def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
     )
 
 
-def paused_of(parts: Parts) -> tuple[str, ...]:
-    """Say what the operator paused."""
+def paused_of(parts: Parts, key: PlaceKey | None) -> tuple[str, ...]:
+    """Say what the operator paused: of a thread what concerns it, else everything."""
     paused = parts.operator.paused() if parts.operator is not None else ()
+    if key is not None and paused:
+        agents = {
+            *listeners(parts, key),
+            *(each.key.agent for each in parts.sessions.in_place(key)),
+        }
+        paused = [each for each in paused if each.covers(key, agents)]
     return tuple(describe_pause(each, parts.name_of) for each in paused)
 
 

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from typing_extensions import override
 
-from app.core.adapters import Adapter
 from app.core.delegation.types import SERVICE
 from app.core.inbound import Delivery, Inbound
 from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import Cleaned, PostSend, PostSent
 from app.core.types import Speaker
 from app.errors import DeliveryRefused
 from app.services.agents.wording import NOT_HERE
-from app.vault import Vault
-
-PACE_SECONDS: Final = 60.0
-"""Progress reaches the page through the transcript, so posts need not be frequent."""
+from app.services.common.transcript_adapter import TranscriptAdapter
 
 
-class AgentsAdapter(Adapter):
+class AgentsAdapter(TranscriptAdapter):
     """The adapter port for places of agents; nothing comes in and nothing is sent."""
 
-    def __init__(self, agent: str, *, pace: float = PACE_SECONDS) -> None:
-        super().__init__(SERVICE, agent, pace=pace)
+    def __init__(self, agent: str) -> None:
+        super().__init__(SERVICE, agent)
 
     @override
     def parse(self, delivery: Delivery) -> Inbound:
@@ -45,22 +38,3 @@ class AgentsAdapter(Adapter):
     def mention(self, name: str) -> str:
         """Return nothing: agents are asked by a tool here."""
         return ""
-
-    @override
-    async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
-        """Do nothing: no person talks here."""
-
-    @override
-    async def send(self, post: PostSend) -> PostSent:
-        """Note a post as sent: the page shows the transcript."""
-        return PostSent(remote_id=post.remote_id or post.marker, consumed=len(post.content.text))
-
-    @override
-    async def find(self, target: SessionKey, marker: str) -> PostSent | None:
-        """Return None: sending a post again would change nothing."""
-        return None
-
-    @override
-    async def purge(self, key: SessionKey, vault: Vault) -> Cleaned:
-        """Do nothing: everything shown here is in the store."""
-        return Cleaned()

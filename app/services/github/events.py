@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from app.core.inbound import Answered, Chore, Heard, Inbound, Naming, News
 from app.core.keys import PlaceKey
-from app.core.workspaces import own_branches
+from app.core.repositories.branch_names import own_branches
 from app.errors import DeliveryUnreadable
 from app.services.github import wording
 from app.services.github.messages import (

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
 
-from app.core.consent.offers import find_short, label_options
+from app.core.consent.answers import find_short
+from app.core.consent.offers import label_options
 from app.core.consent.wording import markdown, sentence
 from app.core.files.names import size_words
 from app.core.posts import DelegatedLine, Fact, MadeFile, PostContent, ToolLine, Verbosity

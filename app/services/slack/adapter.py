@@ -215,7 +215,10 @@ class SlackAdapter(Adapter):
     @override
     async def purge(self, key: SessionKey, vault: Vault) -> Cleaned:
         """Take a text out of the app's messages and files in a thread."""
-        return await purge(self._api, key, vault, await self._me(), self._retry)
+        cleaned = await purge(self._api, key, vault, await self._me(), self._retry)
+        # The title came from the first words; the store has them without the text by now.
+        await self._retry(lambda: self._status.rename(key))
+        return cleaned
 
     @override
     async def fetch(self, file: File) -> File:

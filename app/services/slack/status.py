@@ -114,6 +114,19 @@ class Status:
         shown.asks.clear()
         self._wake(shown, before)
 
+    async def rename(self, key: SessionKey) -> None:
+        """Give the session of a thread the title that it would get now.
+
+        Raises:
+            PostError: not now, or never.
+        """
+        title = self._title(key)[:TITLE_CHARACTERS]
+        if title and self._sessions:
+            try:
+                await self._rename(key, title)
+            except SlackRefused as error:
+                logger.debug("%s", error)  # the thread has no session
+
     def tidy(self, keys: Iterable[SessionKey]) -> None:
         """End what an earlier run of the bridge may have shown in threads without work."""
         for key in keys:
@@ -193,14 +206,17 @@ class Status:
         if title and not shown.is_named and answer.get("title") == "":
             # A stream that came first made the session, without a title.
             shown.is_named = True
-            channel, thread = channel_and_thread(key.external)
-            await self._api.call(
-                "agents.sessions.rename",
-                yields=True,
-                channel_id=channel,
-                thread_ts=thread,
-                title=title,
-            )
+            await self._rename(key, title)
+
+    async def _rename(self, key: SessionKey, title: str) -> None:
+        channel, thread = channel_and_thread(key.external)
+        await self._api.call(
+            "agents.sessions.rename",
+            yields=True,
+            channel_id=channel,
+            thread_ts=thread,
+            title=title,
+        )
 
     async def _call_session(
         self, key: SessionKey, status: State, shown: _Shown, **more: Any

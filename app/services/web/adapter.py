@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from typing_extensions import override
 
-from app.core.adapters import Adapter
 from app.core.inbound import Delivery, Heard
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import Cleaned, PostSend, PostSent
+from app.core.keys import PlaceKey
 from app.core.types import Speaker
+from app.services.common.transcript_adapter import PACE_SECONDS, TranscriptAdapter
 from app.services.web import events
-from app.vault import Vault
-
-PACE_SECONDS: Final = 60.0
-"""Progress reaches the page through the transcript, so posts need not be frequent."""
 
 
-class WebAdapter(Adapter):
+class WebAdapter(TranscriptAdapter):
     """The adapter port for the page and the API."""
 
     def __init__(self, agent: str, *, pace: float = PACE_SECONDS) -> None:
@@ -33,22 +26,3 @@ class WebAdapter(Adapter):
     async def refusal(self, speaker: Speaker, place: PlaceKey) -> str | None:
         """Allow everyone: a person who gets this far is signed in."""
         return None
-
-    @override
-    async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
-        """Do nothing: the page reports a refusal in its response."""
-
-    @override
-    async def send(self, post: PostSend) -> PostSent:
-        """Note a post as sent: the page shows the transcript."""
-        return PostSent(remote_id=post.remote_id or post.marker, consumed=len(post.content.text))
-
-    @override
-    async def find(self, target: SessionKey, marker: str) -> PostSent | None:
-        """Return None: sending a post again would change nothing."""
-        return None
-
-    @override
-    async def purge(self, key: SessionKey, vault: Vault) -> Cleaned:
-        """Do nothing: everything shown here is in the store."""
-        return Cleaned()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from app.children.sweep import Sweep
-from app.vault.octets import PIECE_BYTES, vault_of
+from app.vault.octets import PIECE_BYTES, cross_out, vault_of
 
 LEAKED = "zq7-Pelican-4411-secret"
 ACCENTED = "clé-très-privée-ünter-4411"
@@ -66,3 +67,39 @@ def test_objects_of_git_are_left_to_git(tmp_path: Path) -> None:
 
     assert found.objects == [objects]
     assert found.held == [tmp_path / "objects" / "of-nothing"]
+
+
+def test_a_branch_with_the_text_in_its_name_gets_another_one_and_stays_a_branch(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "data" / "clone"
+    slug = LEAKED.lower()
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    folder.mkdir(parents=True)
+    git("init", "-q", "-b", "main")
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    git("branch", "aa")
+    git("branch", f"packed-{slug}")
+    git("branch", "zz")
+    git("pack-refs", "--all")
+    git("checkout", "-q", "-b", f"agent/the-key-is-{slug}")
+    git("config", f"branch.agent/the-key-is-{slug}.remote", "origin")
+    (folder / f"{LEAKED}.env").write_text("staged")
+    git("add", "-A")
+    sweep, vault = Sweep(tmp_path / "data", but=("never",)), vault_of(LEAKED)
+
+    left = sweep.clean(vault, sweep.find(vault).held)
+
+    crossed = "x" * len(LEAKED)
+    assert (left, sweep.find(vault).held) == ([], [])
+    assert git("branch", "--show-current").strip() == f"agent/the-key-is-{crossed}"
+    assert cross_out(vault, f"agent/the-key-is-{slug}") == f"agent/the-key-is-{crossed}"
+    names = git("for-each-ref", "--format=%(refname:short)").split()
+    assert names == ["aa", f"agent/the-key-is-{crossed}", "main", f"packed-{crossed}", "zz"]
+    assert {git("rev-parse", name) for name in names} == {git("rev-parse", "HEAD")}
+    git("reset", "-q")
+    assert git("status", "--porcelain") == "?? [secret].env\n"

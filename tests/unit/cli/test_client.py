@@ -10,8 +10,9 @@ import httpx
 import pytest
 import respx
 
-from app.cli import client, running
-from app.cli.client import BridgeRefused, BridgeUnreachable, connected, server_events
+from app.cli import connection, running
+from app.cli.client import connected
+from app.cli.connection import BridgeRefused, BridgeUnreachable, server_events
 from app.cli.running import is_running, local_address
 from app.config import Configuration, load
 from app.errors import NotFound
@@ -121,7 +122,7 @@ async def test_the_token_goes_to_the_bridge_only_after_it_has_answered(
 async def test_a_holder_of_the_lock_that_never_answers_is_told_with_the_remedy(
     held: Configuration, bridge: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "START_SECONDS", 0.05)
+    monkeypatch.setattr(connection, "START_SECONDS", 0.05)
     bridge.get("/healthz").mock(side_effect=httpx.ConnectError("refused"))
 
     with pytest.raises(BridgeUnreachable, match="no bridge answers there"):
@@ -132,7 +133,7 @@ async def test_a_holder_of_the_lock_that_never_answers_is_told_with_the_remedy(
 async def test_a_lock_that_is_let_go_meanwhile_means_no_bridge(
     configure: Configure, bridge: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(connection, "LOOK_SECONDS", 0)
     configuration = configure()
     with ExitStack() as holder:
         holder.enter_context(locked(configuration.data_dir))

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from app.cli.client import BridgeUnreachable
+from app.cli.connection import BridgeUnreachable
 from app.cli.manifests import show
 from app.config import AgentRecord, Configuration, load
 from app.config.location import default_settings_file

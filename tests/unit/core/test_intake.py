@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from app.core.inbound import Changed, Heard, Naming
+from app.core.inbound import Changed, Delivery, Heard, Naming
 from app.core.intake.dispatch import ASK_AGAIN_SECONDS, HELD_SECONDS
 from app.core.keys import PlaceKey
 from app.core.ports import AgentListener
 from app.core.types import PlaceView, Speaker
 from app.core.updates import AskOption, AskRequest
-from app.errors import DeliveryUnreadable, PostDelayed, SpeakerUnknown
+from app.errors import DeliveryUnreadable, PostDelayed, SpeakerUnknown, StoreUnavailable
 from app.store.retention import DAY_SECONDS, forget
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Presence, Rules, open_desk, running_desk
@@ -82,6 +82,26 @@ async def test_the_same_delivery_is_taken_once_however_often_it_is_sent(desk: De
     assert later.repeated
     session = desk.stores.sessions.in_place(PLACE)[0]
     assert len(await desk.stores.turns.turns(session.id)) == 1
+
+
+@pytest.mark.parametrize("cause", [StoreUnavailable("full"), asyncio.CancelledError()])
+async def test_all_who_wait_for_a_delivery_are_told_that_it_was_not_stored(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, cause: BaseException
+) -> None:
+    async def take(_delivery: Delivery) -> None:
+        await asyncio.sleep(0)
+        raise cause
+
+    monkeypatch.setattr(desk.intake, "take", take)
+    sent = delivery("web:demo")
+
+    async with asyncio.timeout(5):
+        first, second = await asyncio.gather(
+            *(desk.intake.settle(sent) for _ in range(2)), return_exceptions=True
+        )
+
+    assert type(first) is type(cause)
+    assert isinstance(second, StoreUnavailable)
 
 
 async def test_words_that_reject_an_ask_close_it_and_reach_the_agent(desk: Desk) -> None:

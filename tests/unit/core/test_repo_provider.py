@@ -16,8 +16,9 @@ from app.core.inbound import Decision, Heard
 from app.core.keys import PlaceKey
 from app.core.posts import Pushed
 from app.core.repo_provider import RepoProvider
-from app.core.repositories.clones import Clones, Proposing, Shipping
+from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
+from app.core.repositories.shipping import Proposing, Shipper
 from app.core.types import BridgeSessionRequest, Message, Session, Speaker
 from app.core.updates import AskRequest, BridgeUpdate
 from app.core.workspaces import Clone, Ship, Shipped, Target, Work
@@ -85,19 +86,21 @@ def provide(yard: Yard, stores: Stores, ship: Ship, machine: str = "") -> RepoPr
     """Provide workspaces on the disk of a machine."""
     own = yard.folder / machine
     folders = Folders(own / "workspaces", own / "uploads", own / "session-homes")
+    clock, shipping = SystemClock(), Shipping({"demo": ship}, {"demo": BOT})
     clones = Clones(
         folders.root,
         yard.checkouts,
         stores.checkouts,
         stores.transcript,
-        Shipping({"demo": ship}, {"demo": BOT}),
-        clock=SystemClock(),
+        shipping,
+        clock=clock,
         vault=yard.vault,
         machine=machine,
     )
     return RepoProvider(
         folders,
         clones,
+        Shipper(clones, yard.checkouts, stores.checkouts, shipping, clock=clock, vault=yard.vault),
         yard.checkouts,
         stores.decisions,
         stores.sessions,

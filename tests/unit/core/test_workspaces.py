@@ -11,17 +11,10 @@ from hypothesis import strategies as st
 
 from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import Fact
+from app.core.repositories.branch_names import branch_name, is_branch, slug
+from app.core.repositories.commit_messages import commit_message, proposal_body, subject
 from app.core.types import Message, Speaker
-from app.core.workspaces import (
-    Work,
-    WorkspaceView,
-    branch_name,
-    commit_message,
-    is_branch,
-    proposal_body,
-    slug,
-    subject,
-)
+from app.core.workspaces import Work, WorkspaceView
 
 SESSION = SessionKey("web", "t1", "demo")
 WEB = PlaceKey("web", "t1")

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from app.children.sandbox import Unavailable
-from app.core.workspaces import Clone, is_branch
+from app.core.repositories.branch_names import is_branch
+from app.core.workspaces import Clone
 from app.errors import RepositoryError
 from tests.support.git_server import git
 from tests.support.variants import quick

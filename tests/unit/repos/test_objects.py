@@ -61,10 +61,13 @@ async def test_what_no_ref_needs_is_deleted_and_all_else_stays(runner: Git, mirr
     assert git(mirror, "show", "main:file") == "ordinary"
 
 
-async def test_what_a_branch_needs_is_left(runner: Git, mirror: Path) -> None:
-    commit(mirror, f"key={LEAKED}", "refs/heads/main")
-    held = await find(runner, mirror)
+async def test_a_branch_that_needs_it_goes_until_the_next_fetch(runner: Git, mirror: Path) -> None:
+    commit(mirror, "ordinary", "refs/heads/main")
+    commit(mirror, f"key={LEAKED}", "refs/heads/leaky")
+    git(mirror, "update-ref", "refs/pull/1/head", "refs/heads/leaky")
 
-    assert not await delete_objects(runner, mirror, held)
+    assert not await delete_objects(runner, mirror, await find(runner, mirror))
 
-    assert await find(runner, mirror) == held
+    assert await find(runner, mirror) == set()
+    assert git(mirror, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
+    assert git(mirror, "show", "main:file") == "ordinary"

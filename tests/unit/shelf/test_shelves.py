@@ -113,3 +113,21 @@ async def test_all_that_belongs_to_a_session_is_removed_at_once(
     shelf.remove_all(["1-"], "/")
 
     assert [await shelf.names(name.partition("/")[0]) for name in names] == [[], [], names[2:]]
+
+
+async def test_all_versions_of_what_is_removed_go(tmp_path: Path) -> None:
+    with serve_bucket() as server:
+        on = {"Status": "Enabled"}
+        server.client.put_bucket_versioning(Bucket=server.bucket, VersioningConfiguration=on)
+        shelf = bucket_of(server)
+        for content in ("first", "second"):
+            (tmp_path / "file").write_text(content)
+            await shelf.put("1-demo/a", tmp_path / "file")
+        await shelf.remove("1-demo/a")
+        await shelf.put("2-demo/a", tmp_path / "file")
+
+        shelf.remove_all(["1-"], "/")
+
+        left = server.client.list_object_versions(Bucket=server.bucket)
+        assert [each["Key"] for each in left["Versions"]] == ["team/2-demo/a"]
+        assert "DeleteMarkers" not in left

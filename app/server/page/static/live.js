@@ -78,7 +78,7 @@
   });
 
   const atEnd = () => scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < NEAR;
-  const toEnd = () => { scroll.scrollTop = scroll.scrollHeight; };
+  const toEnd = () => { if (log.childElementCount) scroll.scrollTop = scroll.scrollHeight; };
   // Only a person scrolls up; what grows below, such as a picture that loads, is followed.
   let top = 0;
   scroll.addEventListener("scroll", () => {
@@ -402,7 +402,7 @@
   hint();
   hideWaiting();
   showBusy();
-  if (log.childElementCount && !location.hash) toEnd();
+  if (!location.hash) toEnd();
   following = atEnd();
   connect();
   window.addEventListener("pagehide", () => source?.close());

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from app.core.memory.log import Remembered
-from app.server.page.view.agent_form import Group
+from app.server.page.view.agent_fields import Group
 from app.server.page.view.personas import FileLine
 from app.server.page.view.views import Agent
 

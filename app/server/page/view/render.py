@@ -257,6 +257,12 @@ def start_panels(cast: Cast, picked: str) -> dict[str, str]:
     return {name: str(html).strip() for name, html in made.items()}
 
 
+def paused_panel(sentences: Sequence[str]) -> str:
+    """Render what the operator paused."""
+    macros: Any = _environment().get_template("panels.html").module
+    return str(macros.paused(sentences)).strip()
+
+
 def threads_panel(threads: ThreadList, cast: Cast) -> str:
     """Render the list of threads."""
     return _panel("threads", threads, cast)

@@ -7,14 +7,9 @@ from dataclasses import replace
 import pytest
 
 from app.core.consent.offers import (
-    CHOICE,
     OPTIONS,
     find_allowing,
-    find_option,
     find_refusing,
-    find_short,
-    is_short,
-    label_options,
     shorten_names,
     shortlist,
     text_of,
@@ -68,44 +63,6 @@ def test_a_kind_is_offered_for_the_session_where_the_agent_offers_no_always(
     assert (request.options != options) is offered
 
 
-def test_an_option_is_meant_by_its_whole_name_or_id() -> None:
-    assert find_option(" allow ONCE\n", (ONCE, REJECT)) == "a"
-    assert find_option("R", (ONCE, REJECT)) == "r"
-    assert find_option("allow", (ONCE, REJECT)) is None
-    assert find_option("", (AskOption("", "", ""),)) is None
-
-
-def test_options_of_the_same_name_are_told_apart() -> None:
-    options = [AskOption(key, name, "allow_once") for key, name in zip("abcd", TWINS, strict=True)]
-
-    assert label_options(options) == ["Yes", "yes (2)", "Yes (2) (2)", "No"]
-    found = [find_option(label, options) for label in label_options(options)]
-    assert found == ["a", "b", "c", "d"]
-
-
-def test_the_name_that_people_read_counts_before_an_id() -> None:
-    options = [AskOption("b", "Reject", "reject_once"), AskOption("c", "B", "allow_once")]
-
-    assert find_option("b", options) == "c"
-
-
-def test_an_option_is_found_by_its_address() -> None:
-    options = [AskOption("acme/api", "acme/api", CHOICE, url="https://github.com/Acme/api")]
-
-    assert find_option("https://github.com/acme/api", options) == "acme/api"
-
-
-def test_of_a_repository_the_name_alone_will_do_unless_two_have_it() -> None:
-    names = ("acme/api", "acme/site", "other/site")
-    choices = tuple(AskOption(name, name, CHOICE) for name in names)
-
-    assert find_option("API", choices) == "acme/api"
-    assert find_option("acme/site", choices) == "acme/site"
-    assert find_option("site", choices) is None
-    assert find_option("", choices) is None
-    assert find_option("once", (AskOption("allow/once", "Allow", "allow_once"),)) is None
-
-
 @pytest.mark.parametrize(
     ("title", "subject", "text"),
     [
@@ -149,22 +106,3 @@ def test_phrases_of_a_terminal_are_shortened_and_others_stay() -> None:
         TERMINAL[0],
         replace(TERMINAL[0], id="again"),
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        *(("1", "yes"), ("2.", "all"), ("3", "no"), ("YES", "yes"), ("ok", "yes"), ("no!", "no")),
-        *(("4", None), ("0", None), ("maybe", None), ("yes please", None)),
-    ],
-)
-def test_a_number_or_a_yes_or_a_no_finds_its_option(text: str, found: str | None) -> None:
-    assert find_short(text, TERMINAL) == found
-
-
-def test_a_yes_that_may_mean_two_options_finds_none() -> None:
-    both = (*TERMINAL, AskOption("other", "Allow elsewhere", "allow_once"))
-
-    assert find_short("yes", both) is None
-    assert is_short("yes")
-    assert not is_short("yes, please")

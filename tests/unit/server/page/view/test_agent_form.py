@@ -9,9 +9,8 @@ import pytest
 from app.config.agents import KEYS, AgentEntry, Preset
 from app.core.updates import Choice, Choices, Option
 from app.errors import ConfigurationError, Conflict
+from app.server.page.view.agent_fields import FIELDS, RULES
 from app.server.page.view.agent_form import (
-    FIELDS,
-    RULES,
     Around,
     groups,
     locate,

@@ -23,6 +23,7 @@ from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.joint_work import JointWork
 from app.core.repositories.progress import WorkProgress
 from app.core.repositories.shared_clones import SharedClones
+from app.core.repositories.shipping import Shipper
 from app.main.current_forge import CurrentForge
 from app.main.resources import Resources, bridge_id
 from app.main.room import Room
@@ -44,7 +45,7 @@ from app.repos.sandboxed_git import SandboxedGit
 T = TypeVar("T")
 
 
-class Workshop:
+class RepositoryParts:
     """Where the sessions of one bridge work."""
 
     def __init__(self, base: Resources, forge: CurrentForge) -> None:
@@ -161,6 +162,14 @@ class Workshop:
         return RepoProvider(
             self._folders,
             self.clones,
+            Shipper(
+                self.clones,
+                self.checkouts,
+                stores.checkouts,
+                self._shipping,
+                clock=self._base.clock,
+                vault=self._base.vault,
+            ),
             self.checkouts,
             stores.decisions,
             stores.sessions,
