@@ -86,7 +86,8 @@ class Fleet:
         configuration, base = self._base.configuration, self._base
 
         def recruit(hands: Hands) -> FleetWorker:
-            return FleetWorker(configuration.database_url, self.name, hands, base.clock)
+            address, listen = configuration.database_url, self._signals.listen
+            return FleetWorker(address, self.name, hands, base.clock, listen)
 
         self._engine = FleetTurnEngine(
             context,

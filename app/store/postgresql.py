@@ -74,6 +74,7 @@ class Server:
             address,
             poolclass=QueuePool,
             pool_size=POOL_SIZE,
+            pool_use_lifo=True,  # the one used last has the statements prepared
             max_overflow=-1,  # lists are read in threads, and a point read must never wait for them
             pool_reset_on_return=None,
             isolation_level="AUTOCOMMIT",
