@@ -271,10 +271,6 @@ class Jobs:
 
         await self._database.writer.run(write)
 
-    async def is_served(self, session_id: int) -> bool:
-        """Tell whether any member serves a session now."""
-        return bool(await self._database.all(_SERVED, lock=str(session_id)))
-
     def _note(self, connection: Connection, load: Mapping[str, int]) -> None:
         own = update(member).where(member.c.name == self._own.name)
         connection.execute(own.values(load=dict(load)))

@@ -14,12 +14,7 @@ from app.core.keys import AreaOf, PlaceKey, SessionKey, no_area
 from app.core.notes import Note, NoteCode
 from app.core.posts import NewPost, PostContent
 from app.core.stores.asks import OpenedAsk, TakenAnswer
-from app.core.types import (
-    OPEN_TURN_STATES,
-    BridgeSessionRequest,
-    TurnRef,
-    TurnState,
-)
+from app.core.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
 from app.core.updates import ASK_PERSON, Ask, AskRequest
 from app.store.commits.admission import attach
 from app.store.commits.answers import tell_answer

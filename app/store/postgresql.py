@@ -18,8 +18,8 @@ from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 from sqlalchemy.pool import QueuePool
 from typing_extensions import override
 
-from app.store.backend import has_failed
 from app.store.dialects import measure
+from app.store.failures import has_failed
 from app.store.server_check import check_server, refuse_server
 from app.store.tables import metadata
 

@@ -31,14 +31,7 @@ from app.store.dialects import transaction
 from app.store.guarding import Kept, Shown, ShownJson, guard_of
 from app.store.memory import forget_index
 from app.store.sealed import put_sealed
-from app.store.tables import (
-    agent,
-    metadata,
-    post,
-    sealed,
-    surface,
-    turn,
-)
+from app.store.tables import agent, metadata, post, sealed, surface, turn
 from app.vault.octets import Known, cross_out
 
 AT_ONCE = 200

@@ -22,7 +22,8 @@ from sqlalchemy import Connection, Dialect, Insert
 from sqlalchemy.exc import DBAPIError, PendingRollbackError
 
 from app.errors import StoreUnavailable
-from app.store.backend import Backend, describe_cause, has_failed
+from app.store.backend import Backend
+from app.store.failures import describe_cause, has_failed
 from app.store.fencing import Fence
 
 logger = logging.getLogger(__name__)
@@ -119,10 +120,7 @@ class Writer:
         Raises:
             StoreUnavailable: nothing was written.
         """
-        loop = asyncio.get_running_loop()
-        unit = _Unit(loop, loop.create_future(), function=function)
-        self._put(unit)
-        result: T = await unit.future
+        result: T = await self._put(function=function)
         return result
 
     async def insert(self, statement: Insert, row: Mapping[str, Any]) -> None:
@@ -131,10 +129,7 @@ class Writer:
         Raises:
             StoreUnavailable: nothing was written.
         """
-        loop = asyncio.get_running_loop()
-        unit = _Unit(loop, loop.create_future(), statement=statement, row=row)
-        self._put(unit)
-        await unit.future
+        await self._put(statement=statement, row=row)
 
     async def alone(self, function: Write[T]) -> T:
         """Run a function of a connection outside of any transaction, between two commits.
@@ -142,13 +137,12 @@ class Writer:
         Raises:
             StoreUnavailable: it failed.
         """
-        loop = asyncio.get_running_loop()
-        unit = _Unit(loop, loop.create_future(), function=function, alone=True)
-        self._put(unit)
-        result: T = await unit.future
+        result: T = await self._put(function=function, alone=True)
         return result
 
-    def _put(self, unit: _Unit) -> None:
+    def _put(self, **work: Any) -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        unit = _Unit(loop, loop.create_future(), **work)
         with self._wake:
             if self._closing:
                 raise StoreUnavailable("the bridge is stopping")
@@ -158,7 +152,8 @@ class Writer:
             first = len(self._waiting) == 1
         if first:
             # Later in this round of the event loop, so that all its writes share the commit.
-            unit.loop.call_soon(self._rouse)
+            loop.call_soon(self._rouse)
+        return unit.future
 
     def _rouse(self) -> None:
         with self._wake:

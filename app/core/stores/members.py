@@ -25,7 +25,7 @@ class Member:
 
     name: str
     epoch: int
-    """Counts the starts under this name."""
+    """Tells this start from all others under its name."""
     role: Role
     slots: int
     """How many turns it runs at once; none if it runs none."""
@@ -145,8 +145,4 @@ class JobStore(Protocol):
 
     async def share(self) -> None:
         """Let any member have the jobs that wait for this one."""
-        ...
-
-    async def is_served(self, session: int) -> bool:
-        """Tell whether any member serves a session now."""
         ...
