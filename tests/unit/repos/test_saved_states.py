@@ -10,8 +10,8 @@ import pytest
 
 from app.core.workspaces import Clone, Rebuilt
 from app.errors import RepositoryError
-from app.repos.keeping import look_at
 from app.repos.sandboxed_git import Inside
+from app.repos.saved_states import look_at
 from tests.support.git_server import git
 from tests.support.variants import quick
 from tests.support.yard import Yard, open_yard
