@@ -245,8 +245,9 @@ class Bridge:
 
         A bridge that was restored from a backup does not before it is resumed.
         """
-        self._joined.outbox.hold()
-        if not self._operating.suspensions.is_restored:
+        if self._operating.suspensions.is_restored:
+            self._joined.outbox.hold()
+        else:
             await self._go_on()
 
     async def _go_on_at_desk(self) -> None:
@@ -263,8 +264,8 @@ class Bridge:
     async def _go_on(self) -> None:
         """Go on with what the last run left, and start reading."""
         joined = self._joined
-        if self._fleet is not None:
-            self._fleet.sit_down()
+        if self._fleet is not None and not self._fleet.sit_down():
+            return
         # Before any turn resumes: its post may have arrived without being recorded.
         await joined.outbox.start()
         # And before agents that are gone would begin to work.

@@ -9,13 +9,7 @@ from urllib.parse import quote
 
 import orjson
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import (
-    DatabaseError,
-    DBAPIError,
-    InterfaceError,
-    OperationalError,
-    PendingRollbackError,
-)
+from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import QueuePool
 
 from app.errors import StoreUnavailable
@@ -28,10 +22,6 @@ BUSY_TIMEOUT_MS = 2_000
 COMPACTED_BYTES = 512 * 1024 * 1024
 """The largest database that is rewritten, which takes a few seconds; in a larger file deleted rows
 are overwritten where they are."""
-READ_ONLY = "25006"
-"""PostgreSQL's code for a server that takes no writes, such as one that another has replaced."""
-LOCK_TIMEOUT = "55P03"
-"""PostgreSQL's code for a lock that was not free in time."""
 CHECKPOINTS = 5
 """How often emptying the log is tried: readers take a fraction of the busy timeout."""
 
@@ -102,27 +92,6 @@ def _readonly(url: str) -> str:
     own = f"file:{quote(make_url(url).database or '')}"
     query = {"mode": "ro", "uri": "true"}
     return URL.create("sqlite", database=own, query=query).render_as_string(hide_password=False)
-
-
-def has_failed(error: Exception) -> bool:
-    """Whether the cause is the database, not the statement: locked, full, damaged, away."""
-    if isinstance(error, OperationalError | InterfaceError | PendingRollbackError):
-        return True
-    if not isinstance(error, DBAPIError):
-        return False
-    return (
-        error.connection_invalidated
-        or getattr(error.orig, "sqlstate", "") == READ_ONLY
-        or "malformed" in str(error.orig)
-    )
-
-
-def describe_cause(error: Exception) -> str:
-    """Return a short cause; SQLAlchemy's own message would print the statement and its values."""
-    original = getattr(error, "orig", None)
-    if getattr(original, "sqlstate", None) == LOCK_TIMEOUT:
-        return "database is locked"
-    return str(original if original is not None else error) or type(error).__name__
 
 
 def to_json(value: object) -> str:

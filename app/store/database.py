@@ -19,8 +19,9 @@ from sqlalchemy import Connection, Engine, Executable, Row, delete, insert, make
 from sqlalchemy.exc import DatabaseError, DBAPIError
 
 from app.errors import ConfigurationError, DataDirInUse, StoreUnavailable
-from app.store.backend import describe_cause, has_failed, open_backend
+from app.store.backend import open_backend
 from app.store.dialects import POSTGRESQL, has_table, is_postgresql, transaction
+from app.store.failures import describe_cause, has_failed
 from app.store.tables import sealed
 from app.store.writer import Writer
 

@@ -108,9 +108,15 @@ _SHARE = text(f"""
         where other.lock = job.lock and other.status = 'doing'
     )
 """)  # noqa: S608 - our own words
-_NOTIFY = text("select pg_notify('procrastinate_queue_v1#' || :queue, :words)").bindparams(
-    words='{"type": "job_inserted", "job_id": 0}'
-)
+_NOTIFY = text("""
+    select pg_notify(
+        'procrastinate_queue_v1#' || :queue,
+        json_build_object(
+            'type', 'job_inserted', 'job_id', 0, 'seconds', cast(:seconds as double precision)
+        )::text
+    )
+""").bindparams(seconds=0.0)
+"""Tells members of a job that they can fetch in some seconds."""
 _FETCHED = text("""
     select id, lock from procrastinate_jobs where status = 'doing' and worker_id = :engine
 """)
@@ -304,7 +310,7 @@ def _queue_again_or_drop(connection: Connection, job: int, lock: str, seconds: f
 
 def _queue_again(connection: Connection, job: int, seconds: float) -> None:
     connection.execute(_AGAIN, {"job": job, "queue": COMMON, "seconds": seconds})
-    connection.execute(_NOTIFY, {"queue": COMMON})
+    connection.execute(_NOTIFY, {"queue": COMMON, "seconds": seconds})
 
 
 def _choose_queue(connection: Connection, session_id: int) -> str:

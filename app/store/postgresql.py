@@ -18,8 +18,8 @@ from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 from sqlalchemy.pool import QueuePool
 from typing_extensions import override
 
-from app.store.backend import has_failed
 from app.store.dialects import measure
+from app.store.failures import has_failed
 from app.store.server_check import check_server, refuse_server
 from app.store.tables import metadata
 
@@ -74,6 +74,7 @@ class Server:
             address,
             poolclass=QueuePool,
             pool_size=POOL_SIZE,
+            pool_use_lifo=True,  # the one used last has the statements prepared
             max_overflow=-1,  # lists are read in threads, and a point read must never wait for them
             pool_reset_on_return=None,
             isolation_level="AUTOCOMMIT",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from app.core.clock import SystemClock
@@ -383,3 +385,27 @@ async def test_a_member_that_runs_no_turns_yet_leaves_a_session_to_others(
     turn = ada.stores.turns.next_turn(session)
     assert turn is not None
     assert turn.state is TurnState.QUEUED
+
+
+async def test_members_are_told_when_a_job_that_was_put_back_can_be_fetched(
+    pair: tuple[Process, Process],
+) -> None:
+    ada, bob = pair
+    engine = await ada.employ()
+    session = await ada.say("t1")
+    await ada.jobs.queue(session)
+    job = ada.fetch(engine)
+    assert job is not None
+    with psycopg.connect(_address(bob), autocommit=True) as line:
+        line.execute('listen "procrastinate_queue_v1#common"')
+
+        await ada.jobs.put_back(job, 7.0, {})
+
+        (told,) = line.notifies(timeout=30, stop_after=1)
+    assert json.loads(told.payload)["seconds"] == 7.0
+    assert ada.fetch(engine) is None
+
+
+def _address(process: Process) -> str:
+    url = process.database.engine.url.set(drivername="postgresql")
+    return url.render_as_string(hide_password=False)
