@@ -23,7 +23,7 @@ class Names:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._current: dict[tuple[str, int], str] = {}
-        """A cache for the bridge that reads events, which alone follows them: most change nothing."""
+        """A cache for the bridge that reads events: only it follows renames."""
 
     def of(self, host: str, number: int) -> str | None:
         """Return the current name of a repository."""
