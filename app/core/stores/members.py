@@ -25,7 +25,7 @@ class Member:
 
     name: str
     epoch: int
-    """Counts the starts under this name."""
+    """Tells this start from all others under its name."""
     role: Role
     slots: int
     """How many turns it runs at once; none if it runs none."""

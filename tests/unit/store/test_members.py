@@ -102,6 +102,19 @@ async def pair(tmp_path: Path) -> AsyncIterator[tuple[Process, Process]]:
         process.database.close()
 
 
+async def test_a_member_that_returns_is_not_taken_for_the_one_that_was_removed(
+    pair: tuple[Process, Process],
+) -> None:
+    ada, bob = pair
+    silent = await ada.see("bob")
+    await ada.members.take_over([silent])
+
+    await Process("bob", bob.database).join()
+    await ada.members.take_over([silent])
+
+    assert (await ada.see("bob")).epoch != silent.epoch
+
+
 async def test_one_member_has_the_desk_until_it_is_gone(pair: tuple[Process, Process]) -> None:
     ada, bob = pair
 
