@@ -83,7 +83,7 @@ class Bridge:
         self._forgetting = forgetting_of(base, joined)
         self._operating = Operating(base, joined, self._go_on_at_desk)
         self._maintenance = Maintenance(
-            base, joined.workspaces, joined.uploads, joined.conversations
+            base, joined.workspaces.unused, joined.uploads, joined.conversations
         )
         self._tasks = Tasks("bridge")
         base.signals.on_sweep(self._look_again)
