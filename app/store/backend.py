@@ -9,15 +9,10 @@ from urllib.parse import quote
 
 import orjson
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import (
-    DatabaseError,
-    DBAPIError,
-    InterfaceError,
-    OperationalError,
-    PendingRollbackError,
-)
+from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import QueuePool
 
+from app.core.outage import Outage
 from app.errors import StoreUnavailable
 from app.store.dialects import POSTGRESQL, measure
 
@@ -28,10 +23,6 @@ BUSY_TIMEOUT_MS = 2_000
 COMPACTED_BYTES = 512 * 1024 * 1024
 """The largest database that is rewritten, which takes a few seconds; in a larger file deleted rows
 are overwritten where they are."""
-READ_ONLY = "25006"
-"""PostgreSQL's code for a server that takes no writes, such as one that another has replaced."""
-LOCK_TIMEOUT = "55P03"
-"""PostgreSQL's code for a lock that was not free in time."""
 CHECKPOINTS = 5
 """How often emptying the log is tried: readers take a fraction of the busy timeout."""
 
@@ -42,6 +33,8 @@ class Backend(Protocol):
     engine: Engine
     is_file: bool
     """Whether only one thing can be done to it at a time."""
+    outage: Outage
+    """Whether it is away."""
 
     def connect(self) -> Connection:
         """Connect in order to write."""
@@ -68,6 +61,14 @@ class Backend(Protocol):
 
     def compact(self, connection: Connection) -> None:
         """Leave nothing of deleted rows."""
+        ...
+
+    def doubt(self) -> None:
+        """Find out whether it is away, without waiting."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection."""
         ...
 
     def check(self) -> None:
@@ -104,27 +105,6 @@ def _readonly(url: str) -> str:
     return URL.create("sqlite", database=own, query=query).render_as_string(hide_password=False)
 
 
-def has_failed(error: Exception) -> bool:
-    """Whether the cause is the database, not the statement: locked, full, damaged, away."""
-    if isinstance(error, OperationalError | InterfaceError | PendingRollbackError):
-        return True
-    if not isinstance(error, DBAPIError):
-        return False
-    return (
-        error.connection_invalidated
-        or getattr(error.orig, "sqlstate", "") == READ_ONLY
-        or "malformed" in str(error.orig)
-    )
-
-
-def describe_cause(error: Exception) -> str:
-    """Return a short cause; SQLAlchemy's own message would print the statement and its values."""
-    original = getattr(error, "orig", None)
-    if getattr(original, "sqlstate", None) == LOCK_TIMEOUT:
-        return "database is locked"
-    return str(original if original is not None else error) or type(error).__name__
-
-
 def to_json(value: object) -> str:
     """Write a value as JSON."""
     try:
@@ -139,6 +119,7 @@ class File:
     is_file = True
 
     def __init__(self, url: str) -> None:
+        self.outage = Outage()
         self.engine = create_engine(
             url,
             poolclass=QueuePool,
@@ -179,6 +160,13 @@ class File:
             if not busy:
                 return
         raise StoreUnavailable("its log is being read and could not be emptied")
+
+    def doubt(self) -> None:
+        """Do nothing: a file is not away."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self.engine.dispose()
 
     def check(self) -> None:
         """Do nothing: a file is refused when it is read."""
