@@ -86,6 +86,11 @@ class Signals(Protocol):
     """The other members, as one of them reaches them."""
 
     @property
+    def name(self) -> str:
+        """The name of this member; empty if it is alone."""
+        ...
+
+    @property
     def at_desk(self) -> bool:
         """Whether this member does what exactly one does: read, send, watch times."""
         ...
@@ -119,6 +124,7 @@ class Alone:
     """The signals of a bridge that is the only member: there is no other to tell."""
 
     at_desk: Final = True
+    name: Final = ""
 
     def send(self, topic: Topic, **facts: Any) -> None:
         """Do nothing."""

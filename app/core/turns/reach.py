@@ -33,8 +33,8 @@ FILES_SECONDS = 120.0
 class Traces(Protocol):
     """What sessions leave on disk; each method may take a while."""
 
-    def measure(self, sessions: Collection[int]) -> int:
-        """Return how many bytes sessions take."""
+    def measure(self, sessions: Collection[int], *, shared: bool) -> int:
+        """Return how many bytes sessions take, with what all machines share or without."""
         ...
 
     def remove(self, sessions: Collection[int], conversations: Collection[str]) -> None:
@@ -136,7 +136,7 @@ class Reach:
         Raises:
             TimeoutError: a member did not say.
         """
-        size, unshipped = await self._measure(sessions)
+        size, unshipped = await self._measure(sessions, shared=True)
         for answer in await self._signals.ask(
             Topic.HOLDINGS, seconds=FILES_SECONDS, sessions=sessions
         ):
@@ -153,7 +153,7 @@ class Reach:
             OSError: something cannot be removed.
             TimeoutError: a member did not say that it did.
         """
-        copied = await self._remove(sessions, conversations, said=said)
+        copied = await self.remove_here(sessions, conversations, said=said)
         for answer in await self._signals.ask(
             Topic.REMOVE,
             seconds=FILES_SECONDS,
@@ -182,7 +182,9 @@ class Reach:
         """
         return await asyncio.to_thread(self._traces.copy_home, agent, origin, new)
 
-    async def _measure(self, sessions: Sequence[int]) -> tuple[int, list[Unshipped]]:
+    async def _measure(
+        self, sessions: Sequence[int], *, shared: bool
+    ) -> tuple[int, list[Unshipped]]:
         known = [self._sessions.session(each) for each in sessions]
         unshipped = [
             work
@@ -190,11 +192,16 @@ class Reach:
             if each is not None
             for work in await self._workspaces.unshipped(each)
         ]
-        return await asyncio.to_thread(self._traces.measure, sessions), unshipped
+        return await asyncio.to_thread(self._traces.measure, sessions, shared=shared), unshipped
 
-    async def _remove(
+    async def remove_here(
         self, sessions: Sequence[int], conversations: Sequence[str], *, said: bool
     ) -> set[str]:
+        """Remove the folders of sessions on this machine, or only what was `said`.
+
+        Raises:
+            OSError: something cannot be removed.
+        """
         copied = await asyncio.to_thread(self._traces.find_uploads, sessions)
         remove = self._traces.remove_said if said else self._traces.remove
         await asyncio.to_thread(remove, sessions, conversations)
@@ -214,12 +221,13 @@ class Reach:
         return {}
 
     async def _answer_holdings(self, facts: Facts) -> Facts:
-        size, unshipped = await self._measure(facts["sessions"])
+        # The one that asks counts what all share.
+        size, unshipped = await self._measure(facts["sessions"], shared=False)
         return {"bytes": size, "unshipped": [asdict(each) for each in unshipped]}
 
     async def _answer_remove(self, facts: Facts) -> Facts:
         try:
-            copied = await self._remove(
+            copied = await self.remove_here(
                 facts["sessions"], facts["conversations"], said=facts["said"]
             )
         except OSError as error:
