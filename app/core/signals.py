@@ -76,6 +76,8 @@ class Topic(StrEnum):
     """Asks those that run agents to check one."""
     FORGET = "forget"
     """Asks members to take a person, whom the store has, off their disks."""
+    HOME = "home"
+    """Asks the member that has a session's home to copy it for a fork."""
     PAGE = "page"
     """Asks the member that has a session's files for a page about them."""
     CONVERSATION = "conversation"
@@ -119,6 +121,10 @@ class Signals(Protocol):
         """Have a function answer what other members ask."""
         ...
 
+    def find_server(self, session_id: int) -> str | None:
+        """Name the other member that served a session last and has its files; None if none."""
+        ...
+
 
 class Alone:
     """The signals of a bridge that is the only member: there is no other to tell."""
@@ -141,6 +147,9 @@ class Alone:
 
     def answer(self, topic: Topic, answerer: Answerer) -> None:
         """Do nothing."""
+
+    def find_server(self, session_id: int) -> None:
+        """Name none."""
 
 
 ALONE: Final = Alone()

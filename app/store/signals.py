@@ -87,6 +87,7 @@ class Notifications(Switchboard):
             self._idle.clear()
             self._wake.set()
 
+    @override
     def find_server(self, session_id: int) -> str | None:
         """Name the other member that served a session last and has its files; None if none."""
         row = self._database.one(_SERVER, of=session_id)

@@ -81,6 +81,7 @@ class Reach:
         signals.answer(Topic.CONFIGURE, self._answer_configure)
         signals.answer(Topic.END, self._answer_end)
         signals.answer(Topic.HOLDINGS, self._answer_holdings)
+        signals.answer(Topic.HOME, self._answer_home)
         signals.answer(Topic.REMOVE, self._answer_remove)
 
     def choices(self, session: Session) -> Choices:
@@ -175,11 +176,20 @@ class Reach:
         await asyncio.to_thread(self._traces.remove_uploads, folders)
 
     async def copy_home(self, agent: str, origin: int, new: int) -> bool:
-        """Copy a session's home for another one; False if there is none here to copy.
+        """Copy a session's home for another one; False if there is none to copy.
 
         Raises:
             OSError: it cannot be copied.
         """
+        which = {"agent": agent, "origin": origin, "new": new}
+        if self._signals.find_server(origin) is not None:
+            try:
+                asked = await self._signals.ask(Topic.HOME, seconds=FILES_SECONDS, **which)
+            except TimeoutError:
+                logger.warning("session %d: its member did not say if it was copied", origin)
+                asked = ()
+            if any(answer.get("copied") for answer in asked):
+                return True
         return await asyncio.to_thread(self._traces.copy_home, agent, origin, new)
 
     async def _measure(
@@ -219,6 +229,20 @@ class Reach:
             await self._ended(facts["session"])
         await self._live.end(facts["session"])
         return {}
+
+    async def _answer_home(self, facts: Facts) -> Facts:
+        """Copy a home, if this member has it, and save the copy for the member that needs it."""
+        agent, origin, new = facts["agent"], facts["origin"], facts["new"]
+        if self._signals.find_server(origin) is not None:
+            return {}
+        try:
+            copied = await asyncio.to_thread(self._traces.copy_home, agent, origin, new)
+        except OSError as error:
+            logger.warning("could not copy the home of session %d: %s", origin, error)
+            return {}
+        if copied:
+            await self._workspaces.save_folders(new)
+        return {"copied": copied}
 
     async def _answer_holdings(self, facts: Facts) -> Facts:
         # The one that asks counts what all share.
