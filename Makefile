@@ -59,14 +59,14 @@ format: .venv/.dev ## Put code into its form and repair what can be repaired
 	@$(BIN)/ruff check --quiet --fix --exit-zero .
 	@$(BIN)/ruff format --quiet .
 
-map: .venv/.dev ## Write the map of modules and the list of findings in the docs anew
+map: .venv/.dev ## Write the map of modules and the list of findings in the docs
 	@$(BIN)/python -m tests.support.module_map
 	@$(BIN)/python -m tests.support.doctor_table
 
 pictures: .venv/.dev ## Take the pictures of the docs with Chromium (ARGS="page slack" for some)
 	@$(BIN)/python -m tests.support.pictures $(ARGS)
 
-lock: .venv/.dev ## Write the lock files anew from pyproject.toml (UPGRADE=1 takes newer versions)
+lock: .venv/.dev ## Write the lock files from pyproject.toml (UPGRADE=1 takes newer versions)
 	@$(COMPILE) --group build pyproject.toml -o requirements.lock
 	@$(COMPILE) --group build --all-extras -c requirements.lock pyproject.toml -o requirements-image.lock
 	@$(COMPILE) --group dev --all-extras -c requirements.lock pyproject.toml -o requirements-dev.lock
@@ -75,7 +75,7 @@ clean: ## Remove .venv, installed agents and caches
 	@rm -rf .agents .screenshots .venv .hypothesis .import_linter_cache .mypy_cache .ruff_cache
 
 # The environment. Two stamps: what the bridge needs, and the tools on top of it. An environment
-# that came with a copied or moved folder still points to the old place and is made anew.
+# that came with a copied or moved folder still points to the old place and is made again.
 ifeq ($(shell grep -Fs ' $(CURDIR)/.venv' .venv/pyvenv.cfg),)
 .venv/.run .venv/.dev: FORCE
 endif

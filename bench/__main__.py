@@ -95,7 +95,7 @@ def measured(name: str, scale: Scale) -> Iterator[Row | Gap]:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         try:
             yield from MEASUREMENTS[name](scale, Path(folder))
-        except Exception as failure:  # noqa: BLE001 - whatever fails, the others are measured
+        except Exception as failure:  # noqa: BLE001 - one fails, the others are measured
             yield Gap(name, str(failure) or type(failure).__name__, failed=True)
 
 

@@ -43,14 +43,7 @@ from bench.machine import (
     pin,
 )
 from bench.proof import Unproven
-from bench.webhooks import (
-    DELIVERY_HEADER,
-    EVENT_HEADER,
-    PATH,
-    SIGNATURE_HEADER,
-    is_signed,
-    request,
-)
+from bench.webhooks import DELIVERY_HEADER, EVENT_HEADER, PATH, SIGNATURE_HEADER, is_signed, request
 
 AGENT = "demo"
 DEMO = ROOT / "app" / "demo_agent.py"

@@ -59,7 +59,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What stands in the table where a measurement has no figure."""
+    """What the table shows where a measurement has no figure."""
 
     what: str
     why: str
@@ -68,7 +68,7 @@ class Gap:
 
     @property
     def verdict(self) -> str:
-        """Whether somebody has to look."""
+        """Whether a person has to look."""
         return "failed" if self.failed else "left out"
 
 

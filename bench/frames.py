@@ -1,7 +1,7 @@
 """Makes the load of Socket Mode: a Slack that sends frames and waits for their acknowledgements.
 
 A program of its own, so that it can have a core of its own: `python -m bench.frames` with a plan as
-JSON; whoever is measured connects to it, and it prints what came of it as JSON.
+JSON; what is measured connects to it, and it prints what came of it as JSON.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Outcome:
 
 
 def run(plan: Plan) -> Outcome:
-    """Make a load for whoever connects, and return what came of it."""
+    """Make a load for what connects, and return what came of it."""
     return Outcome(**json.loads(output_of("bench.frames", json.dumps(asdict(plan)))))
 
 
 def frames(count: int) -> Iterator[tuple[str, str]]:
-    """Write frames as Slack does, each after its id: somebody replies in a thread."""
-    words = "This is what somebody says in a thread, long enough to be a usual message. " * 6
+    """Write frames as Slack does, each after its id: a person replies in a thread."""
+    words = "This is what a person says in a thread, long enough to be a usual message. " * 6
     element = {"type": "text", "text": words}
     section = {"type": "rich_text_section", "elements": [element]}
     for number in range(count):
@@ -93,7 +93,7 @@ class Slack:
         self.outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
     async def answer(self, request: web.Request) -> web.Response:
-        """Answer whatever an app asks before it listens."""
+        """Answer what an app asks before it listens."""
         address = f"ws://127.0.0.1:{self._plan.port}/link"
         answer: dict[str, Any] = {"ok": True, "url": address, "user": PERSON, **IDENTITY}
         if request.match_info["method"] == "apps.connections.open":

@@ -47,7 +47,7 @@ def make(data_dir: Path) -> None:
 
 
 def fill(data_dir: Path, sessions: int) -> None:
-    """Add as many parked sessions to a store whose schema stands and that nobody uses."""
+    """Add as many parked sessions to a store whose schema is there and that nothing uses."""
     engine = create_engine(sqlite_url(data_dir))
     now = time.time()
     rows: dict[Table, list[dict[str, Any]]] = {table: [] for table in _TABLES}

@@ -49,7 +49,7 @@ def pin(core: int) -> None:
 
 
 def free_port() -> int:
-    """Find a port that nobody uses."""
+    """Find a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -180,7 +180,7 @@ def output_of(module: str, *arguments: str) -> str:
 
 
 def busy() -> bool:
-    """Tell whether the machine did much beside the bench, which keeps about one core busy."""
+    """Tell whether the machine did much besides the bench, which keeps about one core busy."""
     return os.getloadavg()[0] > 1.5 * len(_CORES)
 
 

@@ -18,7 +18,7 @@ END = "<!-- end of bench -->\n"
 
 _LINE = 30
 _LEFT, _WIDTH, _RIGHT = 400, 340, 90
-_LOWEST, _HIGHEST = 1 / 4, 16.0  # of the goal; what lies beyond is drawn at the edge
+_LOWEST, _HIGHEST = 1 / 4, 16.0  # of the goal; what is beyond is drawn at the edge
 _COLORS = {"ok": "#2a9d5c", "not yet": "#d97706"}
 
 

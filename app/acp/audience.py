@@ -29,7 +29,7 @@ from app.errors import BridgeError
 logger = logging.getLogger(__name__)
 
 _JOINED = {"agent_message_chunk": TextUpdate, "agent_thought_chunk": ThoughtUpdate}
-_NOBODY = object()
+_NO_ONE = object()
 _KEPT_NOTICES = 20
 """Notices kept for the next turn: an agent may try things between turns for days."""
 
@@ -41,7 +41,7 @@ class Audience:
         self._between = between
         self._count = count
         self._listener: AgentListener | None = None
-        self._joining: object = _NOBODY
+        self._joining: object = _NO_ONE
         self._pieces: list[str] = []
         self._asks: set[asyncio.Timeout] = set()
         self._hushed = False
@@ -69,7 +69,7 @@ class Audience:
         """End the turn: its listener gets nothing any more."""
         self.hush()
         self._listener = None
-        self._joining = _NOBODY
+        self._joining = _NO_ONE
         self._pieces.clear()
 
     def hush(self) -> None:

@@ -16,14 +16,7 @@ from typing import Any, Protocol
 import orjson
 from acp import RequestError
 
-from app.acp.wire import (
-    MAX_FRAME_BYTES,
-    FrameTooLong,
-    Framing,
-    Message,
-    plain_answer,
-    plain_error,
-)
+from app.acp.wire import MAX_FRAME_BYTES, FrameTooLong, Framing, Message, plain_answer, plain_error
 
 logger = logging.getLogger(__name__)
 

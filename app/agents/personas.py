@@ -6,17 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from app.agents.files import (
-    AGENTS,
-    IDENTITY,
-    MEMORY,
-    OWN,
-    SHARED,
-    SOUL,
-    TOOLS,
-    USER,
-    AgentFiles,
-)
+from app.agents.files import AGENTS, IDENTITY, MEMORY, OWN, SHARED, SOUL, TOOLS, USER, AgentFiles
 from app.agents.identity import read_identity
 from app.agents.registry import Registry
 from app.config import AgentEntry

@@ -16,7 +16,7 @@ _MAX_STEPS: Final = 10
 """Links and interpreters followed from one command: script, env, shim, venv, base; then doubled."""
 _SHEBANG_BYTES: Final = 256
 """Linux reads no more of a script's first line (BINPRM_BUF_SIZE)."""
-_BESIDE_BIN: Final = ("lib", "lib64", "libexec", "include")
+_NEXT_TO_BIN: Final = ("lib", "lib64", "libexec", "include")
 # A folder with one of these is a separate installation: venv, conda, pyenv and similar.
 _WHOLE: Final = ("pyvenv.cfg", "conda-meta", "shims")
 _PROJECT: Final = ("package.json", "pyproject.toml")
@@ -64,7 +64,7 @@ def _installation(folder: Path) -> Iterator[Path]:
     prefix = folder.parent
     if any(_exists(prefix / name) for name in _WHOLE):
         yield prefix
-    yield from (prefix / name for name in _BESIDE_BIN)
+    yield from (prefix / name for name in _NEXT_TO_BIN)
     yield from _editable(prefix)
 
 

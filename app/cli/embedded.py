@@ -16,14 +16,7 @@ from app.errors import NotFound
 from app.main import Bridge, open_resources
 from app.server import api
 from app.server.parts import Parts
-from app.server.shapes import (
-    EntryOut,
-    NewAnswer,
-    NewSession,
-    SessionTurn,
-    TurnOut,
-    UnfinishedOut,
-)
+from app.server.shapes import EntryOut, NewAnswer, NewSession, SessionTurn, TurnOut, UnfinishedOut
 from app.services.web.adapter import WebAdapter
 
 GRACE_SECONDS: Final = 1.0

@@ -108,7 +108,7 @@ class ConfigurationReader(Protocol):
         """
         ...
 
-    def with_agents_anew(self) -> ConfigurationReader:
+    def read_agents_again(self) -> ConfigurationReader:
         """Return a reader that reads the file with the agents of the settings again."""
         ...
 

@@ -26,13 +26,7 @@ from app.config.outbound import OUTBOUND, outbound_variables, proxy_passwords
 from app.config.records import AgentRecord
 from app.config.repositories import RepositoryEntry, read_repositories
 from app.config.roster import KnownAgent, Roster, Surroundings, gather
-from app.config.safety import (
-    check_access,
-    check_homes,
-    check_transport,
-    data_folder,
-    shared_folder,
-)
+from app.config.safety import check_access, check_homes, check_transport, data_folder, shared_folder
 from app.config.services import KnownService
 from app.config.settings import Settings, read_service_settings, read_settings
 from app.config.sources import FILE, Sources
@@ -121,7 +115,7 @@ class Reader:
         """
         return _read(self, None)
 
-    def with_agents_anew(self) -> Reader:
+    def read_agents_again(self) -> Reader:
         """Return a reader that reads the file with the agents of the settings again."""
         return replace(self, sources=self.sources.reread(AGENTS))
 

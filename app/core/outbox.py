@@ -96,7 +96,8 @@ class Outbox:
         self._held = True
 
     async def start(self) -> None:
-        """Queue what the last run did not send."""
+        """Queue what the last run did not send; nothing is sent meanwhile."""
+        self.hold()
         left = await self._posts.unsent()
         for post in left:
             self._lanes.setdefault(post.target, _Lane()).doubtful.add(post.id)

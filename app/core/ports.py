@@ -63,10 +63,6 @@ class TurnEngine(Protocol):
         """Change how much detail the running turns of a place show from now on."""
         ...
 
-    async def run(self, turn: int) -> None:
-        """Run one turn to its end."""
-        ...
-
 
 class AgentListener(Protocol):
     """Receives what an agent does."""

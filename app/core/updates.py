@@ -204,7 +204,7 @@ class AskOption:
     on_page: bool = False
     """Whether it can be chosen only on the page, because no other surface shows the whole ask."""
     url: str = ""
-    """The address of what it stands for, such as a repository; a reply with it chooses it."""
+    """The address of what it means, such as a repository; a reply with it chooses it."""
 
 
 @dataclass(frozen=True, slots=True)

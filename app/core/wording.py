@@ -31,6 +31,7 @@ STOPPED_UNASKED = (
 TOOK_TOO_LONG = "Stopped after {minutes:g} minutes, the limit for one turn."
 STOPPED = "Stopped."
 ON_HOLD = "Stopped. {waiting} on hold."
+CUT_OFF = "The request was cut off."
 INTERRUPTED = "Interrupted by your next message."
 BROKE = "Something went wrong in the bridge: {cause}"
 ODD_ENDS = {

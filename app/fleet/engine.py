@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from typing_extensions import override
 
@@ -16,10 +18,31 @@ from app.core.signals import Signals, Topic
 from app.core.stores.members import JobStore
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.turn_context import TurnContext
+from app.core.types import Turn
 from app.fleet.worker import FleetWorker, Hands
 
 BUSY_SECONDS = 1.0
 """How long a job waits that would be one too many."""
+
+State = Literal["new", "claimed", "refused", "elsewhere"]
+STATES: Final[Mapping[str, State]] = {
+    "granted": "claimed",
+    "idle": "new",
+    "full": "refused",
+    "elsewhere": "elsewhere",
+}
+"""What a session is by the answer to a claim."""
+
+
+@dataclass(slots=True)
+class _Service:
+    """A session that is served here."""
+
+    job: int | None = None
+    """The job that says so to others; None until it has one."""
+    agent: str = ""
+    state: State = "new"
+    """Whether its turns run here, or why they do not: they are for any member, or have a job."""
 
 
 class FleetTurnEngine(EmbeddedTurnEngine):
@@ -45,9 +68,10 @@ class FleetTurnEngine(EmbeddedTurnEngine):
         self._jobs = jobs
         self._total = total
         self._of_agent = of_agent
-        self._taken: dict[int, tuple[int, str]] = {}
-        """The session and the agent of each job that is done here."""
-        self._refused: set[int] = set()
+        self._served: dict[int, _Service] = {}
+        """The sessions that are served here."""
+        self._is_employed = False
+        """Whether this member runs turns by now."""
         self._room = asyncio.Event()
         self._slots.on_room = self._room.set
         self._worker = None if recruit is None else recruit(self._hands())
@@ -55,7 +79,7 @@ class FleetTurnEngine(EmbeddedTurnEngine):
 
     def load(self) -> Mapping[str, int]:
         """Count the sessions that are served here, by agent; those that wait do not count."""
-        return Counter(agent for _, agent in self._taken.values()) - self._slots.lent
+        return Counter(each.agent for each in self._served.values()) - self._slots.lent
 
     @override
     async def start(self) -> None:
@@ -73,9 +97,15 @@ class FleetTurnEngine(EmbeddedTurnEngine):
     def submit(self, session_id: int) -> None:
         """Have the queued turns of a session run, here or by another member."""
         self._hurry(session_id)
+        if session_id in self._served:
+            return  # its next turn runs here, or is queued in the commit that ends its job
         self._signals.send(Topic.HURRY, session=session_id)
-        queue = persist(self._context.clock, self._jobs.queue, session_id)
-        self._tasks.start(queue, name=f"queue session {session_id}")
+        if self._is_employed and not (self._draining or self._holding) and self._has_room():
+            self._served[session_id] = _Service()
+            self._tasks.start(self._serve_at_once(session_id), name=f"serve session {session_id}")
+        else:
+            queue = persist(self._context.clock, self._jobs.queue, session_id)
+            self._tasks.start(queue, name=f"queue session {session_id}")
 
     @override
     async def drain(self, *, grace: float) -> None:
@@ -93,10 +123,11 @@ class FleetTurnEngine(EmbeddedTurnEngine):
 
     def _hands(self) -> Hands:
         async def reclaim() -> None:
-            await persist(self._context.clock, self._jobs.reclaim, list(self._taken))
+            await persist(self._context.clock, self._jobs.reclaim, list(self._served))
 
         async def employ(number: int) -> None:
             await persist(self._context.clock, self._jobs.employ, number)
+            self._is_employed = True
 
         return Hands(
             wait_for_room=self._wait_for_room,
@@ -104,51 +135,88 @@ class FleetTurnEngine(EmbeddedTurnEngine):
             reclaim=reclaim,
             take=self._take,
             serve=self._serve_job,
-            finish=self._finish,
+            finish=self._finish_job,
         )
+
+    def _has_room(self) -> bool:
+        return sum(self.load().values()) < self._slots.count
 
     async def _wait_for_room(self) -> bool:
         """Wait until one more session can be served; others may have what waits for this one."""
-        while not self._draining and sum(self.load().values()) >= self._slots.count:
+        while not self._draining and not self._has_room():
             self._room.clear()
             await persist(self._context.clock, self._jobs.share)
             await self._room.wait()
         return not self._draining
 
     def _take(self, job: int, session_id: int) -> None:
-        session = self._context.sessions.session(session_id)
-        self._taken[job] = (session_id, session.key.agent if session is not None else "")
+        self._served.setdefault(session_id, _Service(job))
 
     async def _serve_job(self, job: int, session_id: int) -> None:
-        """Serve a session until it has nothing to do, if one more turn may run at all."""
-        context, (_, agent) = self._context, self._taken[job]
-        turn = context.turns.next_turn(session_id)
-        if turn is not None and not self._may_begin(turn.id):
-            self._refused.add(job)  # another member may have it
-            return
-        claim = await persist(
-            context.clock,
-            self._jobs.claim,
-            session_id,
-            self.load(),
-            total=self._total,
-            of_agent=self._of_agent.get(agent),
-        )
-        if claim.answer != "granted":
-            self._refused.update({job} if claim.answer == "full" else ())
-            return
-        if claim.has_moved:
-            # Its conversation went on elsewhere.
-            await context.live.end(session_id)
+        """Serve the session of a job, unless it is served without one."""
+        if self._has(job, session_id):
+            await self._serve_session(session_id)
+
+    async def _finish_job(self, job: int, session_id: int) -> None:
+        if self._has(job, session_id):
+            await self._finish(session_id)
+        else:
+            await persist(self._context.clock, self._jobs.put_back, job, BUSY_SECONDS, self.load())
+
+    def _has(self, job: int, session_id: int) -> bool:
+        service = self._served.get(session_id)
+        return service is not None and service.job == job
+
+    async def _serve_at_once(self, session_id: int) -> None:
+        """Serve a session without a job; it gets one with its first turn."""
+        try:
+            await self._serve_session(session_id)
+        finally:
+            await self.ended(session_id)
+            await self._finish(session_id)
+
+    async def _serve_session(self, session_id: int) -> None:
+        """Serve a session until it has nothing to do."""
         super().submit(session_id)
         await self.ended(session_id)
 
-    async def _finish(self, job: int) -> None:
-        self._taken.pop(job, None)
+    @override
+    def _may_begin(self, turn: Turn) -> bool:
+        service = self._served[turn.session]
+        if not super()._may_begin(turn):
+            service.state = "refused"  # another member may have it
+        return service.state in {"new", "claimed"}
+
+    @override
+    async def _begin(self, turn: Turn) -> bool:
+        """Start a queued turn, if one more may run at all."""
+        service = self._served[turn.session]
+        if service.state == "claimed":
+            return await super()._begin(turn)
+        service.agent = turn.surface.agent
+        claim = await persist(
+            self._context.clock,
+            self._jobs.claim,
+            turn,
+            service.job,
+            self.load(),
+            total=self._total,
+            of_agent=self._of_agent.get(service.agent),
+        )
+        service.state = STATES[claim.answer]
+        service.job = claim.job or service.job
+        if claim.has_moved:
+            # Its conversation went on elsewhere.
+            await self._context.live.end(turn.session)
+        return claim.answer == "granted"
+
+    async def _finish(self, session_id: int) -> None:
+        service = self._served.pop(session_id)
         self._room.set()
         clock, load = self._context.clock, self.load()
-        if job in self._refused:
-            self._refused.discard(job)
-            await persist(clock, self._jobs.put_back, job, BUSY_SECONDS, load)
-        else:
-            await persist(clock, self._jobs.finish, job, load)
+        if service.job is not None and service.state == "refused":
+            await persist(clock, self._jobs.put_back, service.job, BUSY_SECONDS, load)
+        elif service.job is not None:
+            await persist(clock, self._jobs.finish, service.job, load)
+        elif service.state == "refused":
+            await persist(clock, self._jobs.queue, session_id)

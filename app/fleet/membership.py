@@ -191,6 +191,6 @@ class Membership:
             logger.warning("could not take over from %s: %s", names, error)
 
     def _look(self) -> None:
-        while not self._left.wait(LOOK_SECONDS):
+        while not self._left.wait(LOOK_SECONDS if self._others else self._lease / BEATS_PER_LEASE):
             if self._others:
                 self.ensure()

@@ -5,16 +5,18 @@ Ending a job goes through the store, so that a member that was removed ends no j
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
 from procrastinate import App, JobContext, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
-from procrastinate.jobs import Job, Status
-from procrastinate.manager import JobManager, NotificationCallback
+from procrastinate.jobs import Job, JobInserted, Status
+from procrastinate.manager import JobManager, NotificationCallback, get_channel_for_queues
 from procrastinate.worker import Worker
 from psycopg import AsyncConnection
 from psycopg_pool import PoolTimeout
@@ -26,8 +28,8 @@ from app.core.stores.members import COMMON, TASK
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 2.0
-"""How often jobs are looked for that no notification tells of: those put back for a while."""
+POLL_SECONDS = 10.0
+"""How often jobs are looked for in case that a notification was lost."""
 AGAIN_SECONDS = 1.0
 """Pause after a fault of the database."""
 CONNECTIONS = 2
@@ -39,6 +41,7 @@ PRUNE_SECONDS = 30 * 24 * 3600.0
 """Members are removed by other members; what those forgot goes after a month."""
 MOST_JOBS = 10_000
 """Jobs at once; how many there really are is decided before each is fetched."""
+_INSERTED: JobInserted = {"type": "job_inserted", "job_id": 0}
 FAULTS = (ConnectorException, PoolTimeout, OSError)
 
 
@@ -56,18 +59,30 @@ class Hands:
     """Is told of a job that was fetched, and its session."""
     serve: Callable[[int, int], Awaitable[None]]
     """Does the work of a job for its session."""
-    finish: Callable[[int], Awaitable[None]]
-    """Ends a job."""
+    finish: Callable[[int, int], Awaitable[None]]
+    """Ends a job of a session."""
+
+
+Listen = Callable[[Sequence[str], Callable[[str], None]], Coroutine[Any, Any, None]]
+"""Has a function called with what is told on some channels, until it is cancelled.
+
+Whenever that begins it is called with an empty text, because something may have been told before.
+"""
 
 
 class _Jobs(JobManager):
     """Procrastinate's jobs, fetched one by one as there is room."""
 
-    def __init__(self, connector: PsycopgConnector, hands: Hands, clock: Clock) -> None:
+    def __init__(
+        self, connector: PsycopgConnector, hands: Hands, clock: Clock, listen: Listen
+    ) -> None:
         super().__init__(connector)
         self._hands = hands
         self._clock = clock
+        self._listen = listen
         self._is_doubtful = False
+        self._notices = 0
+        """Counts what was told of jobs."""
 
     @override
     async def register_worker(self) -> int:
@@ -83,7 +98,7 @@ class _Jobs(JobManager):
             if self._is_doubtful:
                 await self._hands.reclaim()
                 self._is_doubtful = False
-            job = await super().fetch_job(queues, worker_id)
+            job = await self._fetch(queues, worker_id)
         except FAULTS as error:
             self._is_doubtful = True
             logger.warning("could not fetch a job: %s", error.__cause__ or error)
@@ -94,10 +109,19 @@ class _Jobs(JobManager):
             self._hands.take(job.id, int(job.lock))
         return job
 
+    async def _fetch(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
+        """Fetch a job; look again if one was told of meanwhile, which the worker would forget."""
+        while True:
+            seen = self._notices
+            job = await super().fetch_job(queues, worker_id)
+            if job is not None or self._notices == seen:
+                return job
+
     @override
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
         assert job.id is not None
-        await self._hands.finish(job.id)
+        assert job.lock is not None
+        await self._hands.finish(job.id, int(job.lock))
 
     @override
     async def update_heartbeat(self, worker_id: int) -> None:
@@ -110,22 +134,38 @@ class _Jobs(JobManager):
     async def listen_for_jobs(
         self, *, on_notification: NotificationCallback, queues: Iterable[str] | None = None
     ) -> None:
-        async def listen() -> None:
-            await super(_Jobs, self).listen_for_jobs(on_notification=on_notification, queues=queues)
+        """Have the worker fetch when it is told of a job, or once a job put back may be fetched."""
+        loop, told = asyncio.get_running_loop(), asyncio.Event()
 
-        await retry(self._clock, listen, repeat(AGAIN_SECONDS), on=FAULTS)
+        def note() -> None:
+            self._notices += 1
+            told.set()
+
+        def hear(words: str) -> None:
+            loop.call_later(float(json.loads(words or "{}").get("seconds", 0.0)), note)
+
+        async def tell() -> None:
+            while await told.wait():
+                told.clear()
+                await on_notification(channel="", notification=_INSERTED)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(tell(), name="told of jobs")
+            group.create_task(
+                self._listen(list(get_channel_for_queues(queues)), hear), name="listen for jobs"
+            )
 
 
 async def _hurry(connection: AsyncConnection[Any]) -> None:
     """Let no fetch wait for the disk: the store knows who serves a session, and refuses another."""
+    await connection.set_autocommit(True)  # each query is one statement
     await connection.execute("set synchronous_commit = off")
-    await connection.commit()
 
 
 class FleetWorker:
     """Procrastinate's worker, as this bridge runs it."""
 
-    def __init__(self, address: str, name: str, hands: Hands, clock: Clock) -> None:
+    def __init__(self, address: str, name: str, hands: Hands, clock: Clock, listen: Listen) -> None:
         """Prepare to fetch from a database the jobs for all members and for this one."""
         logging.getLogger("procrastinate").setLevel(logging.WARNING)
         connector = PsycopgConnector(
@@ -137,7 +177,7 @@ class FleetWorker:
         )
         self._clock = clock
         self._app = App(connector=connector)
-        self._app.job_manager = _Jobs(connector, hands, clock)
+        self._app.job_manager = _Jobs(connector, hands, clock, listen)
 
         async def serve(context: JobContext, *, session: int) -> None:
             assert context.job.id is not None
@@ -150,6 +190,7 @@ class FleetWorker:
             name=name,
             concurrency=MOST_JOBS,
             fetch_job_polling_interval=POLL_SECONDS,
+            abort_job_polling_interval=PRUNE_SECONDS,  # no job is aborted
             install_signal_handlers=False,
             update_heartbeat_interval=HEARTBEAT_SECONDS,
             stalled_worker_timeout=PRUNE_SECONDS,

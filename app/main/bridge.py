@@ -11,6 +11,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fastapi.responses import Response
 
@@ -26,7 +27,6 @@ from app.main.cards import cards_of, missing_agents
 from app.main.changing import AgentChanges
 from app.main.checkups import Checkups
 from app.main.erasing import forgetting_of, purging_of
-from app.main.joining import open_fleet
 from app.main.maintenance import Maintenance
 from app.main.operating import Operating
 from app.main.presence import Build, presence
@@ -39,6 +39,9 @@ from app.server.installations import Installations
 from app.server.login_links import LoginLinks
 from app.server.parts import Check, Parts
 from app.server.redacting import Redacting
+
+if TYPE_CHECKING:
+    from app.main.fleet import Fleet
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +73,7 @@ class Bridge:
         self._base = base
         self.data_dir = configuration.data_dir
         timeouts = timeouts or {}
-        self._fleet = open_fleet(base, open_desk=self._open_desk, handed_out=self._take_up)
+        self._fleet = self._open_fleet()
         self._joined = joined = Joined(
             base, adapters, timeouts=timeouts, forge=forge, doubt=self._doubt, fleet=self._fleet
         )
@@ -109,6 +112,15 @@ class Bridge:
             base_url=configuration.base_url,
             secret_key=base.secrets.secret_key,
         )
+
+    def _open_fleet(self) -> Fleet | None:
+        """Prepare to be a member; None on SQLite, where there is one bridge."""
+        if self._base.configuration.database_file is not None:
+            return None
+        # The import takes 0.2 s, and only PostgreSQL needs it.
+        from app.main.fleet import Fleet  # noqa: PLC0415
+
+        return Fleet(self._base, open_desk=self._open_desk, handed_out=self._take_up)
 
     def application(self) -> Front:
         """Build the HTTP server: the front for webhooks, with the application behind it."""
@@ -233,8 +245,9 @@ class Bridge:
 
         A bridge that was restored from a backup does not before it is resumed.
         """
-        self._joined.outbox.hold()
-        if not self._operating.suspensions.is_restored:
+        if self._operating.suspensions.is_restored:
+            self._joined.outbox.hold()
+        else:
             await self._go_on()
 
     async def _go_on_at_desk(self) -> None:
@@ -251,8 +264,8 @@ class Bridge:
     async def _go_on(self) -> None:
         """Go on with what the last run left, and start reading."""
         joined = self._joined
-        if self._fleet is not None:
-            self._fleet.sit_down()
+        if self._fleet is not None and not self._fleet.sit_down():
+            return
         # Before any turn resumes: its post may have arrived without being recorded.
         await joined.outbox.start()
         # And before agents that are gone would begin to work.

@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from app.agents.catalog import checkout_words, known_agents
 from app.agents.isolation import Shelter
 from app.agents.registry import Registry
-from app.config import (
-    Configuration,
-)
+from app.config import Configuration
 from app.core.adapters import Adapter
 from app.core.delegation.types import SERVICE
 from app.server.parts import AgentCard, MissingAgent

@@ -237,7 +237,7 @@ class AgentChanges:
             ConfigurationError: it cannot be used; nothing has changed.
         """
         async with self._lock:
-            reader = self._reader.with_agents_anew()
+            reader = self._reader.read_agents_again()
             records = self._base.registry.records
             given = label(await asyncio.to_thread(reader.read, records), self._base.files)
             enrolled = tuple(enrol(given, records))

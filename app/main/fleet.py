@@ -12,7 +12,7 @@ from app.core.turns.turn_context import TurnContext
 from app.fleet.engine import FleetTurnEngine
 from app.fleet.membership import Membership
 from app.fleet.worker import FleetWorker, Hands
-from app.main.naming import read_name
+from app.main.members import read_name
 from app.main.resources import Resources, bridge_id
 from app.server.elsewhere import Elsewhere
 from app.store.fencing import Fence
@@ -70,9 +70,14 @@ class Fleet:
         await self.membership.leave()
         await self._signals.close()
 
-    def sit_down(self) -> None:
-        """Do what one member does for all from now on; the others tell this one what there is."""
+    def sit_down(self) -> bool:
+        """Do what one member does for all from now on; the others tell this one what there is.
+
+        False if it does already.
+        """
+        is_new = not self._signals.at_desk
         self._signals.at_desk = True
+        return is_new
 
     def build_engine(
         self, context: TurnContext, of_agent: Mapping[str, int | None]
@@ -81,7 +86,8 @@ class Fleet:
         configuration, base = self._base.configuration, self._base
 
         def recruit(hands: Hands) -> FleetWorker:
-            return FleetWorker(configuration.database_url, self.name, hands, base.clock)
+            address, listen = configuration.database_url, self._signals.listen
+            return FleetWorker(address, self.name, hands, base.clock, listen)
 
         self._engine = FleetTurnEngine(
             context,

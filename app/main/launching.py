@@ -14,9 +14,7 @@ from app.agents.catalog import known_agents
 from app.agents.isolation import Shelter
 from app.agents.registry import PerAgent, Registry
 from app.children.warden import Warden
-from app.config import (
-    Configuration,
-)
+from app.config import Configuration
 from app.core.ports import AgentLauncher, AgentListener, OpenedSession
 from app.core.tools.door import ToolDoors
 from app.core.types import Session

@@ -40,7 +40,7 @@ class Operating:
         """Let a scope go on; False if it was not paused."""
         restored = self.suspensions.is_restored
         free = await self.suspensions.lift(scope)
-        if restored and scope == ALL:
+        if restored and free is not None and scope == ALL:
             await self._go_on()
         self.suspensions.begin(free or ())
         return free is not None

@@ -28,14 +28,7 @@ from app.main.current_forge import CurrentForge
 from app.main.resources import Resources, bridge_id
 from app.main.room import Room
 from app.main.saving import Saving
-from app.main.terms import (
-    author_of,
-    directory_of,
-    display_name,
-    fetched_as,
-    ship_of,
-    variables_of,
-)
+from app.main.terms import author_of, directory_of, display_name, fetched_as, ship_of, variables_of
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors

@@ -13,10 +13,7 @@ from pydantic import SecretStr
 import app
 from app.agents.catalog import AgentProgram, known_agents
 from app.agents.registry import Registry
-from app.config import (
-    AgentEntry,
-    Configuration,
-)
+from app.config import AgentEntry, Configuration
 from app.config.fields import PAGE, is_loopback
 from app.core.consent.policy import PRESETS, Policy, Rule
 from app.core.consent.terms import Terms

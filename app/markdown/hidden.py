@@ -65,7 +65,7 @@ def strip(text: str) -> Visible:
 
 
 def words(text: str) -> str:
-    """Return what somebody says in their own words: no code, no quotes, no HTML."""
+    """Return what a person says in their own words: no code, no quotes, no HTML."""
     return "\n\n".join(
         "".join(Reader(segment.text, INVISIBLE).plain)
         for segment in segments(normal(text))
@@ -108,7 +108,7 @@ class _Counter:
                 return self._prose(segment.text)
 
     def _code(self, text: str) -> str:
-        """Keep code, but not what stands behind the language of a fence."""
+        """Keep code, but not what follows the language of a fence."""
         first, newline, rest = text.partition("\n")
         info = _INFO.search(first)
         if info is None or first[: info.start()].strip(" >-*+.)0123456789"):

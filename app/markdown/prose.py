@@ -68,7 +68,7 @@ def _definitions(environment: dict[str, Any]) -> Iterator[int]:
 
 @cache
 def _parser() -> MarkdownIt:
-    """Read blocks only: what stands inside a line is looked at here."""
+    """Read blocks only: what is inside a line is looked at here."""
     parser = MarkdownIt("commonmark")
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser

@@ -33,13 +33,13 @@ from app.repos import clone as clones
 from app.repos.gate import Gate, Guard, conflicts
 from app.repos.git import Git
 from app.repos.in_place import find_programs
-from app.repos.keeping import KeptStates
 from app.repos.lfs import LargeFiles
 from app.repos.mirror import Mirrors
 from app.repos.objects import NEEDED, UNUSED, names_in
 from app.repos.preparation import Preparation
 from app.repos.remote import Tokens, is_damage
 from app.repos.sandboxed_git import Inside, SandboxedGit
+from app.repos.saved_states import SavedStates
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class GitCheckouts:
         guard: Guard | None = None,
         shelf: Shelf,
     ) -> None:
-        self._states = KeptStates(shelf)
+        self._states = SavedStates(shelf)
         self.gates = root
         """The folder of all gates."""
         self._isolations = isolation

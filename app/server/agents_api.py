@@ -5,13 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends
 
 from app.config import AgentEntry
-from app.server.agent_shapes import (
-    AgentDetail,
-    AgentOut,
-    ChangedAgent,
-    NewAgent,
-    NewName,
-)
+from app.server.agent_shapes import AgentDetail, AgentOut, ChangedAgent, NewAgent, NewName
 from app.server.api import agent_out
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import Parts, PartsOf

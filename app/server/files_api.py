@@ -11,12 +11,7 @@ from fastapi import Path as PathParameter
 
 from app.agents.files import IDENTITY, AgentFile
 from app.errors import NotFound
-from app.server.agent_shapes import (
-    FileDetail,
-    FileOut,
-    NewText,
-    WantedVersion,
-)
+from app.server.agent_shapes import FileDetail, FileOut, NewText, WantedVersion
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ class Listener(uvicorn.Server):
             )
         )
         self._on_listening = on_listening
+        self._leaving = asyncio.Event()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -46,10 +48,16 @@ class Listener(uvicorn.Server):
         await super().startup(sockets)
         self._on_listening()
 
+    async def main_loop(self) -> None:
+        """Wait until told to stop; uvicorn itself looks ten times a second."""
+        await self.on_tick(0)
+        await self._leaving.wait()
+
     def leave(self) -> None:
         """Stop listening; the second time at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
+        self._leaving.set()
 
 
 def bound(host: str, port: int, *, setting: str = "PORT") -> socket.socket:

@@ -18,14 +18,7 @@ from app.sim.slack_blocks import (
     size_of,
     update_cards,
 )
-from app.sim.slack_model import (
-    SESSION_STATUSES,
-    TEAM,
-    App,
-    Channel,
-    Message,
-    Stream,
-)
+from app.sim.slack_model import SESSION_STATUSES, TEAM, App, Channel, Message, Stream
 
 NEEDED = {
     "agents.sessions.rename": "chat:write",

@@ -1,1 +1,1 @@
-"""Stores the bridge's data: one SQLite file, one writer, the only SQL."""
+"""Stores the bridge's data in a SQLite file or on PostgreSQL: one writer, the only SQL."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Row, Select, delete, select, update
+from sqlalchemy import Connection, Row, delete, select, update
 
 from app.config import AgentRecord
 from app.errors import ConfigurationError
@@ -31,7 +31,7 @@ class AgentRows:
             ConfigurationError: an entry was sealed with another key.
         """
         wanted = select(agent).order_by(agent.c.created_at, agent.c.id)
-        return [_record_of(row) for row in self._all(wanted)]
+        return [_record_of(row) for row in self._database.some(wanted)]
 
     async def save(self, *records: AgentRecord) -> None:
         """Store records in one commit, replacing those with the same ids."""
@@ -51,7 +51,7 @@ class AgentRows:
     def open_sessions(self, agent_id: str) -> Sequence[int]:
         """List the sessions of an agent that were not removed."""
         there = select(session.c.id).where(session.c.agent == agent_id, session.c.closed.is_(None))
-        return [row.id for row in self._all(there.order_by(session.c.id))]
+        return [row.id for row in self._database.some(there.order_by(session.c.id))]
 
     def has_work(self, agent_id: str) -> bool:
         """Tell whether anything still waits for an agent: a session, a delivery or a post."""
@@ -59,8 +59,8 @@ class AgentRows:
         unsent = select(post.c.id).where(post.c.agent == agent_id, post.c.state.in_(_UNSENT))
         return bool(
             self.open_sessions(agent_id)
-            or self._all(waiting.where(DELIVERY_IS_NEW).limit(1))
-            or self._all(unsent.limit(1))
+            or self._database.some(waiting.where(DELIVERY_IS_NEW).limit(1))
+            or self._database.some(unsent.limit(1))
         )
 
     async def settle(self, agent_id: str, reason: str) -> None:
@@ -80,10 +80,6 @@ class AgentRows:
             )
 
         await self._database.writer.run(fail)
-
-    def _all(self, statement: Select[Any]) -> Sequence[Row[Any]]:
-        with self._database.engine.connect() as connection:
-            return connection.execute(statement).all()
 
     def _save(self, connection: Connection, records: Sequence[AgentRecord]) -> None:
         # A name that moves from one agent to another is free in between.

@@ -33,6 +33,10 @@ class Backend(Protocol):
     is_file: bool
     """Whether only one thing can be done to it at a time."""
 
+    def connect(self) -> Connection:
+        """Connect in order to write."""
+        ...
+
     def begin(self, connection: Connection, condition: str) -> bool:
         """Begin a transaction, in which no other writes; tell whether a condition holds in it."""
         ...
@@ -112,6 +116,10 @@ class File:
             json_serializer=to_json,
         )
         event.listen(self.engine, "connect", _prepare)
+
+    def connect(self) -> Connection:
+        """Open the file."""
+        return self.engine.connect()
 
     def begin(self, connection: Connection, _condition: str) -> bool:
         """Take the lock of the file; the holder of DATA_DIR meets every condition."""

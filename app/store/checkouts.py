@@ -77,8 +77,7 @@ class CheckoutRows:
     def in_place(self, where: PlaceKey) -> Sequence[Checkout]:
         """List the last clone of each session around a place, the last used session first."""
         named = {"service": where.service, "called": where.name}
-        with self._database.engine.connect() as connection:
-            return [_checkout_of(row) for row in connection.execute(_IN_PLACE, named)]
+        return [_checkout_of(row) for row in self._database.some(_IN_PLACE, **named)]
 
     def of_branch(self, url: str, branch: str) -> int | None:
         """Tell which session made a branch of a repository."""

@@ -18,14 +18,7 @@ from app.store.database import Database
 from app.store.dialects import hold_words
 from app.store.forking import fork
 from app.store.sessions import select_sessions
-from app.store.tables import (
-    checkout,
-    delegation,
-    place,
-    session,
-    transcript,
-    turn,
-)
+from app.store.tables import checkout, delegation, place, session, transcript, turn
 from app.store.transcript import insert_in_place
 from app.store.values import entry_of, place_of, session_of
 

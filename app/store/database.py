@@ -16,11 +16,12 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, Executable, Row, delete, insert, make_url
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy.exc import DatabaseError, DBAPIError
 
 from app.errors import ConfigurationError, DataDirInUse, StoreUnavailable
 from app.store.backend import open_backend
 from app.store.dialects import POSTGRESQL, has_table, is_postgresql, transaction
+from app.store.failures import describe_cause, has_failed
 from app.store.tables import sealed
 from app.store.writer import Writer
 
@@ -135,26 +136,44 @@ class Database:
         if self._backend.is_file:
             await self.writer.alone(self._backend.compact)
             return
-        try:
-            # Next to the writer: this takes seconds, and this bridge must say that it is there.
-            await self.read(self._backend.compact)
-        except DatabaseError as error:
-            raise StoreUnavailable(str(error.orig)) from error
+        # Next to the writer: this takes seconds, and this bridge must say that it is there.
+        await self.read(self._backend.compact)
 
     def one(self, statement: Executable, **values: object) -> Row[Any] | None:
         """Read one row in this thread: a point read is cheaper than a thread switch.
 
         A statement that is built once and gets its values here costs half as much.
         """
-        return self._backend.read(lambda connection: connection.execute(statement, values).first())
+        return self.look(lambda connection: connection.execute(statement, values).first())
+
+    def some(self, statement: Executable, **values: object) -> Sequence[Row[Any]]:
+        """Read few rows in this thread."""
+        return self.look(lambda connection: connection.execute(statement, values).all())
+
+    def look(self, function: Callable[[Connection], T]) -> T:
+        """Run a function that reads little from a connection, in this thread.
+
+        Raises:
+            StoreUnavailable: the database cannot be read now.
+        """
+        try:
+            return self._backend.read(function)
+        except DBAPIError as error:
+            if not has_failed(error):
+                raise
+            raise StoreUnavailable(describe_cause(error)) from error
 
     async def all(self, statement: Executable, **values: object) -> Sequence[Row[Any]]:
         """Read many rows in a thread."""
         return await self.read(lambda connection: connection.execute(statement, values).all())
 
     async def read(self, function: Callable[[Connection], T]) -> T:
-        """Run a function that reads from a connection in a thread."""
-        return await asyncio.to_thread(self._backend.read, function)
+        """Run a function that reads from a connection in a thread.
+
+        Raises:
+            StoreUnavailable: the database cannot be read now.
+        """
+        return await asyncio.to_thread(self.look, function)
 
 
 def _is_moving(connection: Connection) -> bool:

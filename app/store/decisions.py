@@ -82,13 +82,17 @@ class Decisions:
     def decided(self, where: PlaceKey, message_id: str) -> bool:
         """Tell whether this message was decided on before, by any adapter."""
         named = {"service": where.service, "name": where.name}
-        with self._database.engine.connect() as connection:
+
+        def read(connection: Connection) -> bool:
             known = connection.execute(_DECIDED, {**named, "message": message_id}).first()
             return known is not None or is_forgotten(connection, where, message_id)
 
+        return self._database.look(read)
+
     def place(self, where: PlaceKey) -> PlaceView:
         """Return who is in a place."""
-        with self._database.engine.connect() as connection:
+
+        def read(connection: Connection) -> PlaceView:
             row = _place_row(connection, where)
             if row is None:
                 return PlaceView()
@@ -103,6 +107,8 @@ class Decisions:
                 row.predecessor,
                 is_fork=row.forked_from is not None,
             )
+
+        return self._database.look(read)
 
     async def accept(self, made: Decision) -> Accepted:
         """Write all that follows from one message."""

@@ -114,12 +114,15 @@ class DelegationRows:
 
     def answer(self, asked: Delegation) -> Answer:
         """Read what came of a delegation so far."""
-        with self._database.engine.connect() as connection:
+
+        def read(connection: Connection) -> Answer:
             row = connection.execute(select(turn).where(turn.c.id == asked.turn)).one()
             said = connection.execute(_SAID, {"in": asked.session, "of": asked.turn}).all()
             cost = costs(connection, [asked.session]).get(asked.turn, 0.0)
-        seconds = 0.0 if row.ended_at is None else row.ended_at - row.created_at
-        return Answer(_last_words(said), turn_error(row.error), seconds, cost)
+            seconds = 0.0 if row.ended_at is None else row.ended_at - row.created_at
+            return Answer(_last_words(said), turn_error(row.error), seconds, cost)
+
+        return self._database.look(read)
 
     async def stop(self, delegations: Sequence[int]) -> Sequence[int]:
         """Stop delegations and all that they led to, in one commit; return the posts."""
@@ -132,8 +135,7 @@ class DelegationRows:
 
     def due(self, seconds: float) -> float | None:
         """Tell when the first tree with open work has gone on for this long."""
-        with self._database.engine.connect() as connection:
-            began = [since for _, since in list_open_trees(connection)]
+        began = [since for _, since in self._database.look(list_open_trees)]
         return min(began) + seconds if began else None
 
     async def stop_due(self, seconds: float) -> Sequence[int]:
@@ -157,8 +159,7 @@ class DelegationRows:
         await self._database.writer.run(lambda connection: connection.execute(change))
 
     def _read(self, query: Any, **values: object) -> list[Delegation]:
-        with self._database.engine.connect() as connection:
-            return [delegation_of(row) for row in connection.execute(query, values)]
+        return [delegation_of(row) for row in self._database.some(query, **values)]
 
 
 def read_last_words(connection: Connection, session_id: int, turn_id: int) -> str:

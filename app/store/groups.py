@@ -95,8 +95,7 @@ class GroupRows:
 
     def unfinished(self) -> Sequence[str]:
         """List the groups that are not over."""
-        with self._database.engine.connect() as connection:
-            return list(connection.execute(_UNFINISHED).scalars())
+        return [group for (group,) in self._database.some(_UNFINISHED)]
 
     async def end(self, session_id: int, group: str, words: str = "") -> tuple[int, ...]:
         """Record that a group is over, and say so; return the posts to send."""
@@ -110,8 +109,7 @@ class GroupRows:
     def running(self, where: PlaceKey) -> Sequence[int]:
         """List the delegations that work now because of a person's command in a place."""
         named = {"service": where.service, "called": where.name}
-        with self._database.engine.connect() as connection:
-            return list(connection.execute(_RUNNING, named).scalars())
+        return [number for (number,) in self._database.some(_RUNNING, **named)]
 
     async def ask(
         self, group: str, ref: TurnRef, request: AskRequest, *, deadline: float
@@ -138,9 +136,12 @@ class GroupRows:
 
     def last_words(self, session_id: int) -> str:
         """Read what the last turn of a session that is done ended with."""
-        with self._database.engine.connect() as connection:
+
+        def read(connection: Connection) -> str:
             last = connection.execute(_LAST_DONE, {"of": session_id}).scalar()
             return "" if last is None else read_last_words(connection, session_id, last)
+
+        return self._database.look(read)
 
     async def tell(
         self, session_id: int, mark: str, words: str, agent: str = ""

@@ -5,17 +5,20 @@ The turn table is the truth: a job that is missing is made from it, and one too 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, select, text, update
+from sqlalchemy import Connection, Row, bindparam, column, exists, func, select, table, text, update
 
 from app.core.stores.members import COMMON, TASK, Claim
-from app.core.types import TurnState
+from app.core.types import Turn, TurnState
+from app.store.backend import to_json
 from app.store.commits.endings import RUNNING
 from app.store.commits.suspending import SUSPENDED
 from app.store.database import Database
 from app.store.fencing import Fence
 from app.store.tables import member, session, turn
+from app.store.turns import START
 
 _IS_QUEUED = turn.c.state == TurnState.QUEUED
 _FIRST = select(func.min(turn.c.id)).where(_IS_QUEUED).group_by(turn.c.session)
@@ -32,7 +35,56 @@ _IS_READY = select(turn.c.session).where(
     turn.c.paused.is_(None),
     ~SUSPENDED,
 )
-_IS_RUNNING = select(turn.c.id).where(turn.c.session == bindparam("of"), turn.c.state.in_(RUNNING))
+_CAN_BEGIN = exists().where(
+    turn.c.id == bindparam("turn"),
+    _IS_QUEUED,
+    turn.c.held.is_(False),
+    turn.c.paused.is_(None),
+    ~SUSPENDED,
+)
+_IS_RUNNING = exists().where(turn.c.session == session.c.id, turn.c.state.in_(RUNNING))
+_jobs = table("procrastinate_jobs", column("lock"))
+_HAS_JOB = (
+    select(_jobs.c.lock)
+    .where(_jobs.c.lock == bindparam("lock"), text("status in ('todo', 'doing')"))
+    .exists()
+)
+_SITUATION = select(
+    session.c.agent,
+    session.c.served_by,
+    _CAN_BEGIN.label("can_begin"),
+    _IS_RUNNING.label("is_running"),
+    _HAS_JOB.label("has_job"),
+).where(session.c.id == bindparam("of"))
+_MEMBERS = select(member.c.name, member.c.slots, member.c.load)
+_SERVE = """
+    with job as ({job}),
+        noted as (
+            update member set load = cast(:load as json)
+            where name = :own and exists (select 1 from job)
+        ),
+        served as (
+            update session set served_by = :own where id = :of and exists (select 1 from job)
+        )
+    select id from job
+"""
+_SERVE_JOB = text(_SERVE.format(job="select cast(:job as bigint) as id"))
+_SERVE_NEW = text(
+    _SERVE.format(
+        job=f"""
+        insert into procrastinate_jobs
+            (queue_name, task_name, lock, queueing_lock, args, status, worker_id)
+        select :own, '{TASK}', :lock, :lock, jsonb_build_object('session', cast(:of as bigint)),
+            'doing', id
+        from procrastinate_workers
+        where id = (select engine from member where name = :own)
+        for key share
+        on conflict do nothing
+        returning id
+        """  # noqa: S608 - our own words
+    )
+)
+"""Notes who serves a session, and gives it a job; none if it has one by now."""
 _QUEUE = text(f"""
     insert into procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
     values (:queue, '{TASK}', :lock, :lock, jsonb_build_object('session', cast(:of as bigint)))
@@ -56,9 +108,15 @@ _SHARE = text(f"""
         where other.lock = job.lock and other.status = 'doing'
     )
 """)  # noqa: S608 - our own words
-_NOTIFY = text("select pg_notify('procrastinate_queue_v1#' || :queue, :words)").bindparams(
-    words='{"type": "job_inserted", "job_id": 0}'
-)
+_NOTIFY = text("""
+    select pg_notify(
+        'procrastinate_queue_v1#' || :queue,
+        json_build_object(
+            'type', 'job_inserted', 'job_id', 0, 'seconds', cast(:seconds as double precision)
+        )::text
+    )
+""").bindparams(seconds=0.0)
+"""Tells members of a job that they can fetch in some seconds."""
 _FETCHED = text("""
     select id, lock from procrastinate_jobs where status = 'doing' and worker_id = :engine
 """)
@@ -102,28 +160,64 @@ class Jobs:
         await self._database.writer.run(queue_missing)
 
     async def claim(
-        self, session_id: int, load: Mapping[str, int], *, total: int | None, of_agent: int | None
+        self,
+        next_turn: Turn,
+        job: int | None,
+        load: Mapping[str, int],
+        *,
+        total: int | None,
+        of_agent: int | None,
     ) -> Claim:
-        """Begin to serve a session, unless as many turns run as may run."""
+        """Begin to serve a session with its next turn, unless as many run as may run."""
+        session_id = next_turn.session
+        who = {"own": self._own.name, "of": session_id, "lock": str(session_id)}
 
         def write(connection: Connection) -> Claim:
-            if connection.execute(_IS_READY, {"of": session_id}).first() is None:
+            now = connection.execute(_SITUATION, {**who, "turn": next_turn.id}).first()
+            if now is None or not now.can_begin:
                 return Claim("idle")
-            row = connection.execute(select(session).where(session.c.id == session_id)).one()
-            if connection.execute(_IS_RUNNING, {"of": session_id}).first() is not None:
-                return Claim("full")  # a server that crashed may have forgotten who fetched a job
-            others = select(member.c.load).where(member.c.name != self._own.name)
-            loads = [load, *connection.execute(others).scalars()]
+            if job is None and now.has_job:
+                return Claim("elsewhere")
+            members = connection.execute(_MEMBERS).all()
+            if job is None and (better := self._find_better(members, now.served_by, load)):
+                _queue(connection, session_id, better)
+                return Claim("elsewhere")
+            loads = [load, *(each.load for each in members if each.name != self._own.name)]
             running = sum(sum(each.values()) for each in loads)
-            same = sum(each.get(row.agent, 0) for each in loads)
-            if running > (total or running) or same > (of_agent or same):
-                return Claim("full")
-            self._note(connection, load)
-            served = update(session).where(session.c.id == session_id)
-            connection.execute(served.values(served_by=self._own.name))
-            return Claim("granted", has_moved=row.served_by not in {None, self._own.name})
+            same = sum(each.get(now.agent, 0) for each in loads)
+            is_full = running > (total or running) or same > (of_agent or same)
+            # A server that crashed may have forgotten who fetched a job.
+            if is_full or now.is_running:
+                if job is not None:
+                    return Claim("full")
+                _queue(connection, session_id, COMMON)
+                return Claim("elsewhere")
+            words = {**who, "job": job, "load": to_json(dict(load))}
+            own = connection.execute(_SERVE_NEW if job is None else _SERVE_JOB, words).scalar()
+            if own is None:
+                _queue(connection, session_id, COMMON)
+                return Claim("elsewhere")
+            connection.execute(START, {"of": next_turn.id})
+            has_moved = now.served_by not in {None, self._own.name}
+            return Claim("granted", own, has_moved=has_moved)
 
         return await self._database.writer.run(write)
+
+    def _find_better(
+        self, members: Sequence[Row[Any, Any, Any]], last: str | None, load: Mapping[str, int]
+    ) -> str:
+        """Find the queue of who serves a session better: who served it last, or has less to do."""
+        others = {
+            each.name: each
+            for each in members
+            if each.name != self._own.name and sum(each.load.values()) < each.slots
+        }
+        if last == self._own.name:
+            return ""
+        if last in others:
+            return str(last)
+        least = min((sum(each.load.values()) for each in others.values()), default=0)
+        return COMMON if others and least < sum(load.values()) - 1 else ""
 
     async def finish(self, job: int, load: Mapping[str, int]) -> None:
         """End a job; if its session has more work, it is queued again."""
@@ -156,14 +250,14 @@ class Jobs:
 
         await self._database.writer.run(write)
 
-    async def reclaim(self, known: Sequence[int]) -> None:
-        """Free the jobs that this member has fetched without knowing."""
+    async def reclaim(self, known: Collection[int]) -> None:
+        """Free the jobs that this member has without knowing: not of these sessions."""
 
         def write(connection: Connection) -> None:
             own = select(member.c.engine).where(member.c.name == self._own.name)
             engine = connection.execute(own).scalar()
             for job in connection.execute(_FETCHED, {"engine": engine}).all():
-                if job.id not in known:
+                if int(job.lock) not in known:
                     _queue_again_or_drop(connection, job.id, job.lock)
 
         await self._database.writer.run(write)
@@ -176,10 +270,6 @@ class Jobs:
                 connection.execute(_NOTIFY, {"queue": COMMON})
 
         await self._database.writer.run(write)
-
-    async def is_served(self, session_id: int) -> bool:
-        """Tell whether any member serves a session now."""
-        return bool(await self._database.all(_SERVED, lock=str(session_id)))
 
     def _note(self, connection: Connection, load: Mapping[str, int]) -> None:
         own = update(member).where(member.c.name == self._own.name)
@@ -220,7 +310,7 @@ def _queue_again_or_drop(connection: Connection, job: int, lock: str, seconds: f
 
 def _queue_again(connection: Connection, job: int, seconds: float) -> None:
     connection.execute(_AGAIN, {"job": job, "queue": COMMON, "seconds": seconds})
-    connection.execute(_NOTIFY, {"queue": COMMON})
+    connection.execute(_NOTIFY, {"queue": COMMON, "seconds": seconds})
 
 
 def _choose_queue(connection: Connection, session_id: int) -> str:

@@ -14,12 +14,7 @@ from app.core.keys import AreaOf, PlaceKey, SessionKey, no_area
 from app.core.notes import Note, NoteCode
 from app.core.posts import NewPost, PostContent
 from app.core.stores.asks import OpenedAsk, TakenAnswer
-from app.core.types import (
-    OPEN_TURN_STATES,
-    BridgeSessionRequest,
-    TurnRef,
-    TurnState,
-)
+from app.core.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
 from app.core.updates import ASK_PERSON, Ask, AskRequest
 from app.store.commits.admission import attach
 from app.store.commits.answers import tell_answer
@@ -111,8 +106,9 @@ class Asks:
 
     def is_known(self, request: AskRequest, ref: TurnRef) -> bool:
         """Tell whether a request would find an ask that there is."""
-        with self._database.engine.connect() as connection:
-            return _asked_before(connection, request, ref, self._now()) is not None
+        return self._database.look(
+            lambda connection: _asked_before(connection, request, ref, self._now()) is not None
+        )
 
     async def leave(self, ask_id: int) -> Ask:
         """Stop waiting for the answer to a tool's question; return it as it is."""
@@ -157,9 +153,12 @@ class Asks:
 
     def surface(self, ask_id: int) -> SessionKey | None:
         """Return the conversation in which an ask is shown."""
-        with self._database.engine.connect() as connection:
+
+        def read(connection: Connection) -> SessionKey | None:
             row = connection.execute(_ONE, {"of": ask_id}).first()
             return None if row is None else shown_in(connection, row.turn)
+
+        return self._database.look(read)
 
     def open_in(self, session_id: int) -> Sequence[Ask]:
         """List the asks that can be answered where a session is, oldest first."""
@@ -172,14 +171,12 @@ class Asks:
 
     def grants(self, session_id: int) -> Mapping[str, str]:
         """Return the kinds of calls allowed for the whole conversation, and by whom."""
-        with self._database.engine.connect() as connection:
-            rows = connection.execute(_GRANTS, {"of": session_id})
-            return {row.tool_kind: row.answered_by for row in rows}
+        rows = self._database.some(_GRANTS, of=session_id)
+        return {row.tool_kind: row.answered_by for row in rows}
 
     def always(self, session_id: int) -> frozenset[str]:
         """Return the kinds of calls for which a person told the agent not to ask again."""
-        with self._database.engine.connect() as connection:
-            rows = connection.execute(_ANSWERED, {"of": session_id}).all()
+        rows = self._database.some(_ANSWERED, of=session_id)
         return frozenset(
             row.tool_kind
             for row in rows
@@ -194,9 +191,8 @@ class Asks:
 
     def resumable(self) -> Sequence[int]:
         """List the asks that are due to answer themselves."""
-        with self._database.engine.connect() as connection:
-            due = select(ask.c.id).where(ASK_IS_OPEN, ask.c.resume_at <= self._now())
-            return list(connection.execute(due).scalars())
+        due = select(ask.c.id).where(ASK_IS_OPEN, ask.c.resume_at <= self._now())
+        return [row.id for row in self._database.some(due)]
 
     async def asks(self, state: str | None, *, after: int, limit: int) -> Sequence[Ask]:
         """List asks, oldest first."""
@@ -206,8 +202,7 @@ class Asks:
         return [ask_of(row) for row in await self._database.all(query)]
 
     def _some(self, query: Any, number: int) -> list[Ask]:
-        with self._database.engine.connect() as connection:
-            return [ask_of(row) for row in connection.execute(query, {"of": number})]
+        return [ask_of(row) for row in self._database.some(query, of=number)]
 
 
 def answer_ask(

@@ -10,10 +10,8 @@ from socket import gethostname
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, or_, select, tuple_, update
-from sqlalchemy.exc import DatabaseError
 
 from app.core.stores.members import Beat, HandedOut, Member, Role
-from app.errors import StoreUnavailable
 from app.store.commits.endings import RUNNING
 from app.store.database import Database
 from app.store.fencing import Fence
@@ -68,11 +66,8 @@ class Members:
         """
         own = (member.c.name == self._own.name) & (member.c.epoch == self._own.epoch)
         seen = {"beats": member.c.beats + 1, "seen_at": self._now()}
-        try:
-            with self._database.engine.connect() as connection:
-                return connection.execute(update(member).where(own).values(**seen)).rowcount > 0
-        except DatabaseError as error:
-            raise StoreUnavailable(str(error.orig)) from error
+        change = update(member).where(own).values(**seen)
+        return self._database.look(lambda connection: connection.execute(change).rowcount > 0)
 
     async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:
         """Say that this member is there; take the desk if it is wanted and free."""

@@ -42,8 +42,7 @@ class Names:
 
     def plan(self, naming: Naming) -> Sequence[Renamed]:
         """List the renames that follow if a repository has this name, in order."""
-        with self._database.engine.connect() as connection:
-            return _plan(connection, naming)
+        return self._database.look(lambda connection: _plan(connection, naming))
 
     async def follow(self, naming: Naming) -> None:
         """Record a name, and update sessions, places, clones and posts."""

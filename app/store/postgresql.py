@@ -7,8 +7,6 @@ a file: what is read in it stays true until it ends, and ids become visible in t
 from __future__ import annotations
 
 import logging
-import select
-import threading
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
@@ -16,11 +14,12 @@ from typing import Any, NoReturn, TypeVar
 import psycopg
 from psycopg.types.string import StrDumper
 from sqlalchemy import URL, Connection, create_engine, event, make_url
-from sqlalchemy.exc import DatabaseError, DisconnectionError, InterfaceError, OperationalError
+from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 from sqlalchemy.pool import QueuePool
 from typing_extensions import override
 
 from app.store.dialects import measure
+from app.store.failures import has_failed
 from app.store.server_check import check_server, refuse_server
 from app.store.tables import metadata
 
@@ -35,6 +34,14 @@ AWAY_SECONDS = 15.0
 """How long a read waits for a server that is away: a restart takes a few seconds."""
 BEGIN_SECONDS = 2.0
 """How long a write waits for a server that is away, as for a locked file; callers try again."""
+SILENCE = {
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""After about ten seconds without a sign of the server its connection is taken to be lost: a cable
+that is cut says nothing."""
 LOOK_SECONDS = 0.1
 POOL_SIZE = 16
 """Connections that stay open: more than threads that read at the same time."""
@@ -51,10 +58,6 @@ LOCK = f"select pg_advisory_xact_lock({LOCK_CLASS}, hashtext(current_schema()))"
 """Waits for the lock that all commits of one schema share, and holds it until the end."""
 _BEGIN = f"begin; {LOCK}, pg_current_xact_id()::text"
 _STATUS = "select pg_xact_status(%s::text::xid8)"
-_LOST = (OperationalError, InterfaceError)
-
-_patience = threading.local()
-"""How long this thread waits for a server that is away, in `seconds`."""
 
 
 class Server:
@@ -71,6 +74,7 @@ class Server:
             address,
             poolclass=QueuePool,
             pool_size=POOL_SIZE,
+            pool_use_lifo=True,  # the one used last has the statements prepared
             max_overflow=-1,  # lists are read in threads, and a point read must never wait for them
             pool_reset_on_return=None,
             isolation_level="AUTOCOMMIT",
@@ -78,6 +82,7 @@ class Server:
                 "options": _options(address, readonly=readonly),
                 "connect_timeout": CONNECT_SECONDS,
                 "application_name": "agent-bridge",
+                **SILENCE,
             },
             json_serializer=json_serializer,
             hide_parameters=True,
@@ -85,25 +90,23 @@ class Server:
         )
         event.listen(self.engine, "do_connect", self._connect)
         event.listen(self.engine, "connect", _prepare)
-        event.listen(self.engine, "checkout", _check)
         self._transaction = ""
         self._is_away = False
 
     def begin(self, connection: Connection, condition: str) -> bool:
         """Begin a transaction, alone among all bridges; a lost connection is opened again."""
-        _patience.seconds = BEGIN_SECONDS
         deadline = time.monotonic() + BEGIN_SECONDS
         while True:
             try:
                 if connection.invalidated:
                     connection.rollback()
                 return self._begin(connection, condition or "true")
-            except psycopg.OperationalError as error:
-                is_lost = _driver(connection).closed
-                if is_lost:
+            except psycopg.Error as error:
+                if not connection.invalidated and _driver(connection).closed:
                     connection.invalidate(error)
-                if not is_lost or time.monotonic() > deadline:
+                if not connection.invalidated or time.monotonic() > deadline:
                     raise OperationalError(_BEGIN, None, error) from error
+            self._pause()
 
     def _begin(self, connection: Connection, condition: str) -> bool:
         """Say it all at once: each statement more would wait for the network once more.
@@ -121,8 +124,8 @@ class Server:
         """Commit; if the answer is lost, find out whether it was done."""
         try:
             connection.exec_driver_sql("COMMIT")
-        except _LOST:
-            if not self._was_committed(keep_asking):
+        except DBAPIError as error:
+            if not has_failed(error) or not self._was_committed(keep_asking):
                 raise
 
     def _was_committed(self, keep_asking: Callable[[], bool]) -> bool:
@@ -135,20 +138,23 @@ class Server:
                     status = connection.exec_driver_sql(_STATUS, (self._transaction,)).scalar()
                     connection.exec_driver_sql("ROLLBACK")
                     return bool(status == "committed")
-            except _LOST:
-                if not keep_asking():
+            except DBAPIError as error:
+                if not has_failed(error) or not keep_asking():
                     raise
+            self._pause()
+
+    def connect(self) -> Connection:
+        """Connect in order to write."""
+        return self._insist(self.engine.connect, BEGIN_SECONDS)
 
     def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function that reads; what a restart of the server cut off is read again."""
-        deadline = time.monotonic() + self._away_seconds
-        while True:
-            try:
-                with self.engine.connect() as connection:
-                    return function(connection)
-            except _LOST:
-                if time.monotonic() > deadline:
-                    raise
+
+        def attempt() -> T:
+            with self.engine.connect() as connection:
+                return function(connection)
+
+        return self._insist(attempt, self._away_seconds)
 
     def prepare_migration(self, connection: Connection) -> None:
         """Wait for a bridge that migrates, and for all commits."""
@@ -166,32 +172,41 @@ class Server:
         Raises:
             StoreUnavailable: it cannot be used; the remedy is said.
         """
-        with self.engine.connect() as connection:
-            check_server(connection)
+        self.read(check_server)
 
     def refuse(self, error: DatabaseError) -> NoReturn:
         """Say why the server cannot be used."""
         refuse_server(error)
 
     def _connect(self, dialect: Any, _record: object, words: Any, settings: Any) -> Any:
-        """Connect; a server that is away is waited for, as long as the thread waits at all."""
-        patience = min(self._away_seconds, getattr(_patience, "seconds", AWAY_SECONDS))
-        deadline = time.monotonic() + patience
+        """Connect, and note whether the server is away."""
+        try:
+            connection = dialect.connect(*words, **settings)
+        except psycopg.OperationalError as error:
+            if not self._is_away:
+                logger.warning("the database is away: %s", " ".join(str(error).split()))
+            self._is_away = True
+            raise
+        if self._is_away:
+            logger.warning("the database is back")
+        self._is_away = False
+        return connection
+
+    def _insist(self, attempt: Callable[[], T], seconds: float) -> T:
+        """Try until it succeeds, at most for so long, as long as the server is the cause."""
+        deadline = time.monotonic() + seconds
         while True:
             try:
-                connection = dialect.connect(*words, **settings)
-            except psycopg.OperationalError as error:
-                if not self._is_away:
-                    logger.warning("the database is away: %s", " ".join(str(error).split()))
-                self._is_away = True
-                if time.monotonic() > deadline:
+                return attempt()
+            except DBAPIError as error:
+                if not has_failed(error) or time.monotonic() > deadline:
                     raise
-                time.sleep(LOOK_SECONDS)
-            else:
-                if self._is_away:
-                    logger.warning("the database is back")
-                self._is_away = False
-                return connection
+            self._pause()
+
+    def _pause(self) -> None:
+        """Give a server that is away some time; a lost connection alone is replaced at once."""
+        if self._is_away:
+            time.sleep(LOOK_SECONDS)
 
 
 def name_driver(address: str) -> URL:
@@ -214,14 +229,6 @@ def _options(address: URL, *, readonly: bool) -> str:
     }
     ours = " ".join(f"-c {name}={value}" for name, value in bounds.items())
     return f"{ours} {given if isinstance(given, str) else ' '.join(given)}".strip()
-
-
-def _check(connection: psycopg.Connection[Any], _record: object, _proxy: object) -> None:
-    """Refuse a connection that the server has closed: then there is something to read on it."""
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    if poll.poll(0):
-        raise DisconnectionError
 
 
 def replace_refused(said: str) -> str:

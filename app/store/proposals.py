@@ -48,9 +48,7 @@ class ProposalRows:
         query = _proposed(agent, repository).where(
             checkout.c.base == base, checkout.c.link != "", checkout.c.outcome == ""
         )
-        with self._database.engine.connect() as connection:
-            rows = connection.execute(query).all()
-        return [self._now_of(row) for row in rows]
+        return [self._now_of(row) for row in self._database.some(query)]
 
     def _now_of(self, row: Row[Any]) -> Proposed:
         """Read a proposal as that of the agent it was handed over to, if it was."""

@@ -31,15 +31,7 @@ from app.store.dialects import transaction
 from app.store.guarding import Kept, Shown, ShownJson, guard_of
 from app.store.memory import forget_index
 from app.store.sealed import put_sealed
-from app.store.tables import (
-    agent,
-    machine,
-    metadata,
-    post,
-    sealed,
-    surface,
-    turn,
-)
+from app.store.tables import agent, machine, metadata, post, sealed, surface, turn
 from app.vault.octets import Known, cross_out
 
 AT_ONCE = 200
@@ -123,8 +115,7 @@ class PurgeRows:
 
 def purged_texts(database: Database) -> list[str]:
     """Return the texts that were purged: they count as secrets."""
-    with database.engine.connect() as connection:
-        return [each.text for each in purges(connection)]
+    return [each.text for each in database.look(purges)]
 
 
 def purges(connection: Connection) -> Sequence[Purge]:

@@ -11,8 +11,8 @@ from sqlalchemy.exc import DatabaseError
 
 from app.core.clock import SystemClock
 from app.errors import StoreUnavailable
-from app.store.database import HEAD_REVISION, Database
-from app.store.dialects import POSTGRESQL, has_table
+from app.store.database import HEAD_REVISION, Database, revision_of
+from app.store.dialects import POSTGRESQL
 from app.store.guarding import Guard, put_on_guard
 from app.store.stores import Stores
 
@@ -39,10 +39,7 @@ def revision(url: str) -> str | None:
     try:
         database.check()
         with database.engine.connect() as connection:
-            if not has_table(connection, "alembic_version"):
-                return None
-            row = connection.exec_driver_sql("select version_num from alembic_version").first()
-            return str(row[0]) if row else None
+            return revision_of(connection)
     except DatabaseError as error:
         raise StoreUnavailable(f"{name_store(url)} cannot be read: {error.orig}") from error
     finally:

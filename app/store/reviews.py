@@ -50,8 +50,7 @@ class ReviewRows:
     def unsent(self) -> Sequence[Review]:
         """List the reviews that may not have reached their platform and their place yet."""
         given = select(review).where(review.c.state == "given").order_by(review.c.id)
-        with self._database.engine.connect() as connection:
-            return [_review_of(row) for row in connection.execute(given)]
+        return [_review_of(row) for row in self._database.some(given)]
 
     async def sent(self, review_id: int, link: str) -> None:
         """Record that a review is where it belongs, and where it can be read."""

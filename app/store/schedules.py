@@ -187,8 +187,7 @@ class ScheduleRows:
         await self._database.writer.run(lambda connection: connection.execute(statement))
 
     def _read(self, query: Any) -> list[Schedule]:
-        with self._database.engine.connect() as connection:
-            return [_schedule_of(row) for row in connection.execute(query)]
+        return [_schedule_of(row) for row in self._database.some(query)]
 
 
 def _agreed_of(row: Row[Any]) -> Agreed:

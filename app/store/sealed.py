@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from sqlalchemy import Connection, delete, select
 
 from app.store.database import Database
 from app.store.dialects import insert
+from app.store.guarding import Seals
 from app.store.tables import sealed
 
 CHECK = "check:key"
 """The row by which a key is recognized."""
 
 
-class Sealing(Protocol):
-    """Seals and opens with one key."""
-
-    def seal(self, name: str, secret: str) -> str:
-        """Encrypt a secret for storage under a name."""
-        ...
-
-    def open(self, name: str, sealed: str) -> str | None:
-        """Decrypt a secret; None if it was sealed with another key."""
-        ...
-
-
-def recognizes(database: Database, sealing: Sealing) -> bool:
+def recognizes(database: Database, seals: Seals) -> bool:
     """Tell whether a key is the one that this database is sealed with; the first one is."""
-    first = insert(sealed).values(name=CHECK, value=sealing.seal(CHECK, CHECK), kept_at=0.0)
+    first = insert(sealed).values(name=CHECK, value=seals.seal(CHECK, CHECK), kept_at=0.0)
     with database.engine.begin() as connection:
         connection.execute(first.on_conflict_do_nothing())
         kept = connection.execute(select(sealed.c.value).where(sealed.c.name == CHECK)).scalar_one()
-    return sealing.open(CHECK, kept) == CHECK
+    return seals.open(CHECK, kept) == CHECK
 
 
 def put_sealed(connection: Connection, name: str, value: str, now: float) -> None:

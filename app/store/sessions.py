@@ -147,8 +147,7 @@ class Sessions:
     def in_place(self, where: PlaceKey) -> Sequence[Session]:
         """List the sessions of a place that were not removed."""
         named = {"service": where.service, "name": where.name}
-        with self._database.engine.connect() as connection:
-            return [session_of(row) for row in connection.execute(_IN_PLACE, named)]
+        return [session_of(row) for row in self._database.some(_IN_PLACE, **named)]
 
     async def recent(
         self,

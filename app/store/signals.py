@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from itertools import islice, repeat
 from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.sql import SQL, Identifier
 from sqlalchemy import bindparam, select
 from typing_extensions import override
 
@@ -118,14 +119,27 @@ class Notifications(Switchboard):
             keepalives_count=3,
         )
 
+    async def listen(self, channels: Sequence[str], hear: Callable[[str], None]) -> None:
+        """Have a function called with what is told on some channels, until this is cancelled.
+
+        Whenever that begins it is called with an empty text: something may have been told before.
+        """
+
+        async def work(connection: _Connection) -> None:
+            connection.add_notify_handler(lambda notice: hear(notice.payload))
+            for channel in channels:
+                await connection.execute(SQL("listen {}").format(Identifier(channel)))
+            hear("")
+            await _follow(connection, hear)
+
+        await self._keep(work)
+
     async def _listen(self, connection: _Connection) -> None:
         await connection.execute(f"listen {await _find_channel(connection)}")
         if self._listens.is_set():
             self.sweep()
         self._listens.set()
-        async for notification in connection.notifies():
-            self.receive(notification.payload)
-        raise psycopg.OperationalError("the connection was closed")
+        await _follow(connection, self.receive)
 
     async def _speak(self, connection: _Connection) -> None:
         channel = await _find_channel(connection)
@@ -151,6 +165,34 @@ class Notifications(Switchboard):
         while True:
             await self._clock.sleep(SWEEP_SECONDS)
             self.sweep()
+
+
+async def _follow(connection: _Connection, hear: Callable[[str], None]) -> None:
+    """Pass on what is told on a connection until it is lost.
+
+    psycopg's own way wakes ten times a second, which is most of what an idle bridge would do.
+
+    Raises:
+        psycopg.OperationalError: it is lost.
+    """
+    loop, server = asyncio.get_running_loop(), connection.pgconn
+    lost: asyncio.Future[None] = loop.create_future()
+
+    def read() -> None:
+        try:
+            server.consume_input()
+            while (notice := server.notifies()) is not None:
+                hear(notice.extra.decode())
+        except psycopg.OperationalError as error:
+            loop.remove_reader(handle)
+            lost.set_exception(error)
+
+    handle = connection.fileno()
+    loop.add_reader(handle, read)
+    try:
+        await lost
+    finally:
+        loop.remove_reader(handle)
 
 
 async def _find_channel(connection: _Connection) -> str:

@@ -553,7 +553,7 @@ member = Table(
     "member",
     metadata,
     Column("name", String, primary_key=True),
-    # Counts the starts under this name.
+    # Tells this start from all others under its name.
     Column("epoch", NUMBER, nullable=False),
     Column("role", String, nullable=False),
     Column("slots", NUMBER, nullable=False),

@@ -124,8 +124,7 @@ class Tree:
 
     def under(self, turn_id: int) -> Sequence[Branch]:
         """List what a turn led to, oldest first, each followed by what it led to itself."""
-        with self._database.engine.connect() as connection:
-            return list(_under(connection, turn_id))
+        return self._database.look(lambda connection: list(_under(connection, turn_id)))
 
     def of_turn(self, turn_id: int) -> Branch | None:
         """Read the delegation that a turn belongs to, also as its continuation."""
@@ -143,8 +142,7 @@ class Tree:
 
     def above(self, session_id: int) -> Sequence[PlaceKey]:
         """List the places in which the work of a session is shown too: up to where it began."""
-        with self._database.engine.connect() as connection:
-            rows = connection.execute(_ABOVE, {"of": session_id}).all()
+        rows = self._database.some(_ABOVE, of=session_id)
         return [PlaceKey(row.service, row.name) for row in rows]
 
     def words(self, turn_id: int) -> str:
@@ -178,9 +176,8 @@ class Tree:
         return await self._database.writer.run(write)
 
     def _find(self, statement: Select[Any], number: int) -> Branch | None:
-        with self._database.engine.connect() as connection:
-            row = connection.execute(statement, {"of": number}).first()
-            return _branch_of(row) if row else None
+        row = self._database.one(statement, of=number)
+        return _branch_of(row) if row else None
 
 
 def note_shown(connection: Connection, content: PostContent, now: float) -> None:

@@ -97,7 +97,7 @@ _ERRANDS = (
     .limit(1)
 )
 
-_START = (
+START = (
     update(turn)
     .where(
         turn.c.id == bindparam("of"),
@@ -107,6 +107,7 @@ _START = (
     )
     .values(state=TurnState.STARTING)
 )
+"""Starts a queued turn."""
 _PROMPT = (
     update(turn)
     .where(
@@ -178,18 +179,16 @@ class Turns:
 
     def messages(self, turn_id: int) -> Sequence[Message]:
         """List the messages that became part of a turn, in order."""
-        with self._database.engine.connect() as connection:
-            return messages_of(connection, turn_id)
+        return self._database.look(lambda connection: messages_of(connection, turn_id))
 
     def hearers(self, turn_id: int) -> frozenset[str]:
         """Return which agents got any message of a turn."""
-        with self._database.engine.connect() as connection:
-            return frozenset(connection.execute(_HEARERS, {"of": turn_id}).scalars())
+        return frozenset(agent for (agent,) in self._database.some(_HEARERS, of=turn_id))
 
     async def starting(self, turn_id: int) -> bool:
         """Start a queued turn; False if it is no longer queued."""
         return await self._database.writer.run(
-            lambda connection: connection.execute(_START, {"of": turn_id}).rowcount > 0
+            lambda connection: connection.execute(START, {"of": turn_id}).rowcount > 0
         )
 
     async def prompted(

@@ -19,10 +19,11 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Dialect, Insert
-from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError, PendingRollbackError
+from sqlalchemy.exc import DBAPIError, PendingRollbackError
 
 from app.errors import StoreUnavailable
 from app.store.backend import Backend
+from app.store.failures import describe_cause, has_failed
 from app.store.fencing import Fence
 
 logger = logging.getLogger(__name__)
@@ -34,10 +35,6 @@ MAX_WAITING = 20_000
 """Units that may wait before new ones are refused: far above any burst, far below the memory."""
 MAX_BATCH = 1_000
 """Units per commit: keeps it short enough not to delay a small one behind it."""
-READ_ONLY = "25006"
-"""PostgreSQL's code for a server that takes no writes, such as one that another has replaced."""
-LOCK_TIMEOUT = "55P03"
-"""PostgreSQL's code for a lock that was not free in time."""
 JOIN_SECONDS = 10.0
 """How long closing waits for the last commit: five times the busy timeout."""
 
@@ -123,10 +120,7 @@ class Writer:
         Raises:
             StoreUnavailable: nothing was written.
         """
-        loop = asyncio.get_running_loop()
-        unit = _Unit(loop, loop.create_future(), function=function)
-        self._put(unit)
-        result: T = await unit.future
+        result: T = await self._put(function=function)
         return result
 
     async def insert(self, statement: Insert, row: Mapping[str, Any]) -> None:
@@ -135,10 +129,7 @@ class Writer:
         Raises:
             StoreUnavailable: nothing was written.
         """
-        loop = asyncio.get_running_loop()
-        unit = _Unit(loop, loop.create_future(), statement=statement, row=row)
-        self._put(unit)
-        await unit.future
+        await self._put(statement=statement, row=row)
 
     async def alone(self, function: Write[T]) -> T:
         """Run a function of a connection outside of any transaction, between two commits.
@@ -146,13 +137,12 @@ class Writer:
         Raises:
             StoreUnavailable: it failed.
         """
-        loop = asyncio.get_running_loop()
-        unit = _Unit(loop, loop.create_future(), function=function, alone=True)
-        self._put(unit)
-        result: T = await unit.future
+        result: T = await self._put(function=function, alone=True)
         return result
 
-    def _put(self, unit: _Unit) -> None:
+    def _put(self, **work: Any) -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        unit = _Unit(loop, loop.create_future(), **work)
         with self._wake:
             if self._closing:
                 raise StoreUnavailable("the bridge is stopping")
@@ -162,7 +152,8 @@ class Writer:
             first = len(self._waiting) == 1
         if first:
             # Later in this round of the event loop, so that all its writes share the commit.
-            unit.loop.call_soon(self._rouse)
+            loop.call_soon(self._rouse)
+        return unit.future
 
     def _rouse(self) -> None:
         with self._wake:
@@ -183,7 +174,7 @@ class Writer:
                 self._commit(connection, batch)
                 self.on_commit(time.monotonic() - began)
             except Exception as error:  # noqa: BLE001 - the outermost loop: all waiting units fail
-                cause = _cause(error)
+                cause = describe_cause(error)
                 logger.warning("commit failed for %d writes: %s", len(batch), cause)
                 for unit in batch:
                     if not unit.settled:
@@ -213,7 +204,7 @@ class Writer:
         return not self._closing
 
     def _connect(self) -> Connection:
-        return self._backend.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        return self._backend.connect().execution_options(isolation_level="AUTOCOMMIT")
 
     def _commit(self, connection: Connection, batch: list[_Unit]) -> None:
         first = batch[0]
@@ -231,7 +222,7 @@ class Writer:
                 unit.settled = True
         except Exception as error:
             _roll_back(connection)
-            if _file_failed(error):
+            if has_failed(error):
                 raise
             if len(batch) == 1:
                 batch[0].error = error
@@ -263,25 +254,8 @@ class Writer:
 def _roll_back(connection: Connection) -> None:
     # On a full disk SQLite has already rolled back, and reports that as an error; a server may be
     # gone, and ends the transaction by itself.
-    with suppress(OperationalError, InterfaceError, PendingRollbackError):
+    with suppress(DBAPIError, PendingRollbackError):
         connection.exec_driver_sql("ROLLBACK")
-
-
-def _file_failed(error: Exception) -> bool:
-    """Whether the cause is the database, not the unit: locked, full, read-only, damaged, away."""
-    if isinstance(error, OperationalError | InterfaceError | PendingRollbackError):
-        return True
-    if not isinstance(error, DatabaseError):
-        return False
-    return getattr(error.orig, "sqlstate", "") == READ_ONLY or "malformed" in str(error.orig)
-
-
-def _cause(error: Exception) -> str:
-    """Return a short cause; SQLAlchemy's own message would print the statement and its values."""
-    original = getattr(error, "orig", None)
-    if getattr(original, "sqlstate", None) == LOCK_TIMEOUT:
-        return "database is locked"
-    return str(original if original is not None else error) or type(error).__name__
 
 
 def _discard(connection: Connection | None) -> None:

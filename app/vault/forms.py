@@ -50,7 +50,7 @@ def base64_cores(octets: bytes, encode: Callable[[bytes], bytes]) -> set[str]:
 def encodings(value: str) -> Iterator[str]:
     """Yield a plain value in the encodings that are at hand in every shell and language.
 
-    Separators do not matter: hex stands for hex with colons, too.
+    Separators do not matter: hex covers hex with colons, too.
     """
     octets = value.encode()
     wide = [value.encode("utf-16-le"), value.encode("utf-16-be")]

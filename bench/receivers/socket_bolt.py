@@ -17,7 +17,7 @@ from bench.tally import Tally
 
 
 async def listen(port: int, tally: Tally) -> None:
-    """Hear messages, for as long as there is somebody to listen to."""
+    """Hear messages, for as long as there is a server to listen to."""
     client = AsyncWebClient(token="xoxb-1", base_url=f"http://127.0.0.1:{port}/api/")
     client.proxy = None
     app = AsyncApp(token="xoxb-1", client=client)

@@ -27,7 +27,7 @@ KEY = "the secret key of the bench's bridge"
 
 
 async def listen(port: int, folder: Path) -> None:
-    """Keep everything, for as long as there is somebody to listen to."""
+    """Keep everything, for as long as there is a server to listen to."""
     clock = SystemClock()
     database = Database(sqlite_url(folder))
     put_on_guard(database.engine.dialect, Guard(Vault([KEY]), lambda: Sealer(SecretStr(KEY))))

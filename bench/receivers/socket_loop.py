@@ -14,7 +14,7 @@ from bench.tally import Tally
 
 
 async def listen(port: int, tally: Tally) -> None:
-    """Acknowledge everything, for as long as there is somebody to listen to."""
+    """Acknowledge everything, for as long as there is a server to listen to."""
     async with aiohttp.ClientSession() as session:
         while True:
             try:

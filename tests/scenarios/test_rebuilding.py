@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.support.bucket import serve_bucket
 from tests.support.fleet import Fleet
-from tests.support.forge import Forge
-from tests.support.git_server import GitServer, git
+from tests.support.git_server import git
 from tests.support.postgres import need_server
-from tests.support.studio import BRANCH, REPOSITORY, TOKEN, Studio, pull_of, studio
+from tests.support.studio import BRANCH, Studio, pull_of, studio
 
 pytestmark = pytest.mark.timeout(240)
 """Each starts bridges twice and git many times: a busy machine may take minutes."""
@@ -119,33 +119,25 @@ def test_a_bucket_holds_what_a_session_needs_on_another_machine_and_shows_none_o
 @pytest.mark.long
 def test_a_worker_is_lost_with_its_disk_and_another_one_continues(tmp_path: Path) -> None:
     need_server()
-    with GitServer(tmp_path / "server") as server:
-        server.create(REPOSITORY)
-        server.tokens = {TOKEN: (REPOSITORY, "write")}
-        Forge(tmp_path / "forge.json").change(token=TOKEN)
-        fleet = Fleet(
-            tmp_path,
-            entry={"mode": "free", "ship": "none", "driver": "demo"},
-            settings={"GITHUB_GIT_URL": server.url, "GITHUB_REPO": REPOSITORY},
-            forge=tmp_path / "forge.json",
-            fronts=1,
-        )
-        with fleet:
-            fleet.say("t1", "write a.txt one\nrun git add a.txt\nwrite b.txt two")
-            fleet.settle()
-            lost = fleet.worker_of("t1")
-            before = look(lost.data_dir / "workspaces" / "1-demo-1")
-            assert before == f"## {BRANCH}\nA  a.txt\n?? b.txt\n"
+    entry = {"ship": "none", "driver": "demo", "sandbox": "none"}
+    with studio(tmp_path, entry=entry, world=partial(Fleet, fronts=1)) as here:
+        fleet = here.world
+        assert isinstance(fleet, Fleet)
+        fleet.say("t1", "write a.txt one\nrun git add a.txt\nwrite b.txt two")
+        fleet.settle()
+        lost = fleet.worker_of("t1")
+        before = look(lost.data_dir / "workspaces" / "1-demo-1")
+        assert before == f"## {BRANCH}\nA  a.txt\n?? b.txt\n"
 
-            lost.kill()
-            lost.__exit__()
-            fleet.members.remove(lost)
-            shutil.rmtree(lost.data_dir)
-            fleet.say("t1", "run cat a.txt b.txt\nrecall")
-            fleet.settle()
+        lost.kill()
+        lost.__exit__()
+        fleet.members.remove(lost)
+        shutil.rmtree(lost.data_dir)
+        fleet.say("t1", "run cat a.txt b.txt\nrecall")
+        fleet.settle()
 
-            text = fleet.turns()[-1].content["text"]
-            assert "onetwo" in text.replace("\n", "")
-            assert "write b.txt two" in text
-            other = fleet.worker_of("t1")
-            assert look(other.data_dir / "workspaces" / "1-demo-1") == before
+        text = fleet.turns()[-1].content["text"]
+        assert "onetwo" in text.replace("\n", "")
+        assert "write b.txt two" in text
+        other = fleet.worker_of("t1")
+        assert look(other.data_dir / "workspaces" / "1-demo-1") == before

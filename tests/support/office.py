@@ -91,9 +91,6 @@ class Engine:
     def show(self, place: PlaceKey, verbosity: Verbosity) -> None:
         """No turn runs that could show more or less."""
 
-    async def run(self, turn: int) -> None:
-        raise AssertionError("nobody runs turns here")
-
 
 class Seats:
     """Agents that offer two modes and take either."""

@@ -237,7 +237,8 @@ def _keep(folder: Path, runner: int, ready: int) -> None:
 
 
 def _prepare(cluster: Cluster) -> None:
-    database = Database(cluster.url())  # waits until the server listens
+    database = Database(cluster.url())
+    database.check()  # waits until the server listens
     with database.engine.connect() as connection:
         connection.exec_driver_sql(f"create database {TEMPLATE}")
     database.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,22 +78,26 @@ def studio(
     entry: dict[str, Any] | None = None,
     settings: dict[str, str] | None = None,
     default: bool = True,
+    world: Callable[..., World] = World,
 ) -> Iterator[Studio]:
-    """Open a studio; places have the repository unless `default` says otherwise."""
+    """Open a studio; places have the repository unless `default` says otherwise.
+
+    `world` makes its world, for instance one with several bridges.
+    """
     with GitServer(folder / "server") as server:
         server.create(REPOSITORY, files)
         server.tokens = {TOKEN: (REPOSITORY, "write")}
         forge = Forge(folder / "forge.json")
         forge.change(token=TOKEN)
         own = {"GITHUB_REPO": REPOSITORY} if default else {}
-        world = World(
+        made = world(
             folder,
             entry={"sandbox": "auto", "mode": "free", **(entry or {})},
             settings={"GITHUB_GIT_URL": server.url, **own, **(settings or {})},
             forge=folder / "forge.json",
         )
-        with world:
-            yield Studio(world, server, forge)
+        with made:
+            yield Studio(made, server, forge)
 
 
 def pull_of(post: RemotePost) -> str:

@@ -13,13 +13,7 @@ from app.backup.stream import Secret
 from app.config import Configuration, load
 from app.errors import BackupUnusable, BridgeError
 from app.main.backing_up import back_up, restore
-from app.store.database import (
-    HEAD_REVISION,
-    REVISION_BEFORE,
-    Database,
-    migrate_to,
-    sqlite_url,
-)
+from app.store.database import HEAD_REVISION, REVISION_BEFORE, Database, migrate_to, sqlite_url
 from tests.support.memory import prepare_store
 
 KEY = "a-long-and-random-key-of-the-tests-0123456789"

@@ -18,7 +18,7 @@ from app.errors import Conflict
 
 T = TypeVar("T")
 SHARED: Final = "-"
-"""Stands for all agents where the name of one is expected."""
+"""Means all agents where the name of one is expected."""
 STDIN: Final = "-"
 
 

@@ -15,14 +15,7 @@ from app.core.ask_view import kept_view
 from app.core.tasks import Tasks
 from app.core.types import TurnState
 from app.errors import BridgeError, Conflict, NotFound
-from app.server.shapes import (
-    EntryOut,
-    NewSession,
-    OptionOut,
-    SessionTurn,
-    TurnOut,
-    UnfinishedOut,
-)
+from app.server.shapes import EntryOut, NewSession, OptionOut, SessionTurn, TurnOut, UnfinishedOut
 
 LOOK_SECONDS: Final = 0.2
 """How often a quiet turn is polled: the events report its rows, not its end."""

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+from app.core import wording
 from app.core.adapters import Adapter
 from app.core.inbound import (
     Accepted,
@@ -164,7 +165,7 @@ class Intake:
             try:
                 await self.take(delivery)
             except BaseException as error:
-                cut_off = StoreUnavailable("the request was cut off")
+                cut_off = StoreUnavailable(wording.CUT_OFF)
                 self._outcomes.tell(key, error if isinstance(error, BridgeError) else cut_off)
                 raise
             outcome = await asyncio.shield(future)

@@ -50,8 +50,8 @@ def proposal_body(work: Work, session: SessionKey, agent: str) -> str:
 
 def co_author(who: Speaker) -> str:
     """Name a person as a co-author; without an e-mail address, a placeholder is used."""
-    name = re.sub(r"[<>\x00-\x1f\x7f]", "", who.name).strip() or "somebody"
-    address = re.sub(r"[^A-Za-z0-9@.+_-]", "-", who.id) or "somebody"
+    name = re.sub(r"[<>\x00-\x1f\x7f]", "", who.name).strip() or "someone"
+    address = re.sub(r"[^A-Za-z0-9@.+_-]", "-", who.id) or "someone"
     return f"{name} <{address if '@' in address else f'{address}@noreply.agent-bridge.invalid'}>"
 
 

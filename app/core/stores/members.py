@@ -5,9 +5,11 @@ A member that another one has removed commits nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
+
+from app.core.types import Turn
 
 COMMON: Final = "common"
 """The queue of all workers; each also has one by its own name."""
@@ -23,7 +25,7 @@ class Member:
 
     name: str
     epoch: int
-    """Counts the starts under this name."""
+    """Tells this start from all others under its name."""
     role: Role
     slots: int
     """How many turns it runs at once; none if it runs none."""
@@ -58,8 +60,11 @@ class HandedOut:
 class Claim:
     """What a worker learns when it wants to serve a session."""
 
-    answer: Literal["granted", "idle", "full"]
-    """Whether it may: not if there is nothing to do, or as many turns run as may run."""
+    answer: Literal["granted", "idle", "full", "elsewhere"]
+    """Whether it may: not if there is nothing to do, or as many turns run as may run; `elsewhere`
+    if the session has another job, which waits for a member or is being done."""
+    job: int | None = None
+    """The job that this session has now, if granted."""
     has_moved: bool = False
     """Whether another member served the session last."""
 
@@ -111,10 +116,17 @@ class JobStore(Protocol):
         ...
 
     async def claim(
-        self, session: int, load: Mapping[str, int], *, total: int | None, of_agent: int | None
+        self,
+        turn: Turn,
+        job: int | None,
+        load: Mapping[str, int],
+        *,
+        total: int | None,
+        of_agent: int | None,
     ) -> Claim:
-        """Begin to serve a session; `load` includes it.
+        """Begin to serve a session with its next turn; `load` includes it.
 
+        Without a job, the session gets one: of this member, or one that waits for a better one.
         `total` limits the turns of all members, `of_agent` those of the session's agent.
         """
         ...
@@ -127,14 +139,10 @@ class JobStore(Protocol):
         """Let a job wait for a while, and then for any member."""
         ...
 
-    async def reclaim(self, known: Sequence[int]) -> None:
-        """Free the jobs that this member has fetched without knowing."""
+    async def reclaim(self, known: Collection[int]) -> None:
+        """Free the jobs that this member has without knowing: not of these sessions."""
         ...
 
     async def share(self) -> None:
         """Let any member have the jobs that wait for this one."""
-        ...
-
-    async def is_served(self, session: int) -> bool:
-        """Tell whether any member serves a session now."""
         ...

@@ -7,16 +7,7 @@ from typing import Protocol
 
 from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import NewPost, Post, PostContent, PostSent
-from app.core.types import (
-    ActivePlace,
-    Entry,
-    Message,
-    Overheard,
-    Session,
-    Turn,
-    TurnRef,
-    TurnState,
-)
+from app.core.types import ActivePlace, Entry, Message, Overheard, Session, Turn, TurnRef, TurnState
 from app.core.updates import AskRequest
 
 

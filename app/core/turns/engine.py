@@ -23,7 +23,7 @@ from app.core.turns.limits.slots import Slots
 from app.core.turns.runner import TurnRun
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Outcome
-from app.core.types import TurnState
+from app.core.types import Turn, TurnState
 from app.core.updates import Ask, AskRequest
 
 logger = logging.getLogger(__name__)
@@ -171,19 +171,18 @@ class EmbeddedTurnEngine:
         for run in self._running.values():
             run.show(place, verbosity)
 
-    async def run(self, turn_id: int) -> None:
+    async def _run(self, turn: Turn) -> None:
         """Run one turn to its end."""
         context = self._context
-        async with self._slots.one(self._agent_of(turn_id)) as slot:
-            if not self._may_begin(turn_id):
-                return
-            if not await persist(context.clock, context.turns.starting, turn_id):
+        async with self._slots.one(turn.surface.agent) as slot:
+            if not self._may_begin(turn) or not await self._begin(turn):
                 return
             # Read only now: much may have changed while this waited for the slot.
-            turn = context.turns.turn(turn_id)
-            session = context.sessions.session(turn.session) if turn is not None else None
-            if turn is None or session is None:
+            found = context.turns.turn(turn.id)
+            session = context.sessions.session(turn.session)
+            if found is None or session is None:
                 return
+            turn = found
             now = context.clock.now()
             context.counters.observe("queue_seconds", max(now - turn.created_at, 0))
             context.counters.trace("queue", turn.id, turn.created_at, now)
@@ -202,27 +201,26 @@ class EmbeddedTurnEngine:
             finally:
                 del self._running[session.id]
 
-    def _may_begin(self, turn_id: int) -> bool:
-        turn = self._context.turns.turn(turn_id)
-        is_asked_for = turn is not None and turn.surface.service == SERVICE
+    async def _begin(self, turn: Turn) -> bool:
+        """Start a queued turn; False if it is no longer queued."""
+        return await persist(self._context.clock, self._context.turns.starting, turn.id)
+
+    def _may_begin(self, turn: Turn) -> bool:
+        is_asked_for = turn.surface.service == SERVICE
         return not self._draining and (not self._holding or is_asked_for)
 
-    def _agent_of(self, turn_id: int) -> str:
-        turn = self._context.turns.turn(turn_id)
-        return "" if turn is None else turn.surface.agent
-
-    async def _run_safely(self, turn_id: int) -> None:
+    async def _run_safely(self, turn: Turn) -> None:
         """Run one turn; if it cannot even be run, it fails where people see it."""
         try:
-            await self.run(turn_id)
+            await self._run(turn)
         except Exception as error:
-            logger.exception("turn %d failed", turn_id)
+            logger.exception("turn %d failed", turn.id)
             words = wording.BROKE.format(cause=type(error).__name__)
             content = PostContent(kind="turn", state="failed", note=words)
             posts = await persist(
                 self._context.clock,
                 self._context.turns.finish,
-                turn_id,
+                turn.id,
                 TurnState.FAILED,
                 content,
                 (),
@@ -244,10 +242,10 @@ class EmbeddedTurnEngine:
         try:
             while not self._draining:
                 turn = self._context.turns.next_turn(session_id)
-                if turn is None or not self._may_begin(turn.id):
+                if turn is None or not self._may_begin(turn):
                     return
                 # A separate task, so that stopping the turn does not stop the session.
-                await self._tasks.start(self._run_safely(turn.id), name=f"turn {turn.id}")
+                await self._tasks.start(self._run_safely(turn), name=f"turn {turn.id}")
                 self._context.feed.notify(session_id)
         finally:
             del self._busy[session_id]

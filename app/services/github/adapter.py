@@ -20,12 +20,7 @@ from app.core.ports import Clock
 from app.core.posts import Cleaned, PostSend, PostSent
 from app.core.types import Earlier, File, Speaker
 from app.core.workspaces import Checked
-from app.errors import (
-    DeliveryRefused,
-    DeliveryUnreadable,
-    PostDelayed,
-    PostError,
-)
+from app.errors import DeliveryRefused, DeliveryUnreadable, PostDelayed, PostError
 from app.markdown.hidden import strip
 from app.services.github import events, render, reviews, wording
 from app.services.github.accounts import Accounts, Directory

@@ -22,13 +22,7 @@ from app.core.keys import PlaceKey
 from app.core.repositories.branch_names import own_branches
 from app.errors import DeliveryUnreadable
 from app.services.github import wording
-from app.services.github.messages import (
-    Reader,
-    correct,
-    hear_comment,
-    hear_description,
-    hear_label,
-)
+from app.services.github.messages import Reader, correct, hear_comment, hear_description, hear_label
 from app.services.github.names import SERVICE, Spot
 from app.services.github.payloads import (
     ButtonEvent,

@@ -18,14 +18,7 @@ import httpx
 from gidgethub import GitHubException
 
 from app.errors import GitFailed, PostDelayed
-from app.services.common.live import (
-    LiveStep,
-    Seen,
-    Verdict,
-    compare,
-    no_credentials,
-    wrong_place,
-)
+from app.services.common.live import LiveStep, Seen, Verdict, compare, no_credentials, wrong_place
 from app.services.github.accounts import Installations
 from app.services.github.api import GithubApi
 from app.services.github.auth import WRITING, AppAuth

@@ -20,7 +20,7 @@ from app.services.github.payloads import Account
 SERVICE = "github"
 
 Kind = Literal["issue", "comment", "review", "review-comment", "label", "seen"]
-"""`seen` stands for a reaction, where nothing else of ours can be seen yet."""
+"""`seen` means a reaction, where nothing else of ours can be seen yet."""
 
 _SPOT = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+):(?P<number>[0-9]{1,12})", re.ASCII)
 _LINK = re.compile(r"/(?P<repository>[\w.-]+/[\w.-]+)/pull/(?P<number>[0-9]{1,12})$", re.ASCII)

@@ -412,7 +412,7 @@ def _block(words: str) -> str:
     lines = words.count("\n") + 1
     if lines <= OPEN_LINES and len(words) <= OPEN_CHARACTERS:
         return fence(words)
-    # Linear folds what stands between two lines of plus signs; no line of the output is one.
+    # Linear folds what is between two lines of plus signs; no line of the output is one.
     inside = _FOLD.sub(" +++", _cut(words, BODY_CHARACTERS - FOLD_CHARACTERS))
     head = wording.OUTPUT.format(lines=count(lines, "line"))
     return f"+++ {head}\n\n{fence(inside)}\n\n+++"

@@ -11,14 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.services.common.live import (
-    LiveStep,
-    Seen,
-    Verdict,
-    compare,
-    no_credentials,
-    wrong_place,
-)
+from app.services.common.live import LiveStep, Seen, Verdict, compare, no_credentials, wrong_place
 from app.services.service import LiveRequest
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.auth import Identity, identify

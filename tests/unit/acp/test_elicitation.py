@@ -8,11 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from acp.schema import (
-    ElicitationFormSessionMode,
-    ElicitationSchema,
-    ElicitationUrlSessionMode,
-)
+from acp.schema import ElicitationFormSessionMode, ElicitationSchema, ElicitationUrlSessionMode
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AnyUrl

@@ -16,15 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.agents.files import (
-    FILE_BYTES,
-    LOG_BYTES,
-    OWN,
-    SHARED,
-    VERSIONS_KEPT,
-    AgentFiles,
-    log_of,
-)
+from app.agents.files import FILE_BYTES, LOG_BYTES, OWN, SHARED, VERSIONS_KEPT, AgentFiles, log_of
 from app.errors import Conflict, FileRefused, NotFound
 from app.vault import Vault
 

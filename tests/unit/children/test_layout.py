@@ -7,15 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.children import layout
-from app.children.layout import (
-    Confinement,
-    Mount,
-    Rule,
-    arguments,
-    hiding_folder,
-    plan,
-    survey,
-)
+from app.children.layout import Confinement, Mount, Rule, arguments, hiding_folder, plan, survey
 
 HOME = Path("/home/ada")
 

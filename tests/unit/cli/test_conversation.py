@@ -15,13 +15,7 @@ from app.cli.asking.conversation import AgentUnknown, Conversation, Item
 from app.cli.asking.screen import Plain, Screen
 from app.core.ask_view import AskView, ShownFact
 from app.errors import BridgeError, Conflict, NotFound
-from app.server.shapes import (
-    EntryOut,
-    NewSession,
-    SessionTurn,
-    TurnOut,
-    UnfinishedOut,
-)
+from app.server.shapes import EntryOut, NewSession, SessionTurn, TurnOut, UnfinishedOut
 
 TURN = 7
 SECONDS = 5.0

@@ -18,14 +18,7 @@ from app.core.findings import Finding, Verdict
 from app.errors import NotFound
 from app.services import registered_services
 from app.services.slack.doctor import check_events, checks
-from app.services.slack.manifest import (
-    EVENTS,
-    OPTIONAL,
-    SCOPES,
-    creation_address,
-    manifest,
-    steps,
-)
+from app.services.slack.manifest import EVENTS, OPTIONAL, SCOPES, creation_address, manifest, steps
 from app.sim.slack_model import EVENTS as ALL_EVENTS
 from app.sim.slack_model import SCOPES as ALL_SCOPES
 from app.sim.slack_model import App

@@ -8,13 +8,7 @@ from typing import Final
 
 from app.core.keys import PlaceKey
 from app.core.types import Thread
-from app.server.page.view.views import (
-    Cast,
-    ThreadLine,
-    ThreadList,
-    dot_of,
-    shown_state,
-)
+from app.server.page.view.views import Cast, ThreadLine, ThreadList, dot_of, shown_state
 from app.server.page.view.work import short_name
 from app.server.titles import path_of, plain, title_of
 

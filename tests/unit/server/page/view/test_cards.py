@@ -11,17 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from app.server.page.view.cards import (
-    DIFF_LINES,
-    LINES,
-    change,
-    excerpt,
-    short_path,
-    visible,
-)
-from app.server.page.view.cards import (
-    given as given_to,
-)
+from app.server.page.view.cards import DIFF_LINES, LINES, change, excerpt, short_path, visible
+from app.server.page.view.cards import given as given_to
 from app.server.page.view.diffs import Row
 
 TAG = re.compile("</?(?:mark|span[^>]*)>")

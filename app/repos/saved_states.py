@@ -37,7 +37,7 @@ _BUNDLE: Final = "state.bundle"
 
 
 @dataclass(frozen=True, slots=True)
-class KeptStates:
+class SavedStates:
     """The saved states of all clones: one file for each, named after its content."""
 
     shelf: Shelf

@@ -1,0 +1,31 @@
+"""Tells failures of the database from those of a statement, and says their cause in short."""
+
+from __future__ import annotations
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, PendingRollbackError
+
+READ_ONLY = "25006"
+"""PostgreSQL's code for a server that takes no writes, such as one that another has replaced."""
+LOCK_TIMEOUT = "55P03"
+"""PostgreSQL's code for a lock that was not free in time."""
+
+
+def has_failed(error: Exception) -> bool:
+    """Whether the cause is the database, not the statement: locked, full, damaged, away."""
+    if isinstance(error, OperationalError | InterfaceError | PendingRollbackError):
+        return True
+    if not isinstance(error, DBAPIError):
+        return False
+    return (
+        error.connection_invalidated
+        or getattr(error.orig, "sqlstate", "") == READ_ONLY
+        or "malformed" in str(error.orig)
+    )
+
+
+def describe_cause(error: Exception) -> str:
+    """Return a short cause; SQLAlchemy's own message would print the statement and its values."""
+    original = getattr(error, "orig", None)
+    if getattr(original, "sqlstate", None) == LOCK_TIMEOUT:
+        return "database is locked"
+    return str(original if original is not None else error) or type(error).__name__
