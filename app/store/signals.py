@@ -90,10 +90,11 @@ class Notifications(Switchboard):
             self._idle.clear()
             self._wake.set()
 
+    @override
     def find_server(self, session_id: int) -> str | None:
         """Name the other member that served a session last and has its files; None if none."""
         row = self._database.one(_SERVER, of=session_id)
-        return row.served_by if row is not None and row.served_by != self._name else None
+        return row.served_by if row is not None and row.served_by != self.name else None
 
     async def _list_members(self) -> Collection[str]:
         return [row.name for row in await self._database.all(select(member.c.name))]
