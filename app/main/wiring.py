@@ -177,6 +177,7 @@ class Joined(TurnParts):
             subject_of=self.workspaces.find_subject,
             repository_of=self.workspaces.repository,
             home_of=self._home_of,
+            signals=self._base.signals,
         )
 
     async def _home_of(self, review: Review) -> tuple[int, str]:

@@ -1,7 +1,7 @@
 """Takes agents' reviews: each is stored, then published under the reviewer's name, then told.
 
 A review is a row before anything is sent. Every step after that can be repeated: a start repeats
-what a crash cut off, and nothing is published or told twice.
+what a crash cut off, the desk what another member left, and nothing is published or told twice.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from app.core.ports import Clock
 from app.core.repositories.ports import Checkouts, Forge
 from app.core.retry import persist
 from app.core.reviewing import Finding, NewReview, Review, Subject, Submission, Verdict
+from app.core.signals import ALONE, Signals
 from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
 from app.core.together import wording
@@ -27,6 +28,8 @@ from app.errors import Conflict, RepositoryError
 
 logger = logging.getLogger(__name__)
 
+LATE_SECONDS = 300.0
+"""How long a review may wait for the member that took it: longer than a platform takes."""
 Home = Callable[[Review], Awaitable[tuple[int, str]]]
 """Tells where people see a review: the session of their place, and the agent that speaks there."""
 
@@ -50,6 +53,7 @@ class Reviews:
         subject_of: Callable[[Session], Awaitable[Subject | None]],
         repository_of: Callable[[Session], Repository | None],
         home_of: Home,
+        signals: Signals = ALONE,
     ) -> None:
         """Take reviews; `names` are agents' for people.
 
@@ -69,6 +73,9 @@ class Reviews:
         self._repository_of = repository_of
         self._home_of = home_of
         self._tasks = Tasks("reviews")
+        self._due: dict[int, float] = {}
+        self._signals = signals
+        signals.on_sweep(self._look_again)
 
     def start(self) -> None:
         """Publish what an earlier run of the bridge could not."""
@@ -78,6 +85,17 @@ class Reviews:
     async def close(self) -> None:
         """Stop publishing; the next start goes on."""
         await self._tasks.close()
+
+    def _look_again(self) -> None:
+        """Publish what the member that took it did not, since it is gone or was refused."""
+        if not self._signals.at_desk:
+            return
+        now = self._clock.monotonic()
+        waiting = {review.id: review for review in self._store.unsent()}
+        self._due = {each: self._due.get(each, now + LATE_SECONDS) for each in waiting}
+        for late in [each for each, due in self._due.items() if due <= now]:
+            self._due[late] = now + LATE_SECONDS
+            self._tasks.start(self.publish(waiting[late]), name=f"review {late}")
 
     async def submit(
         self,
