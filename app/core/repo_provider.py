@@ -189,7 +189,12 @@ class RepoProvider:
         if folder is None or session is None:
             return
         await self._clones.save(session, folder)
-        if self._saved is not None:
+        await self.save_folders(session_id)
+
+    async def save_folders(self, session_id: int) -> None:
+        """Save the folders that a session has on this machine, if there are others."""
+        session = self._sessions.session(session_id)
+        if self._saved is not None and session is not None:
             await self._saved.save(session)
 
     @asynccontextmanager
