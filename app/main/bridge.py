@@ -241,6 +241,8 @@ class Bridge:
             self.checkups.start()
             if self._fleet is None:
                 await self._open_desk()
+            else:
+                self._tasks.start(self._maintenance.reap(), name="unused workspaces")
         self._started.set()
 
     async def _open_desk(self) -> None:
@@ -282,6 +284,8 @@ class Bridge:
         self._purging.start()
         self._forgetting.start()
         self._tasks.start(self._maintenance.forget(), name="retention")
+        if self._fleet is None:
+            self._tasks.start(self._maintenance.reap(), name="unused workspaces")
         joined.listeners.start()
         self.intake.start()
         joined.scheduler.start()
