@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.children.disk import DiskSpace
@@ -32,16 +34,26 @@ VERSIONS = 100
 """How often every fiftieth file was changed: a history, though a short one for so many files."""
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A session's clone that is open."""
+
+    checkouts: GitCheckouts
+    clone: Clone
+    seconds: float
+    """How long opening it took."""
+
+
 def measure(scale: Scale, folder: Path) -> Iterator[Row]:
     """Measure both in turns."""
     remote = folder / "remote.git"
-    _fill(remote, scale.files)
+    fill(remote, scale.files)
     tree = _git(remote, "rev-parse", "main^{tree}")
     whole: list[float] = []
     ours: list[float] = []
     for number in range(scale.rounds):
         whole.append(_whole(remote, folder / "whole", tree))
-        ours.append(asyncio.run(_opened(remote, folder / "bridge", number, tree)))
+        ours.append(asyncio.run(_open(remote, folder / "bridge", number, tree)))
     yield Row(
         f"opening a session's clone, {scale.files:,} files",
         "git clone of the same repository",
@@ -52,7 +64,7 @@ def measure(scale: Scale, folder: Path) -> Iterator[Row]:
     )
 
 
-def _fill(remote: Path, files: int) -> None:
+def fill(remote: Path, files: int) -> None:
     """Write a repository with many files in many folders and some history."""
     _git(remote.parent, "init", "-q", "--bare", "-b", "main", str(remote))
     parts: list[bytes] = []
@@ -89,13 +101,17 @@ def prove_whole(clone: Path, tree: str) -> None:
     prove(not changed, f"{len(changed)} files of the clone are missing or different")
 
 
-async def _opened(remote: Path, folder: Path, number: int, tree: str) -> float:
+@asynccontextmanager
+async def opened(
+    remote: Path, folder: Path, number: int, *, isolated: bool = True
+) -> AsyncIterator[Opened]:
+    """Open the clone of a session as a bridge does, in its agent's isolation where that works."""
     home = folder / "home"
     home.mkdir(parents=True, exist_ok=True)
     surroundings = {"PATH": os.environ["PATH"]}
     found = find_bubblewrap(os.environ["PATH"])
     isolation = SandboxedGit(
-        found if isinstance(found, Bubblewrap) else Plain(),
+        found if isolated and isinstance(found, Bubblewrap) else Plain(),
         Confinement(home=home, workspace=home, masked=(folder,)),
         lambda marker: agent_environment(surroundings, home=home, own={}, marker=marker),
         lambda _session: Home(home),
@@ -126,11 +142,15 @@ async def _opened(remote: Path, folder: Path, number: int, tree: str) -> float:
     await mirrors.refresh(clone.repository, "bench")
     began = time.monotonic()
     await checkouts.open(clone, fresh=True, on_sent=_heard, ask=_asked)
-    took = time.monotonic() - began
-    prove_whole(clone.folder, tree)
+    yield Opened(checkouts, clone, time.monotonic() - began)
     await checkouts.close_all()
     await checkouts.remove(clone)
-    return took
+
+
+async def _open(remote: Path, folder: Path, number: int, tree: str) -> float:
+    async with opened(remote, folder, number) as found:
+        prove_whole(found.clone.folder, tree)
+        return found.seconds
 
 
 async def _heard(_commit: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.children.leftovers import ProcessIdentity, kill_leftovers
 from app.core.conversations import Conversations
-from app.core.repo_provider import RepoProvider
+from app.core.repositories.unused import UnusedWorkspaces
 from app.core.retry import persist
 from app.main.resources import Resources, bridge_id
 from app.server.page import uploads
@@ -27,14 +27,14 @@ class Maintenance:
     def __init__(
         self,
         base: Resources,
-        workspaces: RepoProvider,
+        unused: UnusedWorkspaces,
         files: Path,
         conversations: Conversations,
     ) -> None:
         """Maintain a bridge, its workspaces, the files that people attached, and conversations."""
         self._conversations = conversations
         self._base = base
-        self._workspaces = workspaces
+        self._unused = unused
         self._files = files
 
     async def end_leftovers(self, *, is_shared: bool = False) -> None:
@@ -77,7 +77,7 @@ class Maintenance:
         files = await self._forget_files(before=made)
         logger.debug("deleted %d old rows and %d attachments", gone, files)
         work = now - _seconds(limits.retention_work_days or usual)
-        for words in await self._workspaces.reap(before=work):
+        for words in await self._unused.reap(before=work):
             logger.warning("%s", words)
         if limits.retention_conversations_days is not None:
             before = now - _seconds(limits.retention_conversations_days)

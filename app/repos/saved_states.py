@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ STATE_BYTES: Final = 512 * 1024**2
 _SAID_BYTES: Final = 65536
 """The longest line in which the keeper says what it did."""
 _MOST_NAMED: Final = 20
+_MOST_SEEN: Final = 5_000
+"""To look at more files and folders takes longer than git would."""
 _BUNDLE: Final = "state.bundle"
 
 
@@ -41,6 +44,8 @@ class SavedStates:
     """The saved states of all clones: one file for each, named after its content."""
 
     shelf: Shelf
+    _seen: dict[Path, tuple[str, int]] = field(default_factory=dict, init=False)
+    """For each clone its last state, and what its files looked like before that was saved."""
 
     async def save(
         self, inside: Inside, door: AgentRemote, clone: Clone, known: str, bases: Sequence[str]
@@ -55,6 +60,9 @@ class SavedStates:
         folder = door.folder.parent
         if known and _place(clone, known) not in await self._list(clone):
             known = ""  # it was removed meanwhile
+        looks = await asyncio.to_thread(look_at, clone.folder)
+        if looks is not None and self._seen.get(clone.folder) == (known, looks):
+            return known
         raw, bundle = folder / "state.raw", folder / _BUNDLE
         try:
             name = await self._write(inside, door, raw, known or "-", [*filter(None, bases)])
@@ -66,6 +74,8 @@ class SavedStates:
         finally:
             for file in (raw, bundle):
                 await asyncio.to_thread(file.unlink, missing_ok=True)
+        if looks is not None:
+            self._seen[clone.folder] = (name, looks)
         return name
 
     async def _list(self, clone: Clone) -> Sequence[str]:
@@ -140,6 +150,30 @@ class SavedStates:
 
 def _place(clone: Clone, name: str) -> str:
     return f"{clone.folder.name}/{name}.bundle"
+
+
+def look_at(folder: Path) -> int | None:
+    """Return a number that is another one once a file in a folder was changed, moved or removed.
+
+    That is much cheaper than to start git. None if there are too many files for that, or some
+    cannot be seen.
+    """
+    looks, count, waiting = 0, 0, [str(folder)]
+    try:
+        while waiting:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if (count := count + 1) > _MOST_SEEN:
+                        return None
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                        looks = hash((looks, entry.name, entry.inode()))
+                    else:
+                        changed = entry.stat(follow_symlinks=False).st_ctime_ns
+                        looks = hash((looks, entry.name, entry.inode(), changed))
+    except OSError:
+        return None
+    return looks
 
 
 def _cut_first_line(raw: Path, bundle: Path) -> None:

@@ -5,6 +5,7 @@ What becomes of a member's work is decided from the rows: all that belongs to no
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from socket import gethostname
 from typing import Any
@@ -20,6 +21,8 @@ from app.store.tables import duty, machine, member, session, turn
 from app.store.turns import recover_turns
 
 DESK = "desk"
+MOST_EPOCHS = 2**62
+"""Never the same twice: one that returns at once after it was removed is no silent member."""
 MACHINE_SECONDS = 90 * 86400.0
 """How long a machine that is gone is remembered: it may come back with what is on its disk."""
 
@@ -47,7 +50,7 @@ class Members:
         def write(connection: Connection) -> tuple[int, HandedOut]:
             now = self._now()
             last = connection.execute(select(member).where(member.c.name == name)).one_or_none()
-            epoch = 1 if last is None else last.epoch + 1
+            epoch = secrets.randbelow(MOST_EPOCHS) + 1
             handed_out = _remove(connection, [] if last is None else [last], now)
             who = {"name": name, "epoch": epoch, "role": role, "slots": slots}
             connection.execute(insert(member), who | {"load": {}, "beats": 0, "seen_at": now})

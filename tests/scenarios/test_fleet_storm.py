@@ -9,31 +9,35 @@ from pathlib import Path
 import pytest
 
 from tests.scenarios.test_random_crashes import talk
-from tests.support.fleet import Fleet, MemberProcess
+from tests.support.fleet import TAKEN_OVER, Fleet, MemberProcess
 from tests.support.invariants import violations
 from tests.support.postgres import need_server
 
 
 def kill(fleet: Fleet, member: MemberProcess, *, wait: bool) -> None:
     """Kill a member; start it again at once, or when others have taken over."""
-    member.kill()
-    if wait:
-        fleet.time_takeover(member)
+    with fleet.reviving:
+        member.kill()
+        if wait:
+            fleet.time_takeover(member)
     fleet.revive()
 
 
 def freeze(fleet: Fleet, member: MemberProcess) -> None:
     """Stop a member for longer than its lease, then let it find that it is gone."""
-    member.stop_short()
-    fleet.time_takeover(member)
-    member.let_run()
-    member.wait_dead()
+    with fleet.reviving:
+        fleet.bridge.wait(lambda: fleet.is_member(member), f"{member.name} is not there")
+        member.stop_short()
+        fleet.time_takeover(member)
+        member.let_run()
+        assert member.wait_dead() == TAKEN_OVER
     fleet.revive()
 
 
 def leave(fleet: Fleet, member: MemberProcess) -> None:
     """End a member politely and start it again."""
-    member.stop()
+    with fleet.reviving:
+        member.stop()
     fleet.polite_ends += 1
     fleet.revive()
 

@@ -134,7 +134,7 @@ class Fleet(World):
     @override
     def revive(self) -> None:
         """Start again what is dead."""
-        with self._reviving:
+        with self.reviving:
             for member in self.members:
                 while member.dead and not (self.patient and self.is_member(member)):
                     self.deaths += 1

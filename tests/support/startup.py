@@ -31,6 +31,7 @@ from app.server.front import Send
 from app.services import registered_services
 from app.services.github import adapter as github
 from app.services.slack import adapter as slack
+from app.store.jobs import Jobs
 from app.store.stores import Stores
 from tests.support.clock import DrivenClock, FastClock
 from tests.support.forge import Forge
@@ -201,9 +202,23 @@ async def _run(base: Resources, plan: dict[str, Any], points: FailPoints) -> Non
     if plan.get("forge"):
         forge = Guarded("forge", Forge(Path(plan["forge"]), base.vault), points)
         _watch_git(points)
+    _watch_claims(points)
     bridge = GuardedBridge(base, [*hooks, *adapters], forge=forge)
     bridge.points = points
     await serve(bridge, bind_ports(configuration), listening=_say_so)
+
+
+def _watch_claims(points: FailPoints) -> None:
+    """Pass the fail-point of a turn's start also where the commit that claims it starts it."""
+    claim = Jobs.claim
+
+    async def guarded(*args: Any, **kwargs: Any) -> Any:
+        await points.meet("turns.starting", "before")
+        result = await claim(*args, **kwargs)
+        await points.meet("turns.starting", "after")
+        return result
+
+    Jobs.claim = guarded  # type: ignore[method-assign] # with the same arguments
 
 
 def _say_so() -> None:

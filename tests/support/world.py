@@ -69,7 +69,7 @@ class World:
         self.polite_ends = 0
         self._answered: set[int] = set()
         self._numbers = itertools.count(1)
-        self._reviving = threading.RLock()
+        self.reviving = threading.RLock()
 
     def make_bridge(self) -> BridgeProcess:
         """Make the bridge that people talk to."""
@@ -128,14 +128,14 @@ class World:
 
     def revive(self) -> None:
         """Start the bridge again if it is dead."""
-        with self._reviving:
+        with self.reviving:
             while self.bridge.dead:
                 self.deaths += 1
                 self.bridge.start()
 
     def restart(self) -> None:
         """End the bridge politely and start it again."""
-        with self._reviving:
+        with self.reviving:
             self.end()
             self.bridge.start()
 

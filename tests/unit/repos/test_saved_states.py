@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from app.core.workspaces import Clone, Rebuilt
 from app.errors import RepositoryError
+from app.repos.sandboxed_git import Inside
+from app.repos.saved_states import look_at
 from tests.support.git_server import git
 from tests.support.variants import quick
 from tests.support.yard import Yard, open_yard
@@ -194,3 +197,43 @@ async def test_a_saved_state_that_is_gone_or_broken_rebuilds_nothing(tmp_path: P
 
         file.unlink()
         assert await rebuild(yard, clone, state, start) is None
+
+
+async def test_a_clone_in_which_nothing_has_changed_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_yard(tmp_path) as yard:
+        clone = yard.clone()
+        start = await make(yard, clone)
+        (clone.folder / "draft.txt").write_text("one")
+        first = await save(yard, clone, start)
+        with monkeypatch.context() as patched:
+            patched.delattr(Inside, "pour")  # nothing can run inside
+            assert await save(yard, clone, start, known=first) == first
+
+        (clone.folder / "draft.txt").write_text("two")
+
+        second = await save(yard, clone, start, known=first)
+        assert second != first
+        (clone.folder / "draft.txt").unlink()
+        assert await save(yard, clone, start, known=second) not in {first, second}
+
+
+def test_what_is_done_to_a_file_or_folder_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "link").symlink_to("/dev/zero")
+    steps: list[Callable[[], object]] = [
+        lambda: (tmp_path / "file").write_text("TEXT"),
+        lambda: (tmp_path / "file").chmod(0o700),
+        lambda: (tmp_path / "file").rename(tmp_path / "folder" / "file"),
+        lambda: (tmp_path / "folder" / "empty").mkdir(),
+        lambda: (tmp_path / "folder" / "file").unlink(),
+    ]
+    seen = [look_at(tmp_path)]
+    for step in steps:
+        step()
+        seen.append(look_at(tmp_path))
+        assert look_at(tmp_path) == seen[-1]
+    assert None not in seen
+    assert len(set(seen)) == len(seen)
