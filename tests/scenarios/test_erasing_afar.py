@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 
 from tests.support import canary
 from tests.support.fleet import Fleet, MemberProcess
+from tests.support.git_server import git
 from tests.support.postgres import dump, need_server
+from tests.support.studio import studio
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
 """Two fronts and two workers start, and one of them a second time."""
@@ -82,3 +85,23 @@ def test_a_machine_that_was_away_erases_when_it_is_back(tmp_path: Path) -> None:
         fleet.say("p0", "say on", speaker="Ann")
         fleet.settle()
         fleet.end()
+
+
+def test_a_shared_mirror_keeps_what_the_clone_of_another_machine_needs(tmp_path: Path) -> None:
+    need_server()
+    entry = {"ship": "none", "sandbox": "none"}
+    world = partial(Fleet, fronts=1, workers=1)
+    with studio(tmp_path, files={"old.env": LEAKED}, entry=entry, world=world) as here:
+        here.tell("write b.txt two")
+        front, worker = here.world.bridge, here.world.data_dirs[-1]
+        clone = worker / "workspaces" / "1-demo-1"
+
+        done = front.http.post("/api/v1/purges", json={"text": LEAKED}, timeout=60).json()
+
+        whys = [each["why"] for each in done["left"]]
+        assert whys[:3] == ["commits", "commits", "remote"]
+        assert git(clone, "-c", "safe.directory=*", "show", "HEAD:old.env") == LEAKED
+        discard = {"text": LEAKED, "discard": True}
+        front.http.post("/api/v1/purges", json=discard, timeout=60).raise_for_status()
+        mirrors = here.world.folder / "shared"
+        assert canary.find_objects(mirrors, LEAKED) == canary.find_objects(worker, LEAKED) == []
