@@ -27,6 +27,8 @@ PART_CHARACTERS = 7_500
 LOOK_SECONDS = 1.0
 """How often a member that asks looks which members are left."""
 _REPLY: Final = "reply"
+_FAILED: Final[Facts] = {"failed": True}
+"""The answer of a member that has none."""
 
 
 class Switchboard(ABC):
@@ -79,7 +81,7 @@ class Switchboard(ABC):
         """Ask all other members, and wait until each of them has answered.
 
         Raises:
-            TimeoutError: one that is alive did not answer in time.
+            TimeoutError: one that is alive did not answer in time, or could not.
         """
         number = uuid4().hex
         replies = self._replies[number] = {}
@@ -89,6 +91,8 @@ class Switchboard(ABC):
                     raise TimeoutError("the question is too long")
                 while set(await self._members()) - {self.name, *replies}:
                     await self._wait()
+                if _FAILED in replies.values():
+                    raise TimeoutError("a member could not answer")
         finally:
             del self._replies[number]
             self._parts = {key: parts for key, parts in self._parts.items() if key[0] != number}
@@ -136,7 +140,12 @@ class Switchboard(ABC):
 
     async def _reply(self, topic: str, facts: Facts, number: str) -> None:
         answerer = self._answerers.get(topic)
-        packed = _pack({} if answerer is None else await answerer(facts))
+        try:
+            answer = {} if answerer is None else await answerer(facts)
+        except Exception:
+            logger.exception("could not answer %s", topic)
+            answer = _FAILED
+        packed = _pack(answer)
         parts = [packed[at : at + PART_CHARACTERS] for at in range(0, len(packed), PART_CHARACTERS)]
         for position, part in enumerate(parts):
             self._put([self.name, _REPLY, [position, len(parts), part], number])

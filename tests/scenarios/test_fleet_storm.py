@@ -13,6 +13,9 @@ from tests.support.fleet import TAKEN_OVER, Fleet, MemberProcess
 from tests.support.invariants import violations
 from tests.support.postgres import need_server
 
+PATIENCE_SECONDS = 120.0
+"""An event may reach one front after the other that is stopped just then."""
+
 
 def kill(fleet: Fleet, member: MemberProcess, *, wait: bool) -> None:
     """Kill a member; start it again at once, or when others have taken over."""
@@ -26,7 +29,7 @@ def kill(fleet: Fleet, member: MemberProcess, *, wait: bool) -> None:
 def freeze(fleet: Fleet, member: MemberProcess) -> None:
     """Stop a member for longer than its lease, then let it find that it is gone."""
     with fleet.reviving:
-        fleet.bridge.wait(lambda: fleet.is_member(member), f"{member.name} is not there")
+        member.wait_started()
         member.stop_short()
         fleet.time_takeover(member)
         member.let_run()
@@ -46,7 +49,7 @@ def storm(folder: Path, seed: int, *, places: int, messages: int, faults: int) -
     """Have people talk in many places while members come and go."""
     need_server()
     chance = random.Random(seed)
-    with Fleet(folder, settings={"GRACE_SECONDS": "0.3"}) as fleet:
+    with Fleet(folder, settings={"GRACE_SECONDS": "0.3"}, patience=PATIENCE_SECONDS) as fleet:
         names = [f"p{number}" for number in range(places)]
         talkers = [
             threading.Thread(target=talk, args=(fleet, name, messages, f"{seed} {name}"))

@@ -50,6 +50,8 @@ class World:
     """Whether the bridge can be killed from its agent's side."""
     entry: dict[str, Any] = field(default_factory=dict)
     """More keys of the agent's entry."""
+    patience: float = SECONDS
+    """For how many seconds the platform delivers an event again."""
     settings: dict[str, str] = field(default_factory=dict)
     new_delivery_ids: bool = False
     """Whether a repeated delivery comes under a new id, with equal bytes."""
@@ -115,7 +117,7 @@ class World:
             self.revive()
             return False
 
-        self.bridge.wait(acknowledged, f"never acknowledged: {event}")
+        self.bridge.wait(acknowledged, f"never acknowledged: {event}", self.patience)
 
     def post(self, event: dict[str, Any], agent: str, delivery_id: str) -> int:
         """Send an event once; returns the status, 0 if there was no answer."""

@@ -14,7 +14,7 @@ from app.core.keys import PlaceKey
 from app.core.ports import AgentListener
 from app.core.signals import Facts, Topic
 from app.core.updates import AskOption, AskRequest, TextUpdate
-from tests.support.desk import Rules
+from tests.support.desk import PATIENCE_SECONDS, Rules
 from tests.support.members import Hub, Members, open_members
 
 pytestmark = pytest.mark.anyio
@@ -218,3 +218,17 @@ async def test_a_member_that_comes_later_knows_what_was_found_out_after_a_sweep(
         members.sweep()
         await members.until(lambda: members.hub.said[-1].startswith('["worker"'))
         assert members.front.availability.of("demo").state == "ready"
+
+
+async def test_a_member_that_cannot_answer_is_not_waited_for() -> None:
+    hub = Hub()
+    asking, broken = hub.line("asking"), hub.line("broken")
+
+    async def fail(_: Facts) -> Facts:
+        raise OSError("no disk")
+
+    broken.answer(Topic.HOLDINGS, fail)
+
+    with pytest.raises(TimeoutError, match="could not answer"):
+        await asking.ask(Topic.HOLDINGS, seconds=PATIENCE_SECONDS)
+    await broken.close()
