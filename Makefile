@@ -16,10 +16,10 @@ GATES := $(BIN)/python -m tests.support.gates
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-long test-postgres test-all test-agents audit bench bench-scale format map pictures lock clean FORCE
+.PHONY: help setup run test test-long test-postgres test-postgres-long test-all test-agents audit bench bench-scale format map pictures lock clean FORCE
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-18s %s\n", $$1, $$2}' Makefile
 
 setup: .venv/.run ## Set up .venv with all that the bridge needs to run
 	@echo "Ready: .venv/bin/agent-bridge"
@@ -35,6 +35,10 @@ test-long: .venv/.dev ## The longer stories, which CI runs after the quick tests
 
 test-postgres: .venv/.dev ## The stories and crashes of the quick tests, with every bridge on PostgreSQL
 	@TEST_DATABASE=postgresql $(PYTEST) -m 'not slow and not long' \
+		tests/contracts/test_adapters.py tests/scenarios $(ARGS)
+
+test-postgres-long: .venv/.dev ## The longer stories, with every bridge on PostgreSQL
+	@TEST_DATABASE=postgresql $(PYTEST) -m 'long and not slow' \
 		tests/contracts/test_adapters.py tests/scenarios $(ARGS)
 
 test-all: .venv/.dev ## All tests: quick, long and slow ones: many seeds, real agents

@@ -4,7 +4,7 @@
     ├── ConfigurationError      a setting is wrong or unsafe; the bridge does not start
     ├── DataDirInUse            another bridge holds the lock on DATA_DIR
     ├── BackupUnusable          a backup cannot be read, or does not fit where it is to go
-    ├── StoreUnavailable        the store cannot commit now (locked, full, broken)
+    ├── StoreUnavailable        the store cannot be used now (locked, full, away)
     ├── DeliveryRefused         an inbound request failed its check (signature, time, shape)
     ├── DeliveryUnreadable      an accepted delivery cannot be understood
     ├── SpeakerUnknown          a platform cannot tell now who speaks, nor be told anything
@@ -63,12 +63,12 @@ class BackupUnusable(BridgeError):
 
 
 class StoreUnavailable(BridgeError):
-    """The store cannot commit now; nothing of what was asked for has been written."""
+    """The store cannot be read or written now; nothing of what was asked for was done."""
 
     def __init__(self, cause: str, remedy: str = "") -> None:
         self.cause = cause
         self.remedy = remedy
-        super().__init__(f"the store cannot write now: {cause}{f'. {remedy}' if remedy else ''}")
+        super().__init__(f"the store cannot be used now: {cause}{f'. {remedy}' if remedy else ''}")
 
 
 class DeliveryRefused(BridgeError):

@@ -7,14 +7,14 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import unescape
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from app.server.page.view.steps import STEPS
 from bench.bridge import BridgeServer
@@ -22,7 +22,7 @@ from bench.figures import Gap, Goal, Row, Scale, milliseconds, ratios
 from bench.history import fill, lengthen, make
 from bench.machine import LOOK_SECONDS
 from bench.proof import Unproven, prove_equal
-from tests.support.chromium import ARGUMENTS, MISSING, chromium
+from tests.support.chromium import MISSING, chromium, open_browser
 
 TOKEN = "admin-token-of-the-bench-0123456789"
 ROW_CHARACTERS = 2_000
@@ -191,13 +191,10 @@ def _count_later(view: View) -> int:
 @contextmanager
 def open_window(bridges: Sequence[BridgeServer]) -> Iterator[Page | None]:
     """Open a browser that is signed in everywhere; None where there is none."""
-    program = chromium()
-    if program is None:
+    if chromium() is None:
         yield None
         return
-    with sync_playwright() as playwright, ExitStack() as stack:
-        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
-        stack.callback(browser.close)
+    with open_browser() as browser:
         context = browser.new_context(viewport={"width": 1280, "height": 800})
         page = context.new_page()
         for bridge in bridges:

@@ -24,6 +24,12 @@ def upgrade() -> None:
         sa.Column("seen_at", sa.Float, nullable=False),
     )
     op.create_table(
+        "machine",
+        sa.Column("name", sa.String, primary_key=True),
+        sa.Column("host", sa.String, nullable=False),
+        sa.Column("seen_at", sa.Float, nullable=False),
+    )
+    op.create_table(
         "duty",
         sa.Column("name", sa.String, primary_key=True),
         sa.Column("member", sa.String, nullable=False),
@@ -73,6 +79,7 @@ def downgrade() -> None:
     op.drop_table("progress")
     op.drop_column("session", "served_by")
     op.drop_table("duty")
+    op.drop_table("machine")
     op.drop_table("member")
 
 

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from app.acp.updates import bridge_update
+from app.core.outage import hold
 from app.core.ports import AgentListener
 from app.core.updates import (
     AskRequest,
@@ -112,7 +113,7 @@ class Audience:
         try:
             async with asyncio.timeout(None) as scope:
                 self._asks.add(scope)
-                answer = await listener.on_ask(request)
+                answer = await hold(listener.on_ask(request))
         except TimeoutError:
             if not scope.expired():
                 raise

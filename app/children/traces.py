@@ -34,16 +34,19 @@ class Traces:
         uploads: Path,
         *,
         saved: Path,
+        own: Path,
         base_homes: Path,
         user_of: Callable[[str], int | None],
         forget: Callable[[Collection[int], str], None] = lambda *_: None,
     ) -> None:
         """Know the folders; `user_of` returns the user that an agent has, if it has its own.
 
+        `own` is what no other machine shares.
         `forget` removes what is saved elsewhere than in `saved`: of sessions, in folders with an
         ending.
         """
         self._forget = forget
+        self._own = own
         self._workspaces = workspaces
         self._gates = gates
         self._homes = homes
@@ -52,9 +55,13 @@ class Traces:
         self._base_homes = base_homes
         self._user_of = user_of
 
-    def measure(self, sessions: Collection[int]) -> int:
-        """Return how many bytes sessions take on disk."""
-        roots = (self._workspaces, self._gates, self._homes, self._saved)
+    def measure(self, sessions: Collection[int], *, shared: bool) -> int:
+        """Return how many bytes sessions take on disk, with what all machines share or without."""
+        roots = [
+            root
+            for root in (self._workspaces, self._gates, self._homes, self._saved)
+            if shared or root.is_relative_to(self._own)
+        ]
         return sum(_size(path) for root in roots for path in _of(root, sessions))
 
     def remove(self, sessions: Collection[int], conversations: Collection[str]) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -24,12 +23,13 @@ from app.core.repositories.hold import Hold
 from app.core.repositories.joint_work import Joined, JointWork
 from app.core.repositories.ports import Checkouts
 from app.core.repositories.shipping import Proposing, Shipper
+from app.core.repositories.unused import UnusedWorkspaces
 from app.core.reviewing import Subject
 from app.core.saved_folders import SavedFolders
 from app.core.stores.inbox import IntakeStore
 from app.core.stores.repositories import NameStore
 from app.core.stores.sessions import SessionStore
-from app.core.types import File, Session, SessionState
+from app.core.types import File, Session
 from app.core.updates import AskOption, AskRequest
 from app.core.workspaces import (
     Checkout,
@@ -88,6 +88,10 @@ class RepoProvider:
         self._attending: dict[int, AgentListener] = {}
         self._in_place: dict[Path, asyncio.Lock] = {}
         self._changing: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+        self.unused = UnusedWorkspaces(
+            folders, clones, sessions, is_open=self._open.__contains__, alone=self._alone
+        )
+        """Removes the workspaces that no session uses."""
 
     def target(self, session: Session, chosen: str | None) -> Target:
         """Return what a session works on, given the choice in its place."""
@@ -185,7 +189,12 @@ class RepoProvider:
         if folder is None or session is None:
             return
         await self._clones.save(session, folder)
-        if self._saved is not None:
+        await self.save_folders(session_id)
+
+    async def save_folders(self, session_id: int) -> None:
+        """Save the folders that a session has on this machine, if there are others."""
+        session = self._sessions.session(session_id)
+        if self._saved is not None and session is not None:
             await self._saved.save(session)
 
     @asynccontextmanager
@@ -331,67 +340,6 @@ class RepoProvider:
                 found.append(Unshipped(record.repository.name, record.branch, held))
         return found
 
-    async def reap(self, *, before: float) -> Sequence[str]:
-        """Remove clones and homes unused since a time; returns which were kept, and why.
-
-        The home of a clone that is kept is kept as well.
-        """
-        kept: list[str] = []
-        for record in await self._clones.all():
-            session = self._find_idle(record.session, before)
-            if session is None or not self._clones.is_ours(record):
-                continue
-            try:
-                kept.append(await self._reap(session, record, before))
-            except RepositoryError as error:
-                logger.warning("could not inspect the clone of %s: %s", session.key, error)
-        await self._reap_homes(before)
-        return list(filter(None, kept))
-
-    async def shed(self, before: float) -> int:
-        """Remove clones unused since a time that can be made again; returns how many."""
-        gone = 0
-        for record in await self._clones.all():
-            session = self._find_idle(record.session, before)
-            if session is None or not self._clones.is_ours(record):
-                continue
-            try:
-                if await self._clones.unshipped(session, record):
-                    continue
-                gone += await self._remove_unused(session, record, before)
-            except RepositoryError as error:
-                logger.warning("could not inspect the clone of %s: %s", session.key, error)
-        return gone
-
-    async def _reap_homes(self, before: float) -> None:
-        cloned = {record.session for record in await self._clones.all()}
-        for session_id, home in (await asyncio.to_thread(self._folders.homes)).items():
-            async with self._alone(session_id):
-                if session_id not in cloned and self._find_idle(session_id, before) is not None:
-                    await asyncio.to_thread(shutil.rmtree, home, ignore_errors=True)
-
-    async def _reap(self, session: Session, record: Checkout, before: float) -> str:
-        """Remove a clone, unless it holds unshipped work; then tell that once."""
-        if held := await self._clones.unshipped(session, record):
-            return await self._clones.keep(session, record, held)
-        await self._remove_unused(session, record, before)
-        return ""
-
-    async def _remove_unused(self, session: Session, record: Checkout, before: float) -> bool:
-        """Remove a clone, unless its session was used again meanwhile."""
-        async with self._alone(session.id):
-            if self._find_idle(session.id, before) is None:
-                return False
-            await self._clones.remove(session, record)
-        return True
-
-    def _find_idle(self, session_id: int, before: float) -> Session | None:
-        """Read a session unless it is at work or was used since a time."""
-        session = self._sessions.session(session_id)
-        if session is None or session_id in self._open or _in_use(session, before):
-            return None
-        return session
-
     def _alone(self, session_id: int) -> asyncio.Lock:
         """Return the lock that keeps a workspace from being opened and removed at the same time."""
         return self._changing.setdefault(session_id, asyncio.Lock())
@@ -420,7 +368,3 @@ class RepoProvider:
         facts = tuple(AskFact("file", path) for path in files)
         request = AskRequest("push", question, options, subject="\n".join(files), facts=facts)
         return await listener.on_ask(request) == ALLOW
-
-
-def _in_use(session: Session, before: float) -> bool:
-    return session.state is not SessionState.REMOVED and session.updated_at >= before

@@ -19,6 +19,7 @@ from app.core.commands import Command
 from app.core.feed import Feed
 from app.core.inbound import Accepted, Corrected, Decision, Delivery, Effect, Heard
 from app.core.keys import PlaceKey, SessionKey
+from app.core.outage import hold
 from app.core.outbox import Outbox
 from app.core.ports import Clock, TurnEngine
 from app.core.posts import NewPost, PostContent, Verbosity
@@ -174,7 +175,7 @@ class SessionManager:
         if not accepted.repeated:
             async with asyncio.TaskGroup() as group:
                 for session in sessions:
-                    group.create_task(self._follow(session.id, effects))
+                    group.create_task(hold(self._follow(session.id, effects)))
         return accepted
 
     async def stop(self, session_id: int, *, drop: bool = False) -> None:

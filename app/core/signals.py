@@ -76,6 +76,8 @@ class Topic(StrEnum):
     """Asks those that run agents to check one."""
     FORGET = "forget"
     """Asks members to take a person, whom the store has, off their disks."""
+    HOME = "home"
+    """Asks the member that has a session's home to copy it for a fork."""
     PAGE = "page"
     """Asks the member that has a session's files for a page about them."""
     CONVERSATION = "conversation"
@@ -84,6 +86,11 @@ class Topic(StrEnum):
 
 class Signals(Protocol):
     """The other members, as one of them reaches them."""
+
+    @property
+    def name(self) -> str:
+        """The name of this member; empty if it is alone."""
+        ...
 
     @property
     def at_desk(self) -> bool:
@@ -114,11 +121,16 @@ class Signals(Protocol):
         """Have a function answer what other members ask."""
         ...
 
+    def find_server(self, session_id: int) -> str | None:
+        """Name the other member that served a session last and has its files; None if none."""
+        ...
+
 
 class Alone:
     """The signals of a bridge that is the only member: there is no other to tell."""
 
     at_desk: Final = True
+    name: Final = ""
 
     def send(self, topic: Topic, **facts: Any) -> None:
         """Do nothing."""
@@ -135,6 +147,9 @@ class Alone:
 
     def answer(self, topic: Topic, answerer: Answerer) -> None:
         """Do nothing."""
+
+    def find_server(self, session_id: int) -> None:
+        """Name none."""
 
 
 ALONE: Final = Alone()

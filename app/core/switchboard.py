@@ -34,7 +34,7 @@ class Switchboard(ABC):
 
     def __init__(self, name: str, members: Callable[[], Awaitable[Collection[str]]]) -> None:
         """Speak as the member of this name; `members` lists those that are alive."""
-        self._name = name
+        self.name = name
         self._members = members
         self._handlers: dict[str, list[Handler]] = {}
         self._answerers: dict[str, Answerer] = {}
@@ -51,13 +51,17 @@ class Switchboard(ABC):
     def transmit(self, text: str) -> None:
         """Put a text on the channel soon."""
 
+    def find_server(self, session_id: int) -> str | None:  # noqa: ARG002 - the port
+        """Name none, where that is not known."""
+        return None
+
     async def close(self) -> None:
         """Answer no more."""
         await self._tasks.close()
 
     def send(self, topic: Topic, **facts: Any) -> None:
         """Tell all other members soon; what does not fit into a signal is not told."""
-        self._put([self._name, topic, facts])
+        self._put([self.name, topic, facts])
 
     def on(self, topic: Topic, handler: Handler) -> None:
         """Have a function called with what another member tells; it must not wait."""
@@ -81,9 +85,9 @@ class Switchboard(ABC):
         replies = self._replies[number] = {}
         try:
             async with asyncio.timeout(seconds):
-                if not self._put([self._name, topic, facts, number]):
+                if not self._put([self.name, topic, facts, number]):
                     raise TimeoutError("the question is too long")
-                while set(await self._members()) - {self._name, *replies}:
+                while set(await self._members()) - {self.name, *replies}:
                     await self._wait()
         finally:
             del self._replies[number]
@@ -102,7 +106,7 @@ class Switchboard(ABC):
     def receive(self, text: str) -> None:
         """Take a text from the channel."""
         sender, topic, facts, *number = json.loads(text)
-        if sender == self._name:
+        if sender == self.name:
             return
         if topic == _REPLY:
             self._take_reply(sender, number[0], facts)
@@ -135,7 +139,7 @@ class Switchboard(ABC):
         packed = _pack({} if answerer is None else await answerer(facts))
         parts = [packed[at : at + PART_CHARACTERS] for at in range(0, len(packed), PART_CHARACTERS)]
         for position, part in enumerate(parts):
-            self._put([self._name, _REPLY, [position, len(parts), part], number])
+            self._put([self.name, _REPLY, [position, len(parts), part], number])
 
     def _put(self, message: Sequence[Any]) -> bool:
         text = json.dumps(message, separators=(",", ":"))

@@ -10,19 +10,26 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
+from app.core.outage import hold, is_watched
+
 logger = logging.getLogger(__name__)
 
 
 class Tasks:
     """The background tasks of one owner."""
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str, *, is_held: bool = True) -> None:
+        """Own tasks; unless they are those that look for the store, they wait while it is away."""
         self._owner = owner
+        self._is_held = is_held
         self._running: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, Any], *, name: str) -> asyncio.Task[Any]:
         """Run a coroutine in the background until it ends or the owner closes."""
-        task = asyncio.create_task(work, name=f"{self._owner}: {name}")
+        is_held = self._is_held and is_watched()
+        task = asyncio.create_task(hold(work) if is_held else work, name=f"{self._owner}: {name}")
+        if is_held:
+            task.add_done_callback(lambda _: work.close())  # it may never have begun
         self._running.add(task)
         task.add_done_callback(self._on_end)
         return task

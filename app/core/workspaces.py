@@ -114,6 +114,8 @@ class Opened:
     base: str
     """The branch that its changes are proposed for, mostly the default branch."""
     commit: str
+    has_branch: bool = False
+    """Whether its new branch was pushed before."""
 
 
 @dataclass(frozen=True, slots=True)

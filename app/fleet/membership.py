@@ -68,6 +68,7 @@ class Membership:
         self._handed_out = handed_out
         self._die = die
         self._tasks = Tasks("membership")
+        self._beats = Tasks("beats", is_held=False)
         self._others: dict[str, _Seen] = {}
         self._beaten_at = 0.0
         self._looked_at = 0.0
@@ -88,10 +89,11 @@ class Membership:
         self._handed_out(handed_out)
         logger.info("joined as %s, role %s", self.name, self.role)
         self._watch.start()
-        self._tasks.start(self._keep(), name="beats")
+        self._beats.start(self._keep(), name="beats")
 
     async def leave(self) -> None:
         """Stop being a member, if this is one; others go on with what is left."""
+        await self._beats.close()
         await self._tasks.close()
         if not self._watch.is_alive():
             return

@@ -22,9 +22,11 @@ from psycopg import AsyncConnection
 from psycopg_pool import PoolTimeout
 from typing_extensions import override
 
+from app.core.outage import hold
 from app.core.ports import Clock
 from app.core.retry import retry
 from app.core.stores.members import COMMON, TASK
+from app.errors import StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +59,7 @@ class Hands:
     """Frees jobs that may have been fetched without an answer."""
     take: Callable[[int, int], None]
     """Is told of a job that was fetched, and its session."""
-    serve: Callable[[int, int], Awaitable[None]]
+    serve: Callable[[int, int], Coroutine[Any, Any, None]]
     """Does the work of a job for its session."""
     finish: Callable[[int, int], Awaitable[None]]
     """Ends a job of a session."""
@@ -99,14 +101,14 @@ class _Jobs(JobManager):
                 await self._hands.reclaim()
                 self._is_doubtful = False
             job = await self._fetch(queues, worker_id)
-        except FAULTS as error:
+            if job is not None:
+                assert job.id is not None
+                assert job.lock is not None
+                self._hands.take(job.id, int(job.lock))
+        except (*FAULTS, StoreUnavailable) as error:
             self._is_doubtful = True
             logger.warning("could not fetch a job: %s", error.__cause__ or error)
             return None
-        if job is not None:
-            assert job.id is not None
-            assert job.lock is not None
-            self._hands.take(job.id, int(job.lock))
         return job
 
     async def _fetch(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
@@ -181,7 +183,7 @@ class FleetWorker:
 
         async def serve(context: JobContext, *, session: int) -> None:
             assert context.job.id is not None
-            await hands.serve(context.job.id, session)
+            await hold(hands.serve(context.job.id, session))
 
         self._app.task(name=TASK, pass_context=True)(serve)
         self._worker = Worker(

@@ -53,12 +53,15 @@ def back_up(configuration: Configuration, target: Path, secret: Secret) -> Conte
     """Write a backup to a file while the bridge runs, or not.
 
     Raises:
-        BackupUnusable: the file is there already, or within DATA_DIR.
+        BackupUnusable: the file is there already, or within what is backed up.
         StoreUnavailable: the database cannot be read.
     """
     data, secrets = configuration.data_dir, ensure_secrets(configuration)
-    if target.resolve().is_relative_to(data.resolve()):
-        raise BackupUnusable("a backup within DATA_DIR would be lost with it: give another folder")
+    for name, folder in _folders(configuration).items():
+        if target.resolve().is_relative_to(folder.resolve()):
+            raise BackupUnusable(
+                f"a backup within {name.upper()}_DIR would be lost with it: give another folder"
+            )
     _clear(data)
     with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=data) as scratch:
         copied = copy_out(configuration.database_url, Path(scratch))

@@ -17,6 +17,7 @@ from fastapi.responses import Response
 
 from app.config import describe_unserved
 from app.core.adapters import Adapter
+from app.core.outage import watch
 from app.core.repositories.ports import Forge
 from app.core.stores.members import HandedOut
 from app.core.tasks import Tasks
@@ -74,6 +75,8 @@ class Bridge:
         self.data_dir = configuration.data_dir
         timeouts = timeouts or {}
         self._fleet = self._open_fleet()
+        if self._fleet is not None:
+            watch(base.database.outage)
         self._joined = joined = Joined(
             base, adapters, timeouts=timeouts, forge=forge, doubt=self._doubt, fleet=self._fleet
         )
@@ -83,7 +86,7 @@ class Bridge:
         self._forgetting = forgetting_of(base, joined)
         self._operating = Operating(base, joined, self._go_on_at_desk)
         self._maintenance = Maintenance(
-            base, joined.workspaces, joined.uploads, joined.conversations
+            base, joined.workspaces.unused, joined.uploads, joined.conversations
         )
         self._tasks = Tasks("bridge")
         base.signals.on_sweep(self._look_again)
@@ -238,6 +241,8 @@ class Bridge:
             self.checkups.start()
             if self._fleet is None:
                 await self._open_desk()
+            else:
+                self._tasks.start(self._maintenance.reap(), name="unused workspaces")
         self._started.set()
 
     async def _open_desk(self) -> None:
@@ -279,6 +284,8 @@ class Bridge:
         self._purging.start()
         self._forgetting.start()
         self._tasks.start(self._maintenance.forget(), name="retention")
+        if self._fleet is None:
+            self._tasks.start(self._maintenance.reap(), name="unused workspaces")
         joined.listeners.start()
         self.intake.start()
         joined.scheduler.start()
@@ -298,6 +305,7 @@ class Bridge:
         logger.info(
             "stopping: waiting up to %g s for running turns; signal again to stop now", grace
         )
+        self._base.database.outage.ignore()
         self.feed.close()
         await self.changes.close()
         await self.checkups.close()
@@ -346,10 +354,11 @@ class Bridge:
     async def ready(self) -> Sequence[Check]:
         """Check each part."""
         troubles = self._joined.listeners.troubles()
+        store = await self._store_check()
         return [
             Check("started", self._started.is_set()),
-            await self._store_check(),
-            *self._operating.checks(),
+            store,
+            *(self._operating.checks() if store.ok else ()),
             *(Check(name, ok=not words, words=words) for name, words in troubles.items()),
             *(
                 Check(f"agent {name}", ok=False, words=f"closed, {words}")

@@ -27,6 +27,10 @@ def forgetting_of(base: Resources, joined: Joined) -> Forgetting:
         await joined.reach.remove(sessions, conversations, said=True)
         await joined.reach.remove_uploads(person.uploads)
 
+    async def remove_here(person: Person) -> None:
+        sessions, conversations = sorted(person.sessions), sorted(person.conversations)
+        await joined.reach.remove_here(sessions, conversations, said=True)
+
     left_out = (DATABASE, SECRETS, RESERVE, *_OF_REPOSITORIES)
     return Forgetting(
         base.stores.people,
@@ -35,6 +39,8 @@ def forgetting_of(base: Resources, joined: Joined) -> Forgetting:
         clock=base.clock,
         stop=joined.conversations.end_work,
         remove_said=remove_said,
+        remove_here=remove_here,
+        own=base.configuration.data_dir,
         compact=base.stores.conversations.compact,
         signals=base.signals,
     )
@@ -50,6 +56,7 @@ def purging_of(base: Resources, joined: Joined) -> Purging:
         sessions=base.stores.sessions,
         clones=joined.clones,
         session_folders=(data / "workspaces", homes_root(base.configuration)),
+        own=data,
         adapters=joined.adapters,
         outbox=joined.outbox,
         vault=base.vault,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from app.children.leftovers import ProcessIdentity, kill_leftovers
 from app.core.conversations import Conversations
-from app.core.repo_provider import RepoProvider
+from app.core.repositories.unused import UnusedWorkspaces
 from app.core.retry import persist
 from app.main.resources import Resources, bridge_id
 from app.server.page import uploads
@@ -27,14 +28,14 @@ class Maintenance:
     def __init__(
         self,
         base: Resources,
-        workspaces: RepoProvider,
+        unused: UnusedWorkspaces,
         files: Path,
         conversations: Conversations,
     ) -> None:
         """Maintain a bridge, its workspaces, the files that people attached, and conversations."""
         self._conversations = conversations
         self._base = base
-        self._workspaces = workspaces
+        self._unused = unused
         self._files = files
 
     async def end_leftovers(self, *, is_shared: bool = False) -> None:
@@ -54,10 +55,18 @@ class Maintenance:
             await persist(self._base.clock, stores.processes.ended, record.marker)
 
     async def forget(self) -> None:
-        """Delete what is older than the retention period, now and every few hours."""
+        """Delete what is older than the retention period, for all members of an installation."""
+        await self._repeat(self._forget_once)
+
+    async def reap(self) -> None:
+        """Remove what was not used for long from the disk of this machine."""
+        await self._repeat(self._reap_once)
+
+    async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something now and every few hours."""
         while True:
             try:
-                await self._forget_once()
+                await work()
             except Exception:
                 logger.exception("retention failed; some old data is kept")
             await self._base.clock.sleep(RETENTION_SECONDS)
@@ -76,15 +85,18 @@ class Maintenance:
         made = now - _seconds(limits.retention_files_days or usual)
         files = await self._forget_files(before=made)
         logger.debug("deleted %d old rows and %d attachments", gone, files)
-        work = now - _seconds(limits.retention_work_days or usual)
-        for words in await self._workspaces.reap(before=work):
-            logger.warning("%s", words)
         if limits.retention_conversations_days is not None:
             before = now - _seconds(limits.retention_conversations_days)
             if expired := await self._conversations.expire(before=before):
                 logger.info("deleted %d old conversations", expired)
         if limits.retention_memory_days is not None:
             await self._forget_memory(now - _seconds(limits.retention_memory_days))
+
+    async def _reap_once(self) -> None:
+        limits = self._base.configuration.limits
+        days = limits.retention_work_days or limits.retention_days
+        for words in await self._unused.reap(before=self._base.clock.now() - _seconds(days)):
+            logger.warning("%s", words)
 
     async def _forget_memory(self, before: float) -> None:
         """Delete the daily logs of long ago, and what the search knows of them."""

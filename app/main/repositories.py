@@ -73,7 +73,7 @@ class RepositoryParts:
     def room(self) -> Room:
         """Keeps room on the disk."""
         warn = _in_bytes(self._configuration.limits.disk_warn_mb)
-        return Room(self._disk, self._base.clock, self.workspaces.shed, warn_bytes=warn)
+        return Room(self._disk, self._base.clock, self.workspaces.unused.shed, warn_bytes=warn)
 
     @cached_property
     def _names(self) -> PerAgent[str]:

@@ -9,6 +9,7 @@ from app.children.disk import DiskSpace
 from app.core.turns.agents import LiveAgents
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.vitals import Vital, VitalStore
+from app.errors import StoreUnavailable
 from app.server.parts import Check
 
 Ready = Callable[[], Awaitable[Sequence[Check]]]
@@ -39,7 +40,7 @@ class Vitals:
         alive = {**dict.fromkeys(agents, 0), **self._live.processes()}
         checks = await ready()
         return [
-            *await self._store.read(),
+            *await self._measure_store(),
             *await asyncio.to_thread(self._measure_disk),
             *self._members(),
             Vital("slots", slots),
@@ -47,6 +48,13 @@ class Vitals:
             *(Vital("processes", number, (("agent", name),)) for name, number in alive.items()),
             Vital("ready", float(all(check.ok for check in checks))),
         ]
+
+    async def _measure_store(self) -> Sequence[Vital]:
+        """Measure what waits in the store; nothing while it is away."""
+        try:
+            return await self._store.read()
+        except StoreUnavailable:
+            return ()
 
     def _measure_disk(self) -> list[Vital]:
         return [

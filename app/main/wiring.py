@@ -318,6 +318,7 @@ class Joined(TurnParts):
             homes_root(configuration),
             self.uploads,
             saved=self.saving.folder,
+            own=configuration.data_dir,
             forget=self.saving.forget,
             base_homes=configuration.shared_dir / "homes",
             user_of=self._user_of,

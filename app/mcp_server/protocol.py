@@ -28,6 +28,7 @@ from mcp_types import (
 )
 from mcp_types import Tool as McpTool
 
+from app.core.outage import hold
 from app.core.tasks import Tasks
 from app.core.tools import wording
 from app.core.tools.door import SESSION
@@ -76,9 +77,9 @@ class ToolProtocol:
     ) -> CallToolResult:
         try:
             async with _show_progress(context):
-                result = await self._toolbox.call(
-                    _session_of(context), params.name, params.arguments or {}, check=self._check
-                )
+                session, given = _session_of(context), params.arguments or {}
+                call = self._toolbox.call(session, params.name, given, check=self._check)
+                result = await hold(call)
         except BridgeError as error:
             return _answer(self._vault.redact(str(error)), is_error=True)
         except Exception:

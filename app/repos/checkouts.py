@@ -351,14 +351,15 @@ class GitCheckouts:
             "existing": f"refs/heads/{clone.branch}",
             "detached": clone.start,
         }[clone.way]
-        start = await mirrors.commit(repository, wanted)
+        start, pushed = await mirrors.commit(repository, wanted), None
         if clone.way == "branch":
-            # An existing branch comes from a session that is no longer in the store.
-            start = await mirrors.commit(repository, f"refs/heads/{clone.branch}") or start
+            # By a session that is no longer in the store, or from a machine that is gone.
+            pushed = await mirrors.commit(repository, f"refs/heads/{clone.branch}")
+        start = pushed or start
         if start is None:
             raise RepositoryError(f"{repository.name} has no {wanted.removeprefix('refs/heads/')}.")
         await self._fill(clone, gate, start)
-        return Opened(base, start)
+        return Opened(base, start, has_branch=pushed is not None)
 
     async def _fill(self, clone: Clone, gate: Gate, start: str) -> None:
         """Make a clone at a commit of the mirror."""

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Collection, Mapping, Set
 from pathlib import Path
 
+from app.core.erasure.types import Cleared
 from app.core.workspaces import Clone
 from app.errors import GitFailed, RepositoryError
 from app.repos.checkouts import GitCheckouts
@@ -29,10 +30,10 @@ class RepositoryPurge:
         self._mirrors = mirrors
         self._checkouts = checkouts
 
-    async def purge(
+    async def clear(
         self, folders: Collection[Path], clones: Mapping[Path, Clone], vault: Vault
-    ) -> list[Path]:
-        """Delete what holds a secret and is not needed; returns the repositories that need it.
+    ) -> Cleared:
+        """Delete what holds a secret and is not needed from clones; mirrors are only searched.
 
         `clones` are by the folder that each works in.
         """
@@ -52,11 +53,24 @@ class RepositoryPurge:
                     else:
                         left += [each.parent] * bool(own)
                         needed |= own
-            for mirror, objects in held.items():
-                if not needed.isdisjoint(objects) or not await self._mirrors.delete(
-                    mirror, objects
-                ):
+        return Cleared(tuple(left), frozenset(needed), held)
+
+    async def clear_mirrors(
+        self, held: Mapping[Path, Collection[str]], needed: Collection[str]
+    ) -> list[Path]:
+        """Delete objects from mirrors, unless clones of any machine need them.
+
+        Returns the mirrors that still have some, or have them from a remote.
+        """
+        left = []
+        for mirror, objects in held.items():
+            try:
+                is_needed = not set(needed).isdisjoint(objects)
+                if is_needed or not await self._mirrors.delete(mirror, objects):
                     left.append(mirror)
+            except GitFailed as error:
+                logger.warning("cannot clear %s: %s", mirror, error)
+                left.append(mirror)
         return left
 
     def is_mirror(self, repository: Path) -> bool:

@@ -18,7 +18,7 @@ from app.errors import Conflict, NotFound, StoreUnavailable
 from app.server.agent_shapes import AgentOut, AvailabilityOut, CheckOut
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import AgentCard, Parts, PartsOf
-from app.server.problems import RESPONSES
+from app.server.problems import RESPONSES, end_when_away
 from app.server.shapes import (
     AskOut,
     DeliveryOut,
@@ -185,7 +185,7 @@ async def follow_session(
     _session(parts, session_id)
     start = last_event_id if last_event_id is not None else after
     return StreamingResponse(
-        _stream(parts, session_id, start),
+        end_when_away(_stream(parts, session_id, start)),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )

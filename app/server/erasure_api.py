@@ -28,7 +28,8 @@ WORDS = {
     Stays.UNREACHED: "What was posted here could not be changed. Look at it on the platform",
     Stays.THEIRS: "What they wrote on the platforms stays there, and so do commits with their name "
     "and settings that list them. Delete it there, and take them out of ALLOWED_USERS",
-    Stays.MEMBERS: "Another machine did not say that it cleaned its files. Purge it again later",
+    Stays.AWAY: "This machine was not reached. It cleans its disk when its bridge runs again; if "
+    "it never does, delete its DATA_DIR",
     Stays.COPIES: "What left this machine before is out of reach: models, logs, notifications and "
     "e-mails, backups, compressed files. Replace the secret where it is used",
 }

@@ -9,15 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 import orjson
 
 from app.core.adapters import Adapter
 from app.core.inbound import Delivery
+from app.core.outage import hurried
 from app.core.ports import Clock, Counters
 from app.errors import DeliveryRefused, StoreUnavailable
 from app.server.origins import own_origin
+from app.server.problems import AGAIN_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +42,7 @@ ACKNOWLEDGED = 200
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _JSON = (b"content-type", b"application/problem+json")
 _EMPTY = (b"content-length", b"0")
+_AGAIN = (b"retry-after", str(AGAIN_SECONDS).encode())
 
 
 class Front:
@@ -72,7 +76,11 @@ class Front:
         self._table = {path: adapter for adapter in adapters for path in adapter.paths}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Serve one request; none waits for a database that is away."""
+        with hurried():
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         only_hooks = self._is_hooks_port(scope)
         if scope["type"] != "http":
             await (_hang_up if only_hooks else self._application)(scope, receive, send)
@@ -208,5 +216,6 @@ async def _answer(send: Send, status: int, detail: str) -> None:
     """Answer with a problem; the text is ours and repeats nothing from the request."""
     body = orjson.dumps({"title": detail, "status": status})
     headers = [_JSON, (b"content-length", str(len(body)).encode())]
+    headers += [_AGAIN] if status == HTTPStatus.SERVICE_UNAVAILABLE else []
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from html import escape
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from app.errors import (
@@ -23,6 +26,8 @@ from app.errors import (
 )
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 STATUS: tuple[tuple[type[BridgeError], HTTPStatus], ...] = (
     (NotFound, HTTPStatus.NOT_FOUND),
@@ -49,6 +54,15 @@ def _describe(status: HTTPStatus) -> dict[str, Any]:
 
 
 PROBLEM = "application/problem+json"
+AGAIN_SECONDS = 5
+"""When to try again what is not possible now."""
+_AWAY = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="{seconds}">
+<title>Agent Bridge</title></head>
+<body><h1>The database cannot be used now</h1>
+<p>{cause}. Agents that work go on when it is there again, and so does this page.</p>
+</body></html>
+"""
 RESPONSES: dict[int | str, dict[str, Any]] = {
     int(status): _describe(status)
     for status in (
@@ -65,12 +79,21 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 def problem(status: int, detail: str) -> JSONResponse:
-    """Answer with a problem."""
+    """Answer with a problem; one that passes says when to try again."""
+    is_passing = status == HTTPStatus.SERVICE_UNAVAILABLE
     return JSONResponse(
         {"title": HTTPStatus(status).phrase, "status": status, "detail": detail},
         status_code=status,
         media_type=PROBLEM,
+        headers={"Retry-After": str(AGAIN_SECONDS)} if is_passing else None,
     )
+
+
+async def end_when_away(events: AsyncIterator[T]) -> AsyncIterator[T]:
+    """Pass on a stream as long as the store can be read: then its reader connects again."""
+    with suppress(StoreUnavailable):
+        async for event in events:
+            yield event
 
 
 def install(application: FastAPI) -> None:
@@ -81,7 +104,11 @@ def install(application: FastAPI) -> None:
     application.add_exception_handler(Exception, _unexpected)
 
 
-async def _bridge_error(_request: Request, error: Exception) -> JSONResponse:
+async def _bridge_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, StoreUnavailable) and "text/html" in request.headers.get("accept", ""):
+        page = _AWAY.format(seconds=AGAIN_SECONDS, cause=escape(error.cause))
+        headers = {"Retry-After": str(AGAIN_SECONDS)}
+        return HTMLResponse(page, HTTPStatus.SERVICE_UNAVAILABLE, headers)
     for kind, status in STATUS:
         if isinstance(error, kind):
             return problem(status, str(error))

@@ -12,6 +12,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import QueuePool
 
+from app.core.outage import Outage
 from app.errors import StoreUnavailable
 from app.store.dialects import POSTGRESQL, measure
 
@@ -32,6 +33,8 @@ class Backend(Protocol):
     engine: Engine
     is_file: bool
     """Whether only one thing can be done to it at a time."""
+    outage: Outage
+    """Whether it is away."""
 
     def connect(self) -> Connection:
         """Connect in order to write."""
@@ -58,6 +61,14 @@ class Backend(Protocol):
 
     def compact(self, connection: Connection) -> None:
         """Leave nothing of deleted rows."""
+        ...
+
+    def doubt(self) -> None:
+        """Find out whether it is away, without waiting."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection."""
         ...
 
     def check(self) -> None:
@@ -108,6 +119,7 @@ class File:
     is_file = True
 
     def __init__(self, url: str) -> None:
+        self.outage = Outage()
         self.engine = create_engine(
             url,
             poolclass=QueuePool,
@@ -148,6 +160,13 @@ class File:
             if not busy:
                 return
         raise StoreUnavailable("its log is being read and could not be emptied")
+
+    def doubt(self) -> None:
+        """Do nothing: a file is not away."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self.engine.dispose()
 
     def check(self) -> None:
         """Do nothing: a file is refused when it is read."""

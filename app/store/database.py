@@ -18,10 +18,11 @@ from urllib.parse import quote
 from sqlalchemy import Connection, Engine, Executable, Row, delete, insert, make_url
 from sqlalchemy.exc import DatabaseError, DBAPIError
 
+from app.core.outage import is_hurried
 from app.errors import ConfigurationError, DataDirInUse, StoreUnavailable
 from app.store.backend import open_backend
 from app.store.dialects import POSTGRESQL, has_table, is_postgresql, transaction
-from app.store.failures import describe_cause, has_failed
+from app.store.faults import describe_cause, has_failed
 from app.store.tables import sealed
 from app.store.writer import Writer
 
@@ -76,6 +77,10 @@ class Database:
     def __init__(self, url: str, *, readonly: bool = False) -> None:
         self._backend = open_backend(url, readonly=readonly)
         self.engine = self._backend.engine
+        self.outage = self._backend.outage
+        """Whether the database is away."""
+        self.doubt = self._backend.doubt
+        """Finds out whether the database is away, without waiting."""
         self.writer = Writer(self._backend)
 
     def open(self) -> None:
@@ -117,7 +122,7 @@ class Database:
     def close(self) -> None:
         """Commit waiting writes and close every connection."""
         self.writer.close()
-        self.engine.dispose()
+        self._backend.close()
 
     async def check_writable(self) -> None:
         """Write a row and remove it: only that detects a full or read-only disk.
@@ -125,6 +130,8 @@ class Database:
         Raises:
             StoreUnavailable: nothing can be written.
         """
+        if self.outage.is_on:
+            raise StoreUnavailable("the database is away")
         await self.writer.run(_write_and_remove)
 
     async def compact(self) -> None:
@@ -173,7 +180,13 @@ class Database:
         Raises:
             StoreUnavailable: the database cannot be read now.
         """
-        return await asyncio.to_thread(self.look, function)
+        while True:
+            try:
+                return await asyncio.to_thread(self.look, function)
+            except StoreUnavailable:
+                if is_hurried() or not self.outage.is_on:
+                    raise
+            await self.outage.wait()
 
 
 def _is_moving(connection: Connection) -> bool:

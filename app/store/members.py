@@ -5,7 +5,9 @@ What becomes of a member's work is decided from the rows: all that belongs to no
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
+from socket import gethostname
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, or_, select, tuple_, update
@@ -15,10 +17,14 @@ from app.store.commits.endings import RUNNING
 from app.store.database import Database
 from app.store.fencing import Fence
 from app.store.jobs import free_jobs
-from app.store.tables import duty, member, session, turn
+from app.store.tables import duty, machine, member, session, turn
 from app.store.turns import recover_turns
 
 DESK = "desk"
+MOST_EPOCHS = 2**62
+"""Never the same twice: one that returns at once after it was removed is no silent member."""
+MACHINE_SECONDS = 90 * 86400.0
+"""How long a machine that is gone is remembered: it may come back with what is on its disk."""
 
 _NAMES = select(member.c.name)
 _WITHOUT_MEMBER = turn.c.session.in_(
@@ -44,10 +50,11 @@ class Members:
         def write(connection: Connection) -> tuple[int, HandedOut]:
             now = self._now()
             last = connection.execute(select(member).where(member.c.name == name)).one_or_none()
-            epoch = 1 if last is None else last.epoch + 1
+            epoch = secrets.randbelow(MOST_EPOCHS) + 1
             handed_out = _remove(connection, [] if last is None else [last], now)
             who = {"name": name, "epoch": epoch, "role": role, "slots": slots}
             connection.execute(insert(member), who | {"load": {}, "beats": 0, "seen_at": now})
+            _remember(connection, name, now)
             return epoch, handed_out
 
         epoch, handed_out = await self._database.writer.run(write)
@@ -113,12 +120,20 @@ def _remove(connection: Connection, gone: Sequence[Row[Any]], now: float) -> Han
     """Remove members; hand out all work that then belongs to none."""
     names = [row.name for row in gone]
     connection.execute(delete(member).where(member.c.name.in_(names)))
+    connection.execute(update(machine).where(machine.c.name.in_(names)).values(seen_at=now))
     connection.execute(delete(duty).where(duty.c.member.not_in(_NAMES)))
     cut = turn.c.state.in_(RUNNING) & _WITHOUT_MEMBER
     sessions = connection.execute(select(turn.c.session).where(cut)).scalars().all()
     posts = recover_turns(connection, _WITHOUT_MEMBER, now)
     free_jobs(connection, [row.engine for row in gone if row.engine is not None])
     return HandedOut(tuple(sessions), tuple(posts))
+
+
+def _remember(connection: Connection, name: str, now: float) -> None:
+    """Note on which machine a member is, and forget machines that have long been gone."""
+    old = machine.c.name.not_in(_NAMES) & (machine.c.seen_at < now - MACHINE_SECONDS)
+    connection.execute(delete(machine).where((machine.c.name == name) | old))
+    connection.execute(insert(machine), {"name": name, "host": gethostname(), "seen_at": now})
 
 
 def _member_of(row: Row[Any]) -> Member:

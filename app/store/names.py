@@ -23,7 +23,7 @@ class Names:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._current: dict[tuple[str, int], str] = {}
-        """A cache since the start: most events change nothing."""
+        """A cache for the bridge that reads events: only it follows renames."""
 
     def of(self, host: str, number: int) -> str | None:
         """Return the current name of a repository."""
@@ -38,7 +38,9 @@ class Names:
         row = self._database.one(_named(host, name))
         if row is None or row.current:
             return name
-        return self.of(host, row.number) or name
+        # Not from the cache: another bridge may have followed a rename since.
+        now = self._database.one(_current(host, row.number))
+        return name if now is None else now.name
 
     def plan(self, naming: Naming) -> Sequence[Renamed]:
         """List the renames that follow if a repository has this name, in order."""

@@ -24,8 +24,8 @@ from app.core.erasure.types import Person
 from app.store.commits.admission import begin_afresh
 from app.store.commits.words import forget_words
 from app.store.database import Database
-from app.store.guarding import Kept, guard_of
-from app.store.sealed import put_sealed
+from app.store.guarding import Kept
+from app.store.purging import put_kept, reach_member
 from app.store.tables import (
     ask,
     delegation,
@@ -82,16 +82,14 @@ class PersonRows:
         stored = {
             "service": person.service,
             "messages": person.messages,
+            "until": person.until,
             **{name: sorted(getattr(person, name)) for name in _SETS},
         }
 
-        def write(connection: Connection) -> None:
-            guard = guard_of(connection)
-            assert guard is not None, "a bridge has one"
-            value = guard.seal(json.dumps(stored))
-            put_sealed(connection, f"{_PREFIX}{person.pseudonym}", value, self._now())
-
-        await self._database.writer.run(write)
+        name = f"{_PREFIX}{person.pseudonym}"
+        await self._database.writer.run(
+            lambda connection: put_kept(connection, name, stored, self._now())
+        )
 
     async def unfinished(self) -> Sequence[Person]:
         """List the people who are not forgotten yet."""
@@ -106,22 +104,33 @@ class PersonRows:
         """Delete what a person said, decided and planned; returns how many rows were changed."""
         return await self._database.writer.run(lambda connection: _forget(connection, person))
 
+    async def reach(self, person: Person, member: str) -> None:
+        """Note that a member that was away has cleaned its machine; the last one ends it."""
+        name = f"{_PREFIX}{person.pseudonym}"
+
+        def write(connection: Connection) -> None:
+            if not reach_member(connection, name, member, self._now()):
+                connection.execute(delete(sealed).where(sealed.c.name == name))
+
+        await self._database.writer.run(write)
+
     async def done(self, person: Person) -> None:
         """Forget also that the person was to be forgotten."""
         gone = delete(sealed).where(sealed.c.name == f"{_PREFIX}{person.pseudonym}")
         await self._database.writer.run(lambda connection: connection.execute(gone))
 
 
-_SETS = ("lines", "ids", "names", "sessions", "conversations", "uploads")
+_SETS = ("lines", "ids", "names", "sessions", "conversations", "uploads", "away")
 
 
 def _person_of(name: str, value: str) -> Person:
     stored = json.loads(value)
-    sets: dict[str, Any] = {each: frozenset(stored[each]) for each in _SETS}
+    sets: dict[str, Any] = {each: frozenset(stored.get(each, ())) for each in _SETS}
     return Person(
         service=stored["service"],
         pseudonym=name.removeprefix(_PREFIX),
         messages=stored["messages"],
+        until=stored.get("until", 0.0),
         **sets,
     )
 

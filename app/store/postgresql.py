@@ -7,8 +7,10 @@ a file: what is read in it stays true until it ends, and ids become visible in t
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NoReturn, TypeVar
 
 import psycopg
@@ -18,8 +20,11 @@ from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 from sqlalchemy.pool import QueuePool
 from typing_extensions import override
 
+from app.core.outage import Outage, is_hurried
+from app.errors import StoreUnavailable
 from app.store.dialects import measure
-from app.store.failures import has_failed
+from app.store.faults import has_failed
+from app.store.holding import Holding, step_aside
 from app.store.server_check import check_server, refuse_server
 from app.store.tables import metadata
 
@@ -56,6 +61,8 @@ LOCK_CLASS = 0x6B72_6467
 """The first half of the lock's key; the second is the schema's."""
 LOCK = f"select pg_advisory_xact_lock({LOCK_CLASS}, hashtext(current_schema()))"
 """Waits for the lock that all commits of one schema share, and holds it until the end."""
+UNKNOWN_TRANSACTION = "22023"
+"""The code for a transaction that is "in the future": the server crashed, and nothing is left."""
 _BEGIN = f"begin; {LOCK}, pg_current_xact_id()::text"
 _STATUS = "select pg_xact_status(%s::text::xid8)"
 
@@ -91,7 +98,12 @@ class Server:
         event.listen(self.engine, "do_connect", self._connect)
         event.listen(self.engine, "connect", _prepare)
         self._transaction = ""
+        self._lock = threading.Lock()
         self._is_away = False
+        self._back = threading.Event()
+        self._closed = threading.Event()
+        self._lookout: threading.Thread | None = None
+        self.outage: Outage = Holding()
 
     def begin(self, connection: Connection, condition: str) -> bool:
         """Begin a transaction, alone among all bridges; a lost connection is opened again."""
@@ -139,6 +151,8 @@ class Server:
                     connection.exec_driver_sql("ROLLBACK")
                     return bool(status == "committed")
             except DBAPIError as error:
+                if getattr(error.orig, "sqlstate", "") == UNKNOWN_TRANSACTION:
+                    return False
                 if not has_failed(error) or not keep_asking():
                     raise
             self._pause()
@@ -183,30 +197,77 @@ class Server:
         try:
             connection = dialect.connect(*words, **settings)
         except psycopg.OperationalError as error:
-            if not self._is_away:
+            if self._note(is_away=True):
                 logger.warning("the database is away: %s", " ".join(str(error).split()))
-            self._is_away = True
+                self.doubt()
             raise
-        if self._is_away:
-            logger.warning("the database is back")
-        self._is_away = False
+        self._note(is_away=False)
         return connection
+
+    def _note(self, *, is_away: bool) -> bool:
+        """Note whether the server is away; tell whether that is news."""
+        with self._lock:
+            is_news = self._is_away != is_away
+            self._is_away = is_away
+        if is_news:
+            (self._back.clear if is_away else self._back.set)()
+            self.outage.note(is_away=is_away)
+        if is_news and not is_away:
+            logger.warning("the database is back")
+        return is_news
+
+    def doubt(self) -> None:
+        """Look for the server in a thread, until it is there."""
+        with self._lock:
+            if self._lookout is None and self._away_seconds and not self._closed.is_set():
+                self._lookout = threading.Thread(target=self._look_out, name="store-lookout")
+                self._lookout.daemon = True
+                self._lookout.start()
+
+    def _look_out(self) -> None:
+        pause = 0.0
+        while not self._closed.wait(pause):
+            with suppress(DBAPIError), self.engine.connect() as connection:
+                connection.exec_driver_sql("select 1")
+                self._note(is_away=False)
+                with self._lock:
+                    if not self._is_away:
+                        self._lookout = None
+                        return
+            pause = LOOK_SECONDS
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._closed.set()
+        if (lookout := self._lookout) is not None:
+            lookout.join(CONNECT_SECONDS)
+        self.engine.dispose()
 
     def _insist(self, attempt: Callable[[], T], seconds: float) -> T:
         """Try until it succeeds, at most for so long, as long as the server is the cause."""
+        if self._is_in_vain():
+            raise StoreUnavailable("the database is away")
         deadline = time.monotonic() + seconds
         while True:
             try:
                 return attempt()
             except DBAPIError as error:
-                if not has_failed(error) or time.monotonic() > deadline:
+                is_late = time.monotonic() > deadline or self._is_in_vain()
+                if is_late or not has_failed(error):
                     raise
-            self._pause()
+            if self._is_away and step_aside():
+                deadline = time.monotonic() + seconds
+            else:
+                self._pause()
+
+    def _is_in_vain(self) -> bool:
+        """Tell whether the server is away for a caller that does not wait."""
+        return self._is_away and (is_hurried() or self.outage.is_ignored)
 
     def _pause(self) -> None:
         """Give a server that is away some time; a lost connection alone is replaced at once."""
         if self._is_away:
-            time.sleep(LOOK_SECONDS)
+            self._back.wait(LOOK_SECONDS)
 
 
 def name_driver(address: str) -> URL:

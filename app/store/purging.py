@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -31,7 +31,7 @@ from app.store.dialects import transaction
 from app.store.guarding import Kept, Shown, ShownJson, guard_of
 from app.store.memory import forget_index
 from app.store.sealed import put_sealed
-from app.store.tables import agent, metadata, post, sealed, surface, turn
+from app.store.tables import agent, machine, metadata, post, sealed, surface, turn
 from app.vault.octets import Known, cross_out
 
 AT_ONCE = 200
@@ -74,15 +74,23 @@ class PurgeRows:
             "text": purge.text,
             "keys": sorted(str(key) for key in purge.keys),
             "is_done": purge.is_done,
+            "sessions": sorted(purge.sessions),
+            "away": sorted(purge.away),
         }
+        await self._database.writer.run(
+            lambda connection: put_kept(connection, f"{_PREFIX}{purge.id}", stored, self._now())
+        )
 
-        def write(connection: Connection) -> None:
-            guard = guard_of(connection)
-            assert guard is not None, "a bridge has one"
-            value = guard.seal(json.dumps(stored))
-            put_sealed(connection, f"{_PREFIX}{purge.id}", value, self._now())
+    async def machines(self) -> Mapping[str, str]:
+        """Return the hosts of all machines that are or were members, by the member's name."""
+        rows = await self._database.all(select(machine))
+        return {row.name: row.host for row in rows}
 
-        await self._database.writer.run(write)
+    async def reach(self, purge: str, member: str) -> None:
+        """Note that a member that was away has cleaned its machine."""
+        await self._database.writer.run(
+            lambda connection: reach_member(connection, f"{_PREFIX}{purge}", member, self._now())
+        )
 
     async def trace(self, vault: Known) -> Trail:
         """Find what the vault knows, in every column of every table."""
@@ -122,8 +130,33 @@ def purges(connection: Connection) -> Sequence[Purge]:
 
 def _purge_of(name: str, value: str) -> Purge:
     stored = json.loads(value)
-    keys = frozenset(map(SessionKey.parse, stored["keys"]))
-    return Purge(name.removeprefix(_PREFIX), stored["text"], keys, stored["is_done"])
+    return Purge(
+        name.removeprefix(_PREFIX),
+        stored["text"],
+        frozenset(map(SessionKey.parse, stored["keys"])),
+        stored["is_done"],
+        frozenset(stored.get("sessions", ())),
+        frozenset(stored.get("away", ())),
+    )
+
+
+def put_kept(connection: Connection, name: str, stored: Any, now: float) -> None:
+    """Store what is to be erased, sealed."""
+    guard = guard_of(connection)
+    assert guard is not None, "a bridge has one"
+    put_sealed(connection, name, guard.seal(json.dumps(stored)), now)
+
+
+def reach_member(connection: Connection, name: str, member: str, now: float) -> list[str]:
+    """Note that a member has erased it too; returns those that have not."""
+    value = type_coerce(sealed.c.value, Kept)
+    kept = connection.execute(select(value).where(sealed.c.name == name)).scalar()
+    if kept is None:
+        return []
+    stored = json.loads(kept)
+    stored["away"] = [each for each in stored["away"] if each != member]
+    put_kept(connection, name, stored, now)
+    return list(stored["away"])
 
 
 def _trace(connection: Connection, vault: Known) -> Trail:

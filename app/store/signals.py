@@ -62,19 +62,21 @@ class Notifications(Switchboard):
         """Set while there is nothing to send."""
         self._idle.set()
         self._listens = asyncio.Event()
-        self._lines = Tasks("notifications")
+        self._lines = Tasks("notifications", is_held=False)
+        self._sweeps = Tasks("sweeps")
 
     async def start(self) -> None:
         """Listen and send from now on; returns once it listens."""
         self._lines.start(self._keep(self._listen), name="listen")
         self._lines.start(self._keep(self._speak), name="send")
         await self._listens.wait()
-        self._lines.start(self._sweep_often(), name="sweep")
+        self._sweeps.start(self._sweep_often(), name="sweep")
 
     @override
     async def close(self) -> None:
         """Send what waits, then stop."""
         await super().close()
+        await self._sweeps.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_SECONDS):
                 await self._idle.wait()
@@ -88,10 +90,11 @@ class Notifications(Switchboard):
             self._idle.clear()
             self._wake.set()
 
+    @override
     def find_server(self, session_id: int) -> str | None:
         """Name the other member that served a session last and has its files; None if none."""
         row = self._database.one(_SERVER, of=session_id)
-        return row.served_by if row is not None and row.served_by != self._name else None
+        return row.served_by if row is not None and row.served_by != self.name else None
 
     async def _list_members(self) -> Collection[str]:
         return [row.name for row in await self._database.all(select(member.c.name))]
@@ -103,7 +106,11 @@ class Notifications(Switchboard):
             async with await self._connect() as connection:
                 # A signal may be lost, so the disk need not be waited for.
                 await connection.execute("set synchronous_commit = off")
-                await work(connection)
+                try:
+                    await work(connection)
+                except _FAULTS:
+                    self._database.doubt()
+                    raise
 
         await retry(self._clock, attempt, repeat(AGAIN_SECONDS), on=_FAULTS)
 

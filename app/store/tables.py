@@ -565,6 +565,15 @@ member = Table(
     Column("seen_at", Float, nullable=False),
 )
 
+# The machines that were members once, whose disks hold what sessions left there.
+machine = Table(
+    "machine",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("host", String, nullable=False),
+    Column("seen_at", Float, nullable=False),
+)
+
 # Work that one member does for all.
 duty = Table(
     "duty",

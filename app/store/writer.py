@@ -23,7 +23,7 @@ from sqlalchemy.exc import DBAPIError, PendingRollbackError
 
 from app.errors import StoreUnavailable
 from app.store.backend import Backend
-from app.store.failures import describe_cause, has_failed
+from app.store.faults import describe_cause, has_failed
 from app.store.fencing import Fence
 
 logger = logging.getLogger(__name__)

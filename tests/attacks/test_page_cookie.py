@@ -12,10 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 from itsdangerous import URLSafeSerializer
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from tests.support.bridge import SECRET_KEY
-from tests.support.chromium import ARGUMENTS, MISSING, chromium
+from tests.support.chromium import MISSING, chromium, open_browser
 from tests.support.platform import Platform
 from tests.support.served import Forked
 from tests.support.window import Visit
@@ -28,13 +28,10 @@ SIGNER = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = chromium()
-    if program is None:
+    if chromium() is None:
         pytest.skip(MISSING)
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+    with open_browser() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture

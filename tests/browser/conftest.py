@@ -7,9 +7,9 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
-from tests.support.chromium import ARGUMENTS, MISSING, chromium
+from tests.support.chromium import MISSING, chromium, open_browser
 from tests.support.platform import Platform
 from tests.support.served import Forked, Site
 from tests.support.window import Visit
@@ -22,13 +22,10 @@ Agents = dict[str, dict[str, Any]]
 # its thread has a running event loop, which other tests would trip over.
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    program = chromium()
-    if program is None:
+    if chromium() is None:
         pytest.skip(MISSING)
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+    with open_browser() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

@@ -80,6 +80,15 @@ class Machine:
                 if process.poll() is None:
                     process.kill()
 
+    @contextmanager
+    def serving(self) -> Iterator[Running]:
+        """Serve a bridge for as long as the block runs."""
+        with self.started("serve") as bridge:
+            bridge.wait_for("Stop  ", "stdout")
+            yield bridge
+            bridge.process.terminate()
+            assert bridge.end()[0] == 0
+
 
 @dataclass
 class Running:
@@ -114,11 +123,8 @@ def machine(tmp_path: Path) -> Machine:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     """Start a bridge on a machine, for all tests that only talk to one."""
     machine = Machine(tmp_path_factory.mktemp("served"))
-    with machine.started("serve") as bridge:
-        bridge.wait_for("Stop  ", "stdout")
+    with machine.serving():
         yield machine
-        bridge.process.terminate()
-        assert bridge.end()[0] == 0
 
 
 def ask_in_a_terminal(machine: Machine, words: str, answer: str) -> tuple[int, str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import sqlite3
 from collections import Counter
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
@@ -23,16 +22,15 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from sqlalchemy import event
 
 from app.core.inbound import Answered
 from app.core.ports import AgentListener
 from app.core.types import Speaker
 from app.core.updates import AskOption, AskRequest, ToolUpdate
-from app.store.database import FILE_NAME
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Rules, running_desk
 from tests.support.memory import ANN, delivery, heard, open_stores
-from tests.support.postgres import only_on_files
 from tests.support.variants import quick
 
 T = TypeVar("T")
@@ -68,7 +66,8 @@ def request(number: int) -> AskRequest:
     return AskRequest(tool.call, command, OPTIONS, tool, arguments_hash=command)
 
 
-pytestmark = only_on_files("what is quiet is seen in the file")
+# A read that a crash cuts off in its thread leaves its connection to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in.*BaseConnection")
 
 
 class Consent(RuleBasedStateMachine):
@@ -88,8 +87,8 @@ class Consent(RuleBasedStateMachine):
         self.received: Counter[tuple[str, str]] = Counter()
         self.closed: dict[int, tuple[Any, ...]] = {}
         self.desk: Desk
-        self.watcher = sqlite3.connect(Path(self.folder.name) / FILE_NAME)
-        """Sees that somebody else has written."""
+        self.changes = 0
+        """Counts what is written."""
 
     @initialize()
     def begin(self) -> None:
@@ -99,6 +98,7 @@ class Consent(RuleBasedStateMachine):
     def start(self) -> None:
         desk = running_desk(Path(self.folder.name), clock=self.clock, rules=RULES)
         self.desk = self.run(self.stack.enter_async_context(desk))
+        event.listen(self.desk.database.engine, "before_cursor_execute", self.count)
         for adapter in self.desk.adapters.values():
             adapter.remote = self.remote
         self.desk.launcher.script = self.ask_two_things
@@ -174,7 +174,6 @@ class Consent(RuleBasedStateMachine):
                 self.wait(49)
                 self.run(self.stack.aclose())
         finally:
-            self.watcher.close()
             self.runner.close()
             self.folder.cleanup()
 
@@ -201,8 +200,10 @@ class Consent(RuleBasedStateMachine):
 
     def seen(self) -> tuple[Any, ...]:
         """Tell what changes whenever anything happens."""
-        (version,) = self.watcher.execute("pragma data_version").fetchone()
-        return version, len(self.desk.launcher.lines), len(self.desk.posts())
+        return self.changes, len(self.desk.launcher.lines), len(self.desk.posts())
+
+    def count(self, _connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        self.changes += statement.lstrip().lower().startswith(("insert", "update", "delete"))
 
     def rows(self, query: str) -> list[Any]:
         if not hasattr(self, "desk"):
@@ -240,6 +241,7 @@ def play(empty: Path, *, examples: int, number: int) -> None:
     )
 
 
+@pytest.mark.timeout(180)  # on PostgreSQL every example has its own database
 @pytest.mark.parametrize("number", quick(1, range(10)))
 def test_no_order_of_events_decides_an_ask_twice_too_late_or_by_the_wrong_person(
     empty: Path, number: int

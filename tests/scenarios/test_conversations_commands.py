@@ -18,11 +18,8 @@ pytestmark = pytest.mark.timeout(180)
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     machine = Machine(tmp_path_factory.mktemp("served"))
-    with machine.started("serve") as bridge:
-        bridge.wait_for("Stop  ", "stdout")
+    with machine.serving():
         yield machine
-        bridge.process.terminate()
-        assert bridge.end()[0] == 0
 
 
 def run(machine: Machine, *words: str, stdin: str = "") -> str:

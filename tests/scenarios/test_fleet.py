@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import signal
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,17 +64,22 @@ def test_what_a_dead_worker_and_a_stopped_front_leave_is_done_by_the_others(
 
 @pytest.mark.long
 @pytest.mark.timeout(120)
-def test_a_database_that_restarts_is_waited_for_by_all(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGQUIT], ids=["stopped", "crashed"])
+def test_a_database_that_restarts_is_waited_for_by_all(tmp_path: Path, end: int) -> None:
     need_server()
     folder = Path(tempfile.gettempdir()) / f"bridge-pg-{secrets.token_hex(4)}"
     with Cluster(folder) as cluster:
-        Database(cluster.url()).close()
+        database = Database(cluster.url())
+        database.check()  # waits until it listens
+        database.close()
         with Fleet(tmp_path, address=cluster.url()) as fleet:
             for place in ("p1", "p2", "p3"):
                 fleet.say(place, "tell here\nhold go\nplan look; act")
                 fleet.wait_for("working", place)
 
-            cluster.stop()
+            cluster.stop(end)
+            for member in fleet.members:
+                member.wait(partial(member.logged, "the database is away"), "it is not noticed")
             cluster.start()
             for session in (1, 2, 3):
                 fleet.touch("go", session)

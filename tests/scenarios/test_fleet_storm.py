@@ -9,31 +9,38 @@ from pathlib import Path
 import pytest
 
 from tests.scenarios.test_random_crashes import talk
-from tests.support.fleet import Fleet, MemberProcess
+from tests.support.fleet import TAKEN_OVER, Fleet, MemberProcess
 from tests.support.invariants import violations
 from tests.support.postgres import need_server
+
+PATIENCE_SECONDS = 120.0
+"""An event may reach one front after the other that is stopped just then."""
 
 
 def kill(fleet: Fleet, member: MemberProcess, *, wait: bool) -> None:
     """Kill a member; start it again at once, or when others have taken over."""
-    member.kill()
-    if wait:
-        fleet.time_takeover(member)
+    with fleet.reviving:
+        member.kill()
+        if wait:
+            fleet.time_takeover(member)
     fleet.revive()
 
 
 def freeze(fleet: Fleet, member: MemberProcess) -> None:
     """Stop a member for longer than its lease, then let it find that it is gone."""
-    member.stop_short()
-    fleet.time_takeover(member)
-    member.let_run()
-    member.wait_dead()
+    with fleet.reviving:
+        member.wait_started()
+        member.stop_short()
+        fleet.time_takeover(member)
+        member.let_run()
+        assert member.wait_dead() == TAKEN_OVER
     fleet.revive()
 
 
 def leave(fleet: Fleet, member: MemberProcess) -> None:
     """End a member politely and start it again."""
-    member.stop()
+    with fleet.reviving:
+        member.stop()
     fleet.polite_ends += 1
     fleet.revive()
 
@@ -42,7 +49,7 @@ def storm(folder: Path, seed: int, *, places: int, messages: int, faults: int) -
     """Have people talk in many places while members come and go."""
     need_server()
     chance = random.Random(seed)
-    with Fleet(folder, settings={"GRACE_SECONDS": "0.3"}) as fleet:
+    with Fleet(folder, settings={"GRACE_SECONDS": "0.3"}, patience=PATIENCE_SECONDS) as fleet:
         names = [f"p{number}" for number in range(places)]
         talkers = [
             threading.Thread(target=talk, args=(fleet, name, messages, f"{seed} {name}"))

@@ -27,11 +27,8 @@ ENTRY = {"command": DEMO, "sandbox": "none"}
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     machine = Machine(tmp_path_factory.mktemp("served"))
-    with machine.started("serve") as bridge:
-        bridge.wait_for("Stop  ", "stdout")
+    with machine.serving():
         yield machine
-        bridge.process.terminate()
-        assert bridge.end()[0] == 0
 
 
 def add(machine: Machine, name: str, *words: str) -> None:
@@ -226,14 +223,11 @@ def test_without_a_bridge_it_is_said_how_to_start_one(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_stored_agents_are_known_without_a_bridge(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
-    with machine.started("serve") as bridge:
-        bridge.wait_for("Stop  ", "stdout")
+    with machine.serving():
         add(machine, "first", "--driver", "demo", "--env", f"FIRST_KEY={CANARY}")
         assert machine.run("ask", "first", "say hi", "--thread", "t1", "-q").returncode == 0
         machine.run("agents", "rename", "first", "second")
         machine.run("agents", "default", "second")
-        bridge.process.terminate()
-        assert bridge.end()[0] == 0
 
     asked = machine.run("ask", "recall", "--thread", "t1", "-q")
     probed = machine.run("agents", "probe", "second")
@@ -270,12 +264,9 @@ def filed(tmp_path: Path) -> Iterator[tuple[Machine, Path, Running]]:
     # Without bubblewrap.
     settings = {"AGENTS_JSON_FILE": str(file), "BRIDGE_ADMIN_TOKEN": TOKEN, "PATH": str(tmp_path)}
     machine = FiledMachine(tmp_path, settings)
-    with machine.started("serve") as bridge:
-        bridge.wait_for("Stop  ", "stdout")
+    with machine.serving() as bridge:
         bridge.seen = b""
         yield machine, file, bridge
-        bridge.process.terminate()
-        assert bridge.end()[0] == 0
 
 
 class FiledMachine(Machine):

@@ -54,7 +54,7 @@ def test_members_are_drained_and_restarted_one_by_one_and_every_event_is_taken_a
         try:
             for member in fleet.members:
                 drain(member)
-                with fleet._reviving:
+                with fleet.reviving:
                     assert member.stop() == 0
                     member.start()
                 fleet.wait_members(len(fleet.members))

@@ -223,3 +223,19 @@ def test_a_purged_text_is_gone_from_every_machine(company: Company) -> None:
     assert again.status_code == 202
     company.wait_state(company.desk, session, "done", 1)
     assert leaked not in "".join(company.texts(company.desk, session))
+
+
+@pytest.mark.long
+def test_a_fork_that_a_front_makes_has_the_agents_own_conversation(company: Company) -> None:
+    session = company.begin("say plover")["id"]
+    company.wait_state(company.front, session, "done")
+
+    forked = company.front.http.post(f"/api/v1/sessions/{session}/fork", json={})
+
+    assert forked.status_code == 201, forked.text
+    number = forked.json()["id"]
+    told = company.front.http.post(f"/api/v1/sessions/{number}/messages", json={"text": "recall"})
+    assert told.status_code == 202
+    company.wait_state(company.front, number, "done")
+    assert ("forked_whole",) in company.rows("select text from transcript")
+    assert "You told me:\n- say plover" in company.texts(company.front, number)[-1]

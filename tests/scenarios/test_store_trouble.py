@@ -17,7 +17,7 @@ from tests.support.nursery import nursery
 from tests.support.postgres import only_on_files
 from tests.support.world import World
 
-BUSY = "retry in 1 s: the store cannot write now"
+BUSY = "retry in 1 s: the store cannot be used now"
 DAMAGED = b"SQLite format 3\0" + b"this is no database any more " * 400
 
 
@@ -36,7 +36,7 @@ def test_an_event_is_refused_while_the_store_is_locked_and_taken_afterwards(tmp_
         assert violations(world) == []
         assert (answer.status_code, ready, again) == (503, 503, 200)
         assert answer.json() == {
-            "title": "the store cannot write now: database is locked",
+            "title": "the store cannot be used now: database is locked",
             "status": 503,
         }
         assert kept == [(0,)]

@@ -30,11 +30,8 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitServer]:
 def served(tmp_path_factory: pytest.TempPathFactory, hub: GitServer) -> Iterator[Machine]:
     """Start a bridge on a person's machine, next to a project of theirs."""
     machine = Machine(tmp_path_factory.mktemp("served"), settings={"GITHUB_GIT_URL": hub.url})
-    with machine.started("serve") as bridge:
-        bridge.wait_for("Stop  ", "stdout")
+    with machine.serving():
         yield machine
-        bridge.process.terminate()
-        assert bridge.end()[0] == 0
 
 
 @pytest.fixture

@@ -634,6 +634,7 @@ def join_desk(
         folder / "uploads",
         base_homes=folder / "base",
         saved=folder / "saved",
+        own=folder,
         user_of=lambda _agent: None,
     )
     reach = Reach(live, stores.sessions, workspaces, traces, signals, ended=engine.ended)

@@ -49,6 +49,15 @@ class MemberProcess(BridgeProcess):
         """The name under which it is a member."""
         return (self.data_dir / "member").read_text()
 
+    def wait_started(self) -> None:
+        """Wait until this process is a member: its name alone may be that of the last one."""
+
+        def is_started() -> bool:
+            checks = self.http.get("/readyz").json()["checks"]
+            return all(each["ok"] for each in checks if each["name"] == "started")
+
+        self.wait(is_started, f"{self.name} never started")
+
     def stop_short(self) -> None:
         """Stop it as Ctrl-Z does: it neither runs nor ends."""
         assert self.process is not None
@@ -134,7 +143,7 @@ class Fleet(World):
     @override
     def revive(self) -> None:
         """Start again what is dead."""
-        with self._reviving:
+        with self.reviving:
             for member in self.members:
                 while member.dead and not (self.patient and self.is_member(member)):
                     self.deaths += 1

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from tests.support import transcripts
 from tests.support.bridge import ROOT
-from tests.support.chromium import ARGUMENTS, MISSING, chromium
+from tests.support.chromium import MISSING, chromium, open_browser
 from tests.support.github import Hub, PullWorld
 from tests.support.linear import LinearWorld
 from tests.support.platform import Platform
@@ -231,12 +231,10 @@ def shrink(file: Path) -> None:
 
 def main(names: list[str]) -> None:
     """Take the pictures of these names."""
-    program = chromium()
-    if program is None:
+    if chromium() is None:
         sys.exit(MISSING)
     SPARE.mkdir(exist_ok=True)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+    with open_browser() as browser:
         for name in names or ("page", "agents", "slack", "github", "linear"):
             # Not in /tmp, and open to others: isolated agents have their own /tmp and user.
             with tempfile.TemporaryDirectory(dir=SPARE) as folder:
@@ -246,7 +244,6 @@ def main(names: list[str]) -> None:
                 take(DOCS / f"{name}.png")
             shrink(DOCS / f"{name}.png")
             print(DOCS / f"{name}.png", (DOCS / f"{name}.png").stat().st_size)  # noqa: T201
-        browser.close()
 
 
 if __name__ == "__main__":

@@ -50,6 +50,8 @@ class World:
     """Whether the bridge can be killed from its agent's side."""
     entry: dict[str, Any] = field(default_factory=dict)
     """More keys of the agent's entry."""
+    patience: float = SECONDS
+    """For how many seconds the platform delivers an event again."""
     settings: dict[str, str] = field(default_factory=dict)
     new_delivery_ids: bool = False
     """Whether a repeated delivery comes under a new id, with equal bytes."""
@@ -69,7 +71,7 @@ class World:
         self.polite_ends = 0
         self._answered: set[int] = set()
         self._numbers = itertools.count(1)
-        self._reviving = threading.RLock()
+        self.reviving = threading.RLock()
 
     def make_bridge(self) -> BridgeProcess:
         """Make the bridge that people talk to."""
@@ -115,7 +117,7 @@ class World:
             self.revive()
             return False
 
-        self.bridge.wait(acknowledged, f"never acknowledged: {event}")
+        self.bridge.wait(acknowledged, f"never acknowledged: {event}", self.patience)
 
     def post(self, event: dict[str, Any], agent: str, delivery_id: str) -> int:
         """Send an event once; returns the status, 0 if there was no answer."""
@@ -128,14 +130,14 @@ class World:
 
     def revive(self) -> None:
         """Start the bridge again if it is dead."""
-        with self._reviving:
+        with self.reviving:
             while self.bridge.dead:
                 self.deaths += 1
                 self.bridge.start()
 
     def restart(self) -> None:
         """End the bridge politely and start it again."""
-        with self._reviving:
+        with self.reviving:
             self.end()
             self.bridge.start()
 

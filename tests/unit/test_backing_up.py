@@ -126,6 +126,8 @@ def test_nothing_is_overwritten_and_a_failed_restore_leaves_nothing(
 
     with pytest.raises(BackupUnusable, match="within DATA_DIR"):
         back_up(old, old.data_dir / "backup", SEALED)
+    with pytest.raises(BackupUnusable, match="within SHARED_DIR"):
+        back_up(old, old.shared_dir / "backup", SEALED)
     restore(new, tmp_path / "backup", SEALED)
     with pytest.raises(BackupUnusable, match="a database already"):
         restore(new, tmp_path / "backup", SEALED)

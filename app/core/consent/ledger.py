@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from app.core.consent import wording
 from app.core.consent.answers import ask_back, find_answered
 from app.core.consent.offers import GO_ON, find_refusing
 from app.core.consent.views import present
+from app.core.consent.waits import SHOWN_AT_ONCE, Answer, Waits
 from app.core.feed import Feed
 from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
@@ -30,26 +31,6 @@ logger = logging.getLogger(__name__)
 
 ANSWER_CHARACTERS = 10_000
 """Length of an answer in words: a page or two."""
-SHOWN_AT_ONCE = 3
-"""Open asks of one turn; the others follow as these are answered, so that no place is flooded."""
-
-
-@dataclass(eq=False, slots=True)
-class _Wait:
-    """One wait for the answer to an ask."""
-
-    ask: int
-    ref: TurnRef
-    future: asyncio.Future[Ask | None]
-
-
-@dataclass(slots=True)
-class _Queue:
-    """The requests of one turn: those that are shown, and those that wait to be."""
-
-    room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SHOWN_AT_ONCE))
-    requests: int = 0
-    withdrawn: bool = False
 
 
 async def _no_voice(_session: Session) -> str:
@@ -96,10 +77,9 @@ class Ledger:
         self._plan = plan
         self._name_asker = name_asker
         self._find_voice = find_voice
-        self._waiting: list[_Wait] = []
+        self._waits = Waits()
         self._putting = asyncio.Lock()
         """Questions of tools are counted and opened one after another."""
-        self._queues: dict[int, _Queue] = {}
         self._tasks = Tasks("ledger")
         self._timer: asyncio.Task[None] | None = None
         self._due = float("inf")
@@ -121,15 +101,8 @@ class Ledger:
 
         What was asked before a park and answered meanwhile is not asked again.
         """
-        queue = self._queues.setdefault(ref.turn, _Queue())
-        queue.requests += 1
-        try:
-            async with queue.room:
-                return None if queue.withdrawn else await self._ask(request, ref, seconds)
-        finally:
-            queue.requests -= 1
-            if not queue.requests and self._queues.get(ref.turn) is queue:
-                del self._queues[ref.turn]
+        async with self._waits.line_up(ref.turn) as is_wanted:
+            return await self._ask(request, ref, seconds) if is_wanted else None
 
     async def _ask(self, request: AskRequest, ref: TurnRef, seconds: float) -> Ask | None:
         deadline = self._clock.now() + seconds
@@ -164,24 +137,23 @@ class Ledger:
         self._signals.send(Topic.ASKS, asks=[opened.ask.id])
         if opened.ask.state == "answered":
             return opened.ask
-        wait = _Wait(opened.ask.id, ref, asyncio.get_running_loop().create_future())
-        self._waiting.append(wait)
-        self.watch()
-        self._settle([wait.ask])  # it may have been answered while it was being taken over
-        timer = None
-        if patience is not None:
-            timer = self._tasks.start(self._end(wait, patience), name=f"patience for {wait.ask}")
-        try:
-            return await wait.future
-        finally:
-            self._waiting.remove(wait)
-            if timer is not None:
-                timer.cancel()
+        with self._waits.open(opened.ask.id, ref.turn) as answer:
+            self.watch()
+            self._settle([opened.ask.id])  # it may have been answered while it was being taken over
+            timer = None
+            if patience is not None:
+                end = self._end(answer, patience)
+                timer = self._tasks.start(end, name=f"patience for {opened.ask.id}")
+            try:
+                return await answer
+            finally:
+                if timer is not None:
+                    timer.cancel()
 
-    async def _end(self, wait: _Wait, seconds: float) -> None:
+    async def _end(self, answer: Answer, seconds: float) -> None:
         await self._clock.sleep(seconds)
-        if not wait.future.done():
-            wait.future.set_result(None)
+        if not answer.done():
+            answer.set_result(None)
 
     async def put(
         self, request: AskRequest, ref: TurnRef, *, seconds: float, patience: float
@@ -308,7 +280,7 @@ class Ledger:
 
     def _look_again(self) -> None:
         """Find what was answered, or opened, while signals were lost."""
-        self._settle([wait.ask for wait in self._waiting])
+        self._settle(self._waits.asks())
         if self._signals.at_desk:
             self._remember()
             self._plan()
@@ -321,24 +293,16 @@ class Ledger:
                 self._remember()
             if self._signals.at_desk and ask is not None and ask.kind == "schedule":
                 self._plan()
-            for wait in self._waiting:
-                if wait.ask != ask_id or ask is None or ask.state == "open":
-                    continue
+            if ask is not None and ask.state != "open" and self._waits.end(ask):
                 self._notify(ask)
-                if not wait.future.done():
-                    wait.future.set_result(ask if ask.state == "answered" else None)
 
     def withdraw(self, turn: int) -> None:
         """Wake every wait for an answer in a turn that ends."""
-        if (queue := self._queues.get(turn)) is not None:
-            queue.withdrawn = True
-        for wait in self._waiting:
-            if wait.ref.turn == turn and not wait.future.done():
-                wait.future.set_result(None)
+        self._waits.withdraw(turn)
 
     def waiting(self, turn: int) -> Sequence[int]:
         """List the asks that a turn waits for."""
-        return list(dict.fromkeys(wait.ask for wait in self._waiting if wait.ref.turn == turn))
+        return self._waits.asks(turn)
 
     def late(self, turn: int) -> Sequence[Ask]:
         """List the answers that started a turn and that its agent does not know yet."""

@@ -1,8 +1,13 @@
-"""Has the other members of an installation clean their machines, and adds up what they did."""
+"""Has the other members of an installation clean their machines, and adds up what they did.
+
+A machine that is away cleans its disk when its member is back: who is to, is part of what is stored
+of the purge or the person.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from socket import gethostname
 from typing import Any
 
@@ -13,32 +18,39 @@ SECONDS = 1800.0
 """How long other machines may take to read all their files."""
 
 
-async def clean_afar(signals: Signals, topic: Topic, **which: Any) -> list[Erased]:
+async def ask_others(signals: Signals, topic: Topic, **which: Any) -> Sequence[Facts]:
     """Have every other member clean its machine; what is to go they read from the store."""
     try:
-        answers = await signals.ask(topic, seconds=SECONDS, **which)
+        return await signals.ask(topic, seconds=SECONDS, **which)
     except TimeoutError:
-        return [Erased(left=(Left(Stays.MEMBERS),))]
-    return [
-        Erased(
-            files=each["files"],
-            clones=each["clones"],
-            left=tuple(Left(Stays(why), where) for why, where in each["left"]),
-        )
-        for each in answers
+        return ()  # those that did not hear of it do it later
+
+
+def find_away(
+    machines: Mapping[str, str], signals: Signals, answers: Sequence[Facts]
+) -> tuple[frozenset[str], list[Left]]:
+    """Return the members that did not clean their machines, and what to tell of them."""
+    done = {signals.name, *(each["member"] for each in answers)}
+    away = sorted(machines.keys() - done)
+    return frozenset(away), [Left(Stays.AWAY, f"{machines[each]} ({each})") for each in away]
+
+
+def report(done: Erased, signals: Signals, own: Path, needed: Collection[str] = ()) -> Facts:
+    """Write what this machine did, for the member that asked; `own` is not shared with others."""
+    host = gethostname()
+    left = [
+        [each.why, f"{host}: {each.where}" if each.where.startswith(f"{own}/") else each.where]
+        for each in done.left
     ]
+    counts = {"files": done.files, "clones": done.clones}
+    return {**counts, "left": left, "member": signals.name, "needed": sorted(needed)}
 
 
-def report(done: Erased) -> Facts:
-    """Write what this machine did, for the member that asked."""
-    left = [[each.why, f"{gethostname()}: {each.where}"] for each in done.left]
-    return {"files": done.files, "clones": done.clones, "left": left}
-
-
-def add_up(every: Sequence[Erased]) -> Erased:
-    """Add up what several machines did."""
+def add_up(here: Erased, answers: Sequence[Facts]) -> Erased:
+    """Add up what several machines did; what they share is named once."""
+    left = [*here.left, *(Left(Stays(why), at) for each in answers for why, at in each["left"])]
     return Erased(
-        files=sum(each.files for each in every),
-        clones=sum(each.clones for each in every),
-        left=tuple(left for each in every for left in each.left),
+        files=here.files + sum(each["files"] for each in answers),
+        clones=here.clones + sum(each["clones"] for each in answers),
+        left=tuple(dict.fromkeys(left)),
     )

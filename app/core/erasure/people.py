@@ -11,9 +11,11 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from app.core.erasure.machines import add_up, clean_afar, report
+from app.core.erasure.machines import add_up, ask_others, find_away, report
 from app.core.erasure.ports import Files, PersonStore, PurgeStore
 from app.core.erasure.types import Erased, Left, Person, Stays
 from app.core.ports import Clock
@@ -25,6 +27,8 @@ from app.vault.exact import ExactIndex
 
 FORGOTTEN = "[forgotten]"
 """What is shown in place of their words."""
+AWAY_SECONDS = 30 * 86400.0
+"""How long it is kept, sealed, who is to be forgotten on machines that are away."""
 
 logger = logging.getLogger(__name__)
 
@@ -98,12 +102,15 @@ class Forgetting:
         clock: Clock,
         stop: Callable[[int], Awaitable[None]],
         remove_said: Callable[[Person], Awaitable[None]],
+        remove_here: Callable[[Person], Awaitable[None]],
+        own: Path,
         compact: Callable[[], Awaitable[None]],
         signals: Signals = ALONE,
     ) -> None:
         """Forget; `stop` ends an agent's process, `compact` leaves nothing of old rows.
 
-        `remove_said` removes the files of what agents were told.
+        `remove_said` removes the files of what agents were told on all machines, `remove_here` on
+        this one; `own` is what no other machine shares.
         """
         self._store = store
         self._rows = rows
@@ -115,7 +122,11 @@ class Forgetting:
         self._alone = asyncio.Lock()
         self._tasks = Tasks("forgetting")
         self._signals = signals
+        self._own = own
+        self._remove_here = remove_here
+        self._is_looking = False
         signals.answer(Topic.FORGET, self._answer)
+        signals.on_sweep(self._look)
 
     def start(self) -> None:
         """Finish in the background what a crash cut off."""
@@ -143,7 +154,8 @@ class Forgetting:
 
     async def _resume(self) -> None:
         for person in await self._store.unfinished():
-            await self._run(person)
+            if not person.away:
+                await self._run(person)
 
     async def _run(self, person: Person) -> Erased:
         async with self._alone:
@@ -157,15 +169,21 @@ class Forgetting:
             rows += await persist(self._clock, self._rows.redact, marks, only_words=True)
             await self._remove_said(person)
             here = await self._clean_here(marks)
-            afar = await clean_afar(self._signals, Topic.FORGET, person=person.pseudonym)
-            cleaned = add_up([here, *afar])
+            afar = await ask_others(self._signals, Topic.FORGET, person=person.pseudonym)
+            cleaned = add_up(here, afar)
+            away, unreachable = find_away(await self._rows.machines(), self._signals, afar)
             try:
                 await self._compact()
             except StoreUnavailable as error:
                 logger.warning("deleted text may stay in the store's log: %s", error)
-            await persist(self._clock, self._store.done, person)
+            if away:
+                waits = replace(person, away=away, until=self._clock.now() + AWAY_SECONDS)
+                await persist(self._clock, self._store.keep, waits)
+            else:
+                await persist(self._clock, self._store.done, person)
             logger.info("%s is forgotten as %s", person.service, person.pseudonym)
-            return Erased(rows, cleaned.files, left=(*cleaned.left, Left(Stays.THEIRS)))
+            left = (*cleaned.left, *unreachable, Left(Stays.THEIRS))
+            return Erased(rows, cleaned.files, left=left)
 
     async def _clean_here(self, marks: Marks) -> Erased:
         """Clean the files of this machine."""
@@ -180,4 +198,23 @@ class Forgetting:
         """Clean this machine for the member that forgets someone."""
         people = await self._store.unfinished()
         person = next(each for each in people if each.pseudonym == facts["person"])
-        return report(await self._clean_here(Marks(person)))
+        return report(await self._clean_here(Marks(person)), self._signals, self._own)
+
+    def _look(self) -> None:
+        """See whether people were forgotten while this member was away."""
+        if not self._is_looking:
+            self._is_looking = True
+            self._tasks.start(self._catch_up(), name="those of others")
+
+    async def _catch_up(self) -> None:
+        try:
+            for person in await self._store.unfinished():
+                if person.away and person.until < self._clock.now():
+                    await persist(self._clock, self._store.done, person)
+                elif self._signals.name in person.away:
+                    await self._remove_here(person)
+                    done = await self._clean_here(Marks(person))
+                    await persist(self._clock, self._store.reach, person, self._signals.name)
+                    logger.info("%s is forgotten here too: %d files", person.pseudonym, done.files)
+        finally:
+            self._is_looking = False

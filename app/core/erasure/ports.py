@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from app.core.erasure.types import Person, Purge, Sweeping, Trail
+from app.core.erasure.types import Cleared, Person, Purge, Sweeping, Trail
 from app.core.workspaces import Clone
 from app.vault import Vault
 from app.vault.octets import Known
@@ -21,6 +21,14 @@ class PurgeStore(Protocol):
 
     async def keep(self, purge: Purge) -> None:
         """Store a purge, sealed, in place of what is known of it."""
+        ...
+
+    async def machines(self) -> Mapping[str, str]:
+        """Return the hosts of all machines that are or were members, by the member's name."""
+        ...
+
+    async def reach(self, purge: str, member: str) -> None:
+        """Note that a member that was away has cleaned its machine."""
         ...
 
     async def trace(self, vault: Known) -> Trail:
@@ -58,6 +66,10 @@ class PersonStore(Protocol):
         """Delete what a person said, decided and planned; returns how many rows were changed."""
         ...
 
+    async def reach(self, person: Person, member: str) -> None:
+        """Note that a member that was away has cleaned its machine; the last one ends it."""
+        ...
+
     async def done(self, person: Person) -> None:
         """Forget also that the person was to be forgotten."""
         ...
@@ -78,10 +90,19 @@ class Files(Protocol):
 class Repositories(Protocol):
     """All repositories on this disk, by the folders of their objects."""
 
-    async def purge(
+    async def clear(
         self, folders: Collection[Path], clones: Mapping[Path, Clone], vault: Vault
+    ) -> Cleared:
+        """Delete what holds a secret and is not needed from clones; mirrors are only searched."""
+        ...
+
+    async def clear_mirrors(
+        self, held: Mapping[Path, Collection[str]], needed: Collection[str]
     ) -> Sequence[Path]:
-        """Delete what holds a secret and is not needed; returns the repositories that need it."""
+        """Delete objects from mirrors, unless clones need them.
+
+        Returns the mirrors that still have some, or have them from a remote.
+        """
         ...
 
     def is_mirror(self, repository: Path) -> bool:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 from app.core.adapters import Adapter
-from app.core.erasure.machines import add_up, clean_afar, report
+from app.core.erasure.machines import add_up, ask_others, find_away, report
 from app.core.erasure.ports import Files, PurgeStore, Repositories
-from app.core.erasure.types import Erased, Left, Purge, Stays, Trail
+from app.core.erasure.types import Cleared, Erased, Left, Purge, Stays, Trail
 from app.core.keys import SessionKey
 from app.core.outbox import Outbox
 from app.core.ports import Clock
@@ -57,6 +57,7 @@ class Purging:
         sessions: SessionStore,
         clones: Clones,
         session_folders: Collection[Path],
+        own: Path,
         adapters: Mapping[str, Adapter],
         outbox: Outbox,
         vault: Vault,
@@ -70,7 +71,8 @@ class Purging:
 
         `forget_saved` removes what was saved of sessions for other machines; turns save it again.
 
-        `session_folders` have a folder for each session, whose name begins with its number.
+        `session_folders` have a folder for each session, whose name begins with its number. `own`
+        is what no other machine shares.
         """
         self._store = store
         self._files = files
@@ -78,6 +80,7 @@ class Purging:
         self._sessions = sessions
         self._clones = clones
         self._session_folders = session_folders
+        self._own = own
         self._adapters = adapters
         self._outbox = outbox
         self._vault = vault
@@ -86,9 +89,11 @@ class Purging:
         self._stop = stop
         self._forget_saved = forget_saved
         self._compact = compact
-        signals.answer(Topic.PURGE, self._answer)
         self._alone = asyncio.Lock()
         self._tasks = Tasks("purge")
+        self._is_looking = False
+        signals.answer(Topic.PURGE, self._answer)
+        signals.on_sweep(self._look)
 
     def start(self) -> None:
         """Finish in the background what a crash cut off."""
@@ -131,41 +136,41 @@ class Purging:
             found = await asyncio.to_thread(self._files.find, vault)
             sessions = trail.sessions | set(self._find_sessions(found.held))
             keys = purge.keys | trail.keys | set(self._keys_of(sessions))
-            purge = replace(purge, keys=frozenset(keys))
+            known = sessions | purge.sessions
+            purge = replace(purge, keys=frozenset(keys), sessions=frozenset(known))
             await persist(self._clock, self._store.keep, purge)
             await self._end_work(sessions, keys)
             rows = await persist(self._clock, self._store.redact, vault)
-            here = await self._clean_here(vault, sessions, discard=discard)
-            afar = await clean_afar(
-                self._signals,
-                Topic.PURGE,
-                id=purge.id,
-                sessions=sorted(sessions),
-                discard=discard,
-            )
-            cleaned = add_up([here, *afar])
+            here, cleared = await self._clean_here(vault, known, discard=discard)
+            afar = await ask_others(self._signals, Topic.PURGE, id=purge.id, discard=discard)
+            cleaned = add_up(here, afar)
+            needed = cleared.needed.union(*(each["needed"] for each in afar))
+            mirrors = await self._repositories.clear_mirrors(cleared.mirrors, needed)
+            away, unreachable = find_away(await self._store.machines(), self._signals, afar)
             posts, unreached = await self._clean_platforms(keys, vault)
             # What was posted is told back to the bridge.
             rows += await persist(self._clock, self._store.redact, vault)
             uncompacted = await self._compact_store()
-            await persist(self._clock, self._store.keep, replace(purge, is_done=True))
+            await persist(self._clock, self._store.keep, replace(purge, is_done=True, away=away))
             left = (
                 *_in_store(trail),
                 *uncompacted,
                 *cleaned.left,
+                *map(self._describe, mirrors),
+                *unreachable,
                 *unreached,
                 Left(Stays.COPIES),
             )
-            return Erased(rows, cleaned.files, posts, cleaned.clones, left)
+            return Erased(rows, cleaned.files, posts, cleaned.clones, tuple(dict.fromkeys(left)))
 
     async def _clean_here(
         self, vault: Vault, sessions: Collection[int], *, discard: bool
-    ) -> Erased:
+    ) -> tuple[Erased, Cleared]:
         """Clean the files and repositories of this machine."""
         found = await asyncio.to_thread(self._files.find, vault)
         unclean = await asyncio.to_thread(self._files.clean, vault, found.held)
         unforgotten = await self._forget_states(sessions)
-        deleted, held = await self._clean_repositories(found.objects, vault, discard=discard)
+        deleted, cleared = await self._clean_clones(found.objects, vault, discard=discard)
         mirrors = [each.parent for each in found.objects if self._repositories.is_mirror(each)]
         # A branch has it in its name.
         named = [each for each in mirrors if any(path.is_relative_to(each) for path in found.held)]
@@ -173,20 +178,43 @@ class Purging:
             *unforgotten,
             *(Left(Stays.FILE, str(each)) for each in unclean),
             *(Left(Stays.UNREAD, str(each)) for each in found.unread),
-            *(self._describe(each) for each in dict.fromkeys([*held, *named])),
+            *(self._describe(each) for each in dict.fromkeys([*cleared.left, *named])),
         )
-        return Erased(files=len(found.held) - len(unclean), clones=deleted, left=left)
+        files = len(found.held) - len(unclean)
+        return Erased(files=files, clones=deleted, left=left), cleared
 
     async def _answer(self, asked: Facts) -> Facts:
         """Clean this machine for another member; the text itself is in the store, sealed."""
         (purge,) = (each for each in await self._store.list() if each.id == asked["id"])
+        done, cleared = await self._clean_for_others(purge, discard=asked["discard"])
+        return report(done, self._signals, self._own, cleared.needed)
+
+    async def _clean_for_others(self, purge: Purge, *, discard: bool) -> tuple[Erased, Cleared]:
         self._vault.register(purge.text)
         vault = vault_of(purge.text)
         found = await asyncio.to_thread(self._files.find, vault)
-        own = set(self._find_sessions(found.held)).difference(asked["sessions"])
+        own = set(self._find_sessions(found.held)) - purge.sessions
         await self._end_work(own, ())
-        sessions = {*asked["sessions"], *own}
-        return report(await self._clean_here(vault, sessions, discard=asked["discard"]))
+        return await self._clean_here(vault, purge.sessions | own, discard=discard)
+
+    def _look(self) -> None:
+        """See whether there are purges from a time when this member was away."""
+        if not self._is_looking:
+            self._is_looking = True
+            self._tasks.start(self._catch_up(), name="those of others")
+
+    async def _catch_up(self) -> None:
+        try:
+            for purge in await self._store.list():
+                if self._signals.name in purge.away:
+                    done, _ = await self._clean_for_others(purge, discard=False)
+                    await persist(self._clock, self._store.reach, purge.id, self._signals.name)
+                    logger.warning(
+                        "purged a text that went while this machine was away: %d files; %s",
+                        *(done.files, [f"{each.why} {each.where}" for each in done.left]),
+                    )
+        finally:
+            self._is_looking = False
 
     async def _end_work(self, sessions: Collection[int], keys: Collection[SessionKey]) -> None:
         """End the agents that know the text, and let their last posts arrive."""
@@ -216,19 +244,20 @@ class Purging:
             return [Left(Stays.STORE, str(error))]
         return []
 
-    async def _clean_repositories(
+    async def _clean_clones(
         self,
         objects: Collection[Path],
         vault: Vault,
         *,
         discard: bool,
-    ) -> tuple[int, Sequence[Path]]:
-        """Clean repositories; returns how many clones were deleted, and what still holds it."""
+    ) -> tuple[int, Cleared]:
+        """Clean clones; returns how many were deleted, and what still holds it."""
         clones = await self._find_clones()
         by_folder = {folder: clone for folder, (_, clone) in clones.items()}
-        held = await self._repositories.purge(objects, by_folder, vault)
+        cleared = await self._repositories.clear(objects, by_folder, vault)
         # A gate has the name of its clone.
-        names = {each.parent.name for each in held if not self._repositories.is_mirror(each)}
+        held = [each for each in cleared.left if not self._repositories.is_mirror(each)]
+        names = {each.parent.name for each in held}
         unwanted = [folder for folder in clones if folder.name in names] if discard else []
         for folder in unwanted:
             record, _ = clones.pop(folder)
@@ -238,8 +267,8 @@ class Purging:
         if unwanted:
             rest = [each for each in objects if each.is_dir()]
             by_folder = {folder: clone for folder, (_, clone) in clones.items()}
-            held = await self._repositories.purge(rest, by_folder, vault)
-        return len(unwanted), held
+            cleared = await self._repositories.clear(rest, by_folder, vault)
+        return len(unwanted), cleared
 
     async def _find_clones(self) -> dict[Path, tuple[Checkout, Clone]]:
         found: dict[Path, tuple[Checkout, Clone]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +19,10 @@ class Purge:
     keys: frozenset[SessionKey] = frozenset()
     """The conversations on platforms that held it."""
     is_done: bool = False
+    sessions: frozenset[int] = frozenset()
+    """The sessions that held it."""
+    away: frozenset[str] = frozenset()
+    """The members that have to clean their machines when they are back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,10 @@ class Person:
     """What the agents of those sessions call their own conversations."""
     uploads: frozenset[str] = frozenset()
     """The folders of files that only they attached."""
+    away: frozenset[str] = field(default=frozenset(), compare=False)
+    """The members that have to clean their machines when they are back: all else is done."""
+    until: float = field(default=0.0, compare=False)
+    """When those that are not back by then are given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,18 @@ class Sweeping:
     """Folders with the objects of git, which are compressed: git has to look into them."""
     unread: list[Path] = field(default_factory=list)
     """What could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """What a search of repositories left."""
+
+    left: tuple[Path, ...] = ()
+    """The repositories that need it, or could not be read."""
+    needed: frozenset[str] = frozenset()
+    """The objects that hold it and that clones of this machine need."""
+    mirrors: Mapping[Path, Collection[str]] = field(default_factory=dict)
+    """The mirrors that hold it, with the objects that do."""
 
 
 class Stays(StrEnum):
@@ -79,7 +100,7 @@ class Stays(StrEnum):
     REMOTE = "remote"
     PLATFORM = "platform"
     UNREACHED = "unreached"
-    MEMBERS = "members"
+    AWAY = "away"
     COPIES = "copies"
     THEIRS = "theirs"
 

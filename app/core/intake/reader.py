@@ -28,6 +28,7 @@ from app.core.inbound import (
 from app.core.intake.dispatch import Dispatcher, storable
 from app.core.intake.outcomes import Outcome, Outcomes
 from app.core.keys import PlaceKey
+from app.core.outage import hold
 from app.core.ports import Clock, Counters
 from app.core.reasons import Reason
 from app.core.repositories.proposals import Proposals
@@ -215,7 +216,7 @@ class Intake:
                 for delivery in found:
                     last = delivery.seq
                     await self._follow_name(adapter, delivery)
-                    group.create_task(self._parse(adapter, delivery))
+                    group.create_task(hold(self._parse(adapter, delivery)))
                     await asyncio.sleep(0)  # in order, and never many in a row
             if len(found) == 1:
                 break  # that was all; what came since wakes the reader again

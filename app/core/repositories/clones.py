@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.core.folders import folder_name
@@ -260,6 +260,9 @@ class Clones:
             if opened is None:
                 raise RepositoryError(f"There is no clone of {record.repository.name}.")
             await self._prepare(session, clone)
+            if opened.has_branch and record.commit:
+                # This session pushed it, and did not come to propose it.
+                opened = replace(opened, commit=record.commit)
             await persist(
                 self._clock,
                 self._records.ready,

@@ -15,6 +15,7 @@ from typing import Any
 from app.core import wording
 from app.core.delegation.types import SERVICE
 from app.core.keys import PlaceKey
+from app.core.outage import hold
 from app.core.posts import PostContent, Verbosity
 from app.core.retry import persist
 from app.core.signals import ALONE, Signals, Topic
@@ -127,7 +128,7 @@ class EmbeddedTurnEngine:
         own_first = sorted(self._running, key=lambda each: each != session_id)
         async with asyncio.TaskGroup() as group:
             for each in own_first:
-                group.create_task(self._running[each].stop())
+                group.create_task(hold(self._running[each].stop()))
 
     async def wait(
         self,

@@ -33,8 +33,8 @@ FILES_SECONDS = 120.0
 class Traces(Protocol):
     """What sessions leave on disk; each method may take a while."""
 
-    def measure(self, sessions: Collection[int]) -> int:
-        """Return how many bytes sessions take."""
+    def measure(self, sessions: Collection[int], *, shared: bool) -> int:
+        """Return how many bytes sessions take, with what all machines share or without."""
         ...
 
     def remove(self, sessions: Collection[int], conversations: Collection[str]) -> None:
@@ -81,6 +81,7 @@ class Reach:
         signals.answer(Topic.CONFIGURE, self._answer_configure)
         signals.answer(Topic.END, self._answer_end)
         signals.answer(Topic.HOLDINGS, self._answer_holdings)
+        signals.answer(Topic.HOME, self._answer_home)
         signals.answer(Topic.REMOVE, self._answer_remove)
 
     def choices(self, session: Session) -> Choices:
@@ -136,7 +137,7 @@ class Reach:
         Raises:
             TimeoutError: a member did not say.
         """
-        size, unshipped = await self._measure(sessions)
+        size, unshipped = await self._measure(sessions, shared=True)
         for answer in await self._signals.ask(
             Topic.HOLDINGS, seconds=FILES_SECONDS, sessions=sessions
         ):
@@ -153,7 +154,7 @@ class Reach:
             OSError: something cannot be removed.
             TimeoutError: a member did not say that it did.
         """
-        copied = await self._remove(sessions, conversations, said=said)
+        copied = await self.remove_here(sessions, conversations, said=said)
         for answer in await self._signals.ask(
             Topic.REMOVE,
             seconds=FILES_SECONDS,
@@ -175,14 +176,25 @@ class Reach:
         await asyncio.to_thread(self._traces.remove_uploads, folders)
 
     async def copy_home(self, agent: str, origin: int, new: int) -> bool:
-        """Copy a session's home for another one; False if there is none here to copy.
+        """Copy a session's home for another one; False if there is none to copy.
 
         Raises:
             OSError: it cannot be copied.
         """
+        which = {"agent": agent, "origin": origin, "new": new}
+        if self._signals.find_server(origin) is not None:
+            try:
+                asked = await self._signals.ask(Topic.HOME, seconds=FILES_SECONDS, **which)
+            except TimeoutError:
+                logger.warning("session %d: its member did not say if it was copied", origin)
+                asked = ()
+            if any(answer.get("copied") for answer in asked):
+                return True
         return await asyncio.to_thread(self._traces.copy_home, agent, origin, new)
 
-    async def _measure(self, sessions: Sequence[int]) -> tuple[int, list[Unshipped]]:
+    async def _measure(
+        self, sessions: Sequence[int], *, shared: bool
+    ) -> tuple[int, list[Unshipped]]:
         known = [self._sessions.session(each) for each in sessions]
         unshipped = [
             work
@@ -190,11 +202,16 @@ class Reach:
             if each is not None
             for work in await self._workspaces.unshipped(each)
         ]
-        return await asyncio.to_thread(self._traces.measure, sessions), unshipped
+        return await asyncio.to_thread(self._traces.measure, sessions, shared=shared), unshipped
 
-    async def _remove(
+    async def remove_here(
         self, sessions: Sequence[int], conversations: Sequence[str], *, said: bool
     ) -> set[str]:
+        """Remove the folders of sessions on this machine, or only what was `said`.
+
+        Raises:
+            OSError: something cannot be removed.
+        """
         copied = await asyncio.to_thread(self._traces.find_uploads, sessions)
         remove = self._traces.remove_said if said else self._traces.remove
         await asyncio.to_thread(remove, sessions, conversations)
@@ -213,13 +230,28 @@ class Reach:
         await self._live.end(facts["session"])
         return {}
 
+    async def _answer_home(self, facts: Facts) -> Facts:
+        """Copy a home, if this member has it, and save the copy for the member that needs it."""
+        agent, origin, new = facts["agent"], facts["origin"], facts["new"]
+        if self._signals.find_server(origin) is not None:
+            return {}
+        try:
+            copied = await asyncio.to_thread(self._traces.copy_home, agent, origin, new)
+        except OSError as error:
+            logger.warning("could not copy the home of session %d: %s", origin, error)
+            return {}
+        if copied:
+            await self._workspaces.save_folders(new)
+        return {"copied": copied}
+
     async def _answer_holdings(self, facts: Facts) -> Facts:
-        size, unshipped = await self._measure(facts["sessions"])
+        # The one that asks counts what all share.
+        size, unshipped = await self._measure(facts["sessions"], shared=False)
         return {"bytes": size, "unshipped": [asdict(each) for each in unshipped]}
 
     async def _answer_remove(self, facts: Facts) -> Facts:
         try:
-            copied = await self._remove(
+            copied = await self.remove_here(
                 facts["sessions"], facts["conversations"], said=facts["said"]
             )
         except OSError as error:

@@ -21,6 +21,7 @@ from app.server.page.view.render import Renderer
 from app.server.page.view.steps import MORE_STEPS, STEPS
 from app.server.page.view.views import Cast, Missing, Page, Place
 from app.server.parts import Parts, PartsOf
+from app.server.problems import end_when_away
 from app.server.titles import path_of
 
 ARTICLES: Final = 60
@@ -266,7 +267,7 @@ def _welcome(request: Request, parts: Parts, who: Visitor) -> Callable[[], bool]
 
 def _stream(watched: Stream, after: int) -> StreamingResponse:
     return StreamingResponse(
-        watched.events(after),
+        end_when_away(watched.events(after)),
         media_type="text/event-stream",
         headers={**HEADERS, "X-Accel-Buffering": "no"},
     )

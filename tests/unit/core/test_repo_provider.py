@@ -116,8 +116,8 @@ async def test_a_clone_with_unshipped_work_is_never_reaped_and_that_is_said_once
         (folder / "precious.txt").write_text("work")
         await here.provider.close(1)
 
-        kept = await here.provider.reap(before=LATER)
-        again = await here.provider.reap(before=LATER)
+        kept = await here.provider.unused.reap(before=LATER)
+        again = await here.provider.unused.reap(before=LATER)
 
         words = "The clone of web:t1:demo is kept because it holds 1 uncommitted change."
         assert (kept, again) == ([words], [])
@@ -137,7 +137,7 @@ async def test_a_shipped_clone_is_reaped_and_the_next_one_goes_on_with_its_branc
         )
         await here.provider.close(1)
 
-        assert await here.provider.reap(before=LATER) == []
+        assert await here.provider.unused.reap(before=LATER) == []
         assert not folder.exists()
         again = await here.open()
 
@@ -183,8 +183,8 @@ async def test_a_session_takes_its_clone_along_from_machine_to_machine(tmp_path:
             (workspace.folder / f"turn-{number}").write_text("uncommitted")
             await provider.close(1)
 
-        assert await machines[0].reap(before=LATER) == []
-        (kept,) = await machines[1].reap(before=LATER)
+        assert await machines[0].unused.reap(before=LATER) == []
+        (kept,) = await machines[1].unused.reap(before=LATER)
         assert "4 uncommitted changes" in kept
         assert len(list((here.yard.folder / "kept" / "1-demo-1").iterdir())) == 1
 
@@ -257,7 +257,7 @@ async def test_a_clone_of_an_agent_that_is_gone_keeps_no_other_from_being_reaped
         assert mine is not None
         await here.stores.checkouts.begin(replace(mine, session=2, branch="agent/gone/web-t2"))
 
-        assert await here.provider.reap(before=LATER) == []
+        assert await here.provider.unused.reap(before=LATER) == []
 
         left = await here.stores.checkouts.all()
         assert [each.session for each in left] == [2]
@@ -280,7 +280,7 @@ async def test_a_clone_that_somebody_comes_back_to_while_it_is_looked_at_is_left
             return held
 
         monkeypatch.setattr(here.yard.checkouts, "unshipped", wanted_meanwhile)
-        await here.provider.reap(before=LATER)
+        await here.provider.unused.reap(before=LATER)
 
         assert (folder / "one.txt").read_text() == "1"
 
@@ -289,10 +289,10 @@ async def test_a_clone_in_use_or_used_lately_is_left_alone(tmp_path: Path) -> No
     async with firm(tmp_path) as here:
         folder = await here.open()
 
-        await here.provider.reap(before=LATER)
+        await here.provider.unused.reap(before=LATER)
         in_use = folder.exists()
         await here.provider.close(1)
-        await here.provider.reap(before=0.0)
+        await here.provider.unused.reap(before=0.0)
 
         assert in_use
         assert folder.exists()
@@ -395,13 +395,13 @@ async def test_the_home_of_a_session_goes_when_nobody_used_it_and_nothing_is_uns
         home.mkdir(parents=True)
         (workspace / "precious.txt").write_text("unshipped\n")
 
-        await here.provider.reap(before=session.updated_at + 1)
+        await here.provider.unused.reap(before=session.updated_at + 1)
         assert home.exists()
         await here.provider.close(session.id)
-        await here.provider.reap(before=session.updated_at + 1)
+        await here.provider.unused.reap(before=session.updated_at + 1)
         assert home.exists()
         (workspace / "precious.txt").unlink()
-        await here.provider.reap(before=session.updated_at + 1)
+        await here.provider.unused.reap(before=session.updated_at + 1)
 
         assert not workspace.exists()
         assert not home.exists()

@@ -12,6 +12,7 @@ import pytest
 from psycopg import errors
 from sqlalchemy import Connection, insert, select
 
+from app.core.outage import hurried
 from app.core.retry import persist
 from app.errors import StoreUnavailable
 from app.store import postgresql
@@ -164,7 +165,7 @@ async def test_a_server_that_stays_away_is_said_to_be_unavailable(
 
         with pytest.raises(StoreUnavailable):
             database.one(select(sealed.c.name))
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(StoreUnavailable), hurried():
             await database.all(select(sealed.c.name))
         with pytest.raises(StoreUnavailable):
             await database.writer.run(count)

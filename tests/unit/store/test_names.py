@@ -13,6 +13,7 @@ from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import NewPost, PostContent
 from app.core.types import BridgeSessionRequest, Speaker
 from app.core.workspaces import Checkout, Repository
+from app.store.names import Names
 from app.store.stores import Stores
 from tests.support.memory import open_stores
 
@@ -121,3 +122,16 @@ async def test_what_was_never_heard_of_goes_along_if_the_event_names_it(stores: 
     await stores.names.follow(called(1, "o/b", before="o/a"))
 
     assert session(stores, "o/b:7") == mine
+
+
+async def test_a_name_that_another_bridge_followed_is_known_at_once(tmp_path: Path) -> None:
+    with open_stores(tmp_path, SystemClock()) as (database, stores):
+        other = Names(database)
+        await stores.names.follow(called(1, "o/first"))
+        await stores.names.follow(called(1, "o/second", "o/first"))
+        assert other.now(HOST, "o/first") == "o/second"
+
+        await stores.names.follow(called(1, "o/third", "o/second"))
+
+        assert other.now(HOST, "o/first") == "o/third"
+        assert other.now(HOST, "o/second") == "o/third"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,12 +14,15 @@ from app.core.clock import SystemClock
 from app.core.feed import Feed
 from app.core.outbox import Outbox
 from app.core.reviewing import Finding, Review, Submission
+from app.core.signals import ALONE, Signals
+from app.core.together import reviews
 from app.core.together.reviews import Reviews
 from app.core.tools.reviews import Submitting
 from app.core.tools.tool import Caller, Result
 from app.errors import Conflict, RepositoryError
 from app.server.metrics import Metrics
 from tests.support.forge import Forge
+from tests.support.members import Hub
 from tests.support.pair import BRANCH, PLACE, Pair, pair
 from tests.support.recorder import Recorder
 from tests.support.yard import SECRET
@@ -33,19 +37,23 @@ class Host(Forge):
         super().__init__(file)
         self.taken: dict[str, Submission] = {}
         self.trouble = ""
+        self.came = asyncio.Event()
 
     @override
     async def review(self, submission: Submission) -> str | None:
         if self.trouble:
             raise RepositoryError(self.trouble)
         self.taken.setdefault(submission.mark, submission)
+        self.came.set()
         return f"https://forge.example.com/{submission.mark}"
 
 
 class Bench:
     """Demo has pushed a file, and Codex is asked to review it."""
 
-    def __init__(self, here: Pair, host: Host, *, home: str = "demo") -> None:
+    def __init__(
+        self, here: Pair, host: Host, *, home: str = "demo", signals: Signals = ALONE
+    ) -> None:
         self.here, self.host = here, host
         self.recorders = {f"web:{name}": Recorder(name) for name in ("demo", "codex")}
         clock, stores = SystemClock(), here.stores
@@ -64,6 +72,7 @@ class Bench:
             subject_of=here.provider.find_subject,
             repository_of=here.provider.repository,
             home_of=self._find_home,
+            signals=signals,
         )
 
         self._home = here.session(home).id
@@ -183,6 +192,32 @@ async def test_what_could_not_be_published_is_shown_and_the_next_start_tries_aga
         assert len(desk.host.taken) == 1
         assert len(await desk.told()) == 1
         await again.outbox.close(grace=0)
+
+
+@pytest.mark.long
+async def test_what_a_member_left_unpublished_is_published_by_the_desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench(tmp_path) as worker:
+        worker.host.trouble = "cut off"
+        await worker.submit("approve")
+        worker.host.trouble = ""
+        hub = Hub()
+        lines = {name: hub.line(name, at_desk=name == "desk") for name in ("desk", "front")}
+        others = {name: Bench(worker.here, worker.host, signals=lines[name]) for name in lines}
+        lines["desk"].sweep()
+        monkeypatch.setattr(reviews, "LATE_SECONDS", 0.0)
+        lines["front"].sweep()
+        assert worker.host.taken == {}, "it has not waited, and a front without the desk did it"
+
+        desk = Bench(worker.here, worker.host, signals=hub.line("next", at_desk=True))
+        hub.lines["next"].sweep()
+
+        await asyncio.wait_for(worker.host.came.wait(), 5)
+        assert len(worker.host.taken) == 1
+        for each in (desk, *others.values()):
+            await each.reviews.close()
+            await each.outbox.close(grace=0)
 
 
 @pytest.mark.long

@@ -1,8 +1,10 @@
-"""Tells failures of the database from those of a statement, and says their cause in short."""
+"""Tells faults of a database from those of a statement."""
 
 from __future__ import annotations
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, PendingRollbackError
+
+from app.errors import StoreUnavailable
 
 READ_ONLY = "25006"
 """PostgreSQL's code for a server that takes no writes, such as one that another has replaced."""
@@ -25,6 +27,8 @@ def has_failed(error: Exception) -> bool:
 
 def describe_cause(error: Exception) -> str:
     """Return a short cause; SQLAlchemy's own message would print the statement and its values."""
+    if isinstance(error, StoreUnavailable):
+        return error.cause
     original = getattr(error, "orig", None)
     if getattr(original, "sqlstate", None) == LOCK_TIMEOUT:
         return "database is locked"
