@@ -227,7 +227,9 @@ def test_the_same_event_again_leads_to_nothing_new(tmp_path: Path) -> None:
 
         assert violations(world) == []
         first, second = world.turns()
-        deliveries = world.bridge.rows("select adapter, delivery_id, reason from delivery")
+        deliveries = world.bridge.rows(
+            "select adapter, delivery_id, reason from delivery order by seq"
+        )
         assert first.text == "once"
         assert "twice" not in second.text
         assert deliveries[:3] == [
