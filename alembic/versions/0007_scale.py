@@ -20,6 +20,7 @@ def upgrade() -> None:
         sa.Column("slots", NUMBER, nullable=False),
         sa.Column("load", sa.JSON, nullable=False),
         sa.Column("beats", NUMBER, nullable=False),
+        sa.Column("commits", NUMBER, nullable=False, server_default="0"),
         sa.Column("engine", NUMBER),
         sa.Column("seen_at", sa.Float, nullable=False),
     )

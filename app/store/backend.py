@@ -15,6 +15,7 @@ from sqlalchemy.pool import QueuePool
 from app.core.outage import Outage
 from app.errors import StoreUnavailable
 from app.store.dialects import POSTGRESQL, measure
+from app.store.fencing import Fence
 
 T = TypeVar("T")
 
@@ -40,8 +41,8 @@ class Backend(Protocol):
         """Connect in order to write."""
         ...
 
-    def begin(self, connection: Connection, condition: str) -> bool:
-        """Begin a transaction, in which no other writes; tell whether a condition holds in it."""
+    def begin(self, connection: Connection, fence: Fence | None) -> bool:
+        """Begin a transaction, in which no other writes; tell whether its process may write."""
         ...
 
     def commit(self, connection: Connection, keep_asking: Callable[[], bool]) -> None:
@@ -133,8 +134,8 @@ class File:
         """Open the file."""
         return self.engine.connect()
 
-    def begin(self, connection: Connection, _condition: str) -> bool:
-        """Take the lock of the file; the holder of DATA_DIR meets every condition."""
+    def begin(self, connection: Connection, _fence: Fence | None) -> bool:
+        """Take the lock of the file; the holder of DATA_DIR may write."""
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         return True
 

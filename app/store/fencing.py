@@ -17,15 +17,23 @@ class Fence:
     """Is called in the writer's thread when another member has removed this one."""
     name: str = ""
     epoch: int = 0
-    """Counts the starts under this name; zero while this process is no member."""
+    """Tells this start from all others under its name; zero while this process is no member."""
 
     @property
-    def condition(self) -> str:
-        """What is true at the beginning of a commit as long as this process is a member."""
-        if not self.epoch:
-            return ""
+    def mark(self) -> str:
+        """The statement that counts a commit of this process, if it is a member."""
+        change = "update member set commits = commits + 1"
+        return f"{change} where {self._own} returning commits"
+
+    @property
+    def count(self) -> str:
+        """The query for the number of its commits."""
+        return f"select commits from member where {self._own}"  # noqa: S608 - our own words
+
+    @property
+    def _own(self) -> str:
         name = self.name.replace("'", "''")
-        return f"exists (select from member where name = '{name}' and epoch = {self.epoch})"
+        return f"name = '{name}' and epoch = {self.epoch}"
 
     def refuse(self) -> NoReturn:
         """End what this process does, because it is no member any more.

@@ -24,6 +24,7 @@ from app.core.outage import Outage, is_hurried
 from app.errors import StoreUnavailable
 from app.store.dialects import measure
 from app.store.faults import has_failed
+from app.store.fencing import Fence
 from app.store.holding import Holding, step_aside
 from app.store.server_check import check_server, refuse_server
 from app.store.tables import metadata
@@ -98,6 +99,8 @@ class Server:
         event.listen(self.engine, "do_connect", self._connect)
         event.listen(self.engine, "connect", _prepare)
         self._transaction = ""
+        self._mark: tuple[str, int] | None = None
+        """Where the last commit of a member is counted, and its number."""
         self._lock = threading.Lock()
         self._is_away = False
         self._back = threading.Event()
@@ -105,14 +108,14 @@ class Server:
         self._lookout: threading.Thread | None = None
         self.outage: Outage = Holding()
 
-    def begin(self, connection: Connection, condition: str) -> bool:
+    def begin(self, connection: Connection, fence: Fence | None) -> bool:
         """Begin a transaction, alone among all bridges; a lost connection is opened again."""
         deadline = time.monotonic() + BEGIN_SECONDS
         while True:
             try:
                 if connection.invalidated:
                     connection.rollback()
-                return self._begin(connection, condition or "true")
+                return self._begin(connection, fence if fence and fence.epoch else None)
             except psycopg.Error as error:
                 if not connection.invalidated and _driver(connection).closed:
                     connection.invalidate(error)
@@ -120,17 +123,19 @@ class Server:
                     raise OperationalError(_BEGIN, None, error) from error
             self._pause()
 
-    def _begin(self, connection: Connection, condition: str) -> bool:
+    def _begin(self, connection: Connection, fence: Fence | None) -> bool:
         """Say it all at once: each statement more would wait for the network once more.
 
-        The condition is a separate statement, because one sees what was there when it began: this
-        one begins when the lock is ours.
+        The mark is a separate statement, because one sees what was there when it began: this one
+        begins when the lock is ours.
         """
+        words = _BEGIN if fence is None else f"{_BEGIN}; {fence.mark}"
         with _driver(connection).cursor() as cursor:
-            cursor.execute(f"{_BEGIN}; select {condition}".encode())
+            cursor.execute(words.encode())
             found = [row for each in cursor.results() if each.description for row in each]
-        (_, self._transaction), (holds,) = found
-        return bool(holds)
+        (_, self._transaction), *marked = found
+        self._mark = (fence.count, marked[0][0]) if fence and marked else None
+        return fence is None or bool(marked)
 
     def commit(self, connection: Connection, keep_asking: Callable[[], bool]) -> None:
         """Commit; if the answer is lost, find out whether it was done."""
@@ -147,15 +152,23 @@ class Server:
                 with self.engine.connect() as connection:
                     connection.exec_driver_sql("BEGIN")
                     connection.exec_driver_sql(LOCK)
-                    status = connection.exec_driver_sql(_STATUS, (self._transaction,)).scalar()
+                    was_committed = self._has_come(connection)
                     connection.exec_driver_sql("ROLLBACK")
-                    return bool(status == "committed")
+                    return was_committed
             except DBAPIError as error:
                 if getattr(error.orig, "sqlstate", "") == UNKNOWN_TRANSACTION:
                     return False
                 if not has_failed(error) or not keep_asking():
                     raise
             self._pause()
+
+    def _has_come(self, connection: Connection) -> bool:
+        """Look for the last commit; a server that crashed may have used its number again."""
+        if self._mark is None:
+            status = connection.exec_driver_sql(_STATUS, (self._transaction,)).scalar()
+            return bool(status == "committed")
+        query, number = self._mark
+        return bool(connection.exec_driver_sql(query).scalar() == number)
 
     def connect(self) -> Connection:
         """Connect in order to write."""

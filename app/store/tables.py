@@ -560,6 +560,8 @@ member = Table(
     # How many turns it runs, by agent.
     Column("load", JSON, nullable=False),
     Column("beats", NUMBER, nullable=False),
+    # How many commits it made: the last one is there if it is counted.
+    Column("commits", NUMBER, nullable=False, server_default="0"),
     # The number under which it fetches jobs.
     Column("engine", NUMBER),
     Column("seen_at", Float, nullable=False),

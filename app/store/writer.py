@@ -212,7 +212,7 @@ class Writer:
             first.result = first.function(connection)
             first.settled = True
             return
-        is_member = self._backend.begin(connection, self.fence.condition if self.fence else "")
+        is_member = self._backend.begin(connection, self.fence)
         try:
             if self.fence is not None and not is_member:
                 self.fence.refuse()

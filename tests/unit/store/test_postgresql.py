@@ -138,7 +138,7 @@ async def test_a_bridge_that_stops_in_the_middle_of_a_commit_does_not_hold_up_ot
     monkeypatch.setattr(postgresql, "IDLE_SECONDS", 1)
     stopped = Database(url)
     with stopped.engine.connect() as connection:
-        stopped._backend.begin(connection, "")
+        stopped._backend.begin(connection, None)
         add(connection, "never")
 
         await database.writer.run(add)
