@@ -14,6 +14,9 @@ from app.core.outage import hold, is_watched
 
 logger = logging.getLogger(__name__)
 
+CLOSE_SECONDS = 10.0
+"""How long a task that was cancelled may take to end: longer than a locked store, or a process."""
+
 
 class Tasks:
     """The background tasks of one owner."""
@@ -45,7 +48,8 @@ class Tasks:
         while self._running:
             for task in self._running:
                 task.cancel()
-            await asyncio.wait(self._running)
+            # Once more after a while: one may have begun to write its end to a store that is away.
+            await asyncio.wait(self._running, timeout=CLOSE_SECONDS)
 
     def _on_end(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
