@@ -220,3 +220,5 @@ class FleetTurnEngine(EmbeddedTurnEngine):
             await persist(clock, self._jobs.finish, service.job, load)
         elif service.state == "refused":
             await persist(clock, self._jobs.queue, session_id)
+        elif service.state == "new" and self._context.turns.next_turn(session_id) is not None:
+            self.submit(session_id)  # it came when this one had looked for the last time
