@@ -17,7 +17,7 @@ from typing import Any
 
 from app.core.erasure.machines import add_up, ask_others, find_away, report
 from app.core.erasure.ports import Files, PersonStore, PurgeStore
-from app.core.erasure.types import Erased, Left, Person, Stays
+from app.core.erasure.types import Erased, Left, Person, Stays, list_left
 from app.core.ports import Clock
 from app.core.retry import persist
 from app.core.signals import ALONE, Facts, Signals, Topic
@@ -191,7 +191,7 @@ class Forgetting:
         left = await asyncio.to_thread(self._files.clean, marks, found.held)
         return Erased(
             files=len(found.held) - len(left),
-            left=tuple(Left(Stays.FILE, str(each)) for each in (*left, *found.unread)),
+            left=list_left(left, found.unread),
         )
 
     async def _answer(self, facts: Facts) -> Facts:

@@ -16,7 +16,7 @@ from uuid import uuid4
 from app.core.adapters import Adapter
 from app.core.erasure.machines import add_up, ask_others, find_away, report
 from app.core.erasure.ports import Files, PurgeStore, Repositories
-from app.core.erasure.types import Cleared, Erased, Left, Purge, Stays, Trail
+from app.core.erasure.types import Cleared, Erased, Left, Purge, Stays, Trail, list_left
 from app.core.keys import SessionKey
 from app.core.outbox import Outbox
 from app.core.ports import Clock
@@ -176,8 +176,7 @@ class Purging:
         named = [each for each in mirrors if any(path.is_relative_to(each) for path in found.held)]
         left = (
             *unforgotten,
-            *(Left(Stays.FILE, str(each)) for each in unclean),
-            *(Left(Stays.UNREAD, str(each)) for each in found.unread),
+            *list_left(unclean, found.unread),
             *(self._describe(each) for each in dict.fromkeys([*cleared.left, *named])),
         )
         files = len(found.held) - len(unclean)

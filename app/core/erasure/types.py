@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -111,6 +111,12 @@ class Left:
 
     why: Stays
     where: str = ""
+
+
+def list_left(held: Iterable[Path], unread: Iterable[Path]) -> tuple[Left, ...]:
+    """List files that still hold it, and those that may."""
+    named = ((Stays.FILE, held), (Stays.UNREAD, unread))
+    return tuple(Left(why, str(each)) for why, files in named for each in files)
 
 
 @dataclass(frozen=True, slots=True)
