@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from app.core.outage import hold, is_watched
@@ -36,6 +36,12 @@ class Tasks:
         self._running.add(task)
         task.add_done_callback(self._on_end)
         return task
+
+    def start_once(self, work: Callable[[], Coroutine[Any, Any, Any]], *, name: str) -> None:
+        """Run something in the background, unless the last run of this name still goes on."""
+        whole = f"{self._owner}: {name}"
+        if not any(task.get_name() == whole for task in self._running):
+            self.start(work(), name=name)
 
     async def settle(self, seconds: float) -> None:
         """Give the tasks some time to end by themselves."""

@@ -124,7 +124,6 @@ class Forgetting:
         self._signals = signals
         self._own = own
         self._remove_here = remove_here
-        self._is_looking = False
         signals.answer(Topic.FORGET, self._answer)
         signals.on_sweep(self._look)
 
@@ -202,19 +201,14 @@ class Forgetting:
 
     def _look(self) -> None:
         """See whether people were forgotten while this member was away."""
-        if not self._is_looking:
-            self._is_looking = True
-            self._tasks.start(self._catch_up(), name="those of others")
+        self._tasks.start_once(self._catch_up, name="those of others")
 
     async def _catch_up(self) -> None:
-        try:
-            for person in await self._store.unfinished():
-                if person.away and person.until < self._clock.now():
-                    await persist(self._clock, self._store.done, person)
-                elif self._signals.name in person.away:
-                    await self._remove_here(person)
-                    done = await self._clean_here(Marks(person))
-                    await persist(self._clock, self._store.reach, person, self._signals.name)
-                    logger.info("%s is forgotten here too: %d files", person.pseudonym, done.files)
-        finally:
-            self._is_looking = False
+        for person in await self._store.unfinished():
+            if person.away and person.until < self._clock.now():
+                await persist(self._clock, self._store.done, person)
+            elif self._signals.name in person.away:
+                await self._remove_here(person)
+                done = await self._clean_here(Marks(person))
+                await persist(self._clock, self._store.reach, person, self._signals.name)
+                logger.info("%s is forgotten here too: %d files", person.pseudonym, done.files)

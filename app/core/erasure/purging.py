@@ -91,7 +91,6 @@ class Purging:
         self._compact = compact
         self._alone = asyncio.Lock()
         self._tasks = Tasks("purge")
-        self._is_looking = False
         signals.answer(Topic.PURGE, self._answer)
         signals.on_sweep(self._look)
 
@@ -198,22 +197,17 @@ class Purging:
 
     def _look(self) -> None:
         """See whether there are purges from a time when this member was away."""
-        if not self._is_looking:
-            self._is_looking = True
-            self._tasks.start(self._catch_up(), name="those of others")
+        self._tasks.start_once(self._catch_up, name="those of others")
 
     async def _catch_up(self) -> None:
-        try:
-            for purge in await self._store.list():
-                if self._signals.name in purge.away:
-                    done, _ = await self._clean_for_others(purge, discard=False)
-                    await persist(self._clock, self._store.reach, purge.id, self._signals.name)
-                    logger.warning(
-                        "purged a text that went while this machine was away: %d files; %s",
-                        *(done.files, [f"{each.why} {each.where}" for each in done.left]),
-                    )
-        finally:
-            self._is_looking = False
+        for purge in await self._store.list():
+            if self._signals.name in purge.away:
+                done, _ = await self._clean_for_others(purge, discard=False)
+                await persist(self._clock, self._store.reach, purge.id, self._signals.name)
+                logger.warning(
+                    "purged a text that went while this machine was away: %d files; %s",
+                    *(done.files, [f"{each.why} {each.where}" for each in done.left]),
+                )
 
     async def _end_work(self, sessions: Collection[int], keys: Collection[SessionKey]) -> None:
         """End the agents that know the text, and let their last posts arrive."""

@@ -33,3 +33,24 @@ async def test_a_task_that_never_comes_to_its_end_is_cut_off(
         await owned.close()
 
     assert task.cancelled()
+
+
+async def test_what_still_goes_on_is_not_begun_again() -> None:
+    begun, end = [], asyncio.Event()
+
+    async def work() -> None:
+        begun.append(1)
+        await end.wait()
+
+    owned = Tasks("test")
+    for _ in range(2):
+        owned.start_once(work, name="look")
+        await asyncio.sleep(0)
+    assert len(begun) == 1
+
+    end.set()
+    await owned.settle(5)
+    owned.start_once(work, name="look")
+    await owned.settle(5)
+
+    assert len(begun) == 2
