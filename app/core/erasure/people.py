@@ -201,7 +201,7 @@ class Forgetting:
 
     def _look(self) -> None:
         """See whether people were forgotten while this member was away."""
-        self._tasks.start_once(self._catch_up, name="those of others")
+        self._tasks.start_once(self._catch_up, name="catch up")
 
     async def _catch_up(self) -> None:
         for person in await self._store.unfinished():

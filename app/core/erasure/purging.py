@@ -197,7 +197,7 @@ class Purging:
 
     def _look(self) -> None:
         """See whether there are purges from a time when this member was away."""
-        self._tasks.start_once(self._catch_up, name="those of others")
+        self._tasks.start_once(self._catch_up, name="catch up")
 
     async def _catch_up(self) -> None:
         for purge in await self._store.list():
