@@ -5,11 +5,14 @@
     ├── DataDirInUse            another bridge holds the lock on DATA_DIR
     ├── BackupUnusable          a backup cannot be read, or does not fit where it is to go
     ├── StoreUnavailable        the store cannot be used now (locked, full, away)
+    │   ├── FileUnusable        the database file cannot be used; it is unchanged
+    │   └── SchemaUnfit         its tables do not fit its version; it is unchanged
     ├── DeliveryRefused         an inbound request failed its check (signature, time, shape)
     ├── DeliveryUnreadable      an accepted delivery cannot be understood
     ├── SpeakerUnknown          a platform cannot tell now who speaks, nor be told anything
     ├── NotFound                a session, turn, ask or agent that does not exist
     ├── Conflict                the thing asked for no longer fits the state it is in
+    │   └── LoginTooOld         a log-in that has not just begun decides which program runs
     ├── FileRefused             an agent's file has a name or a text that it must not have
     ├── AgentError              something between the bridge and an agent process
     │   ├── AgentNotStarted     its process could not be started
@@ -32,6 +35,8 @@ An error that an operator can cause carries its remedy. No message holds the val
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 
 class BridgeError(Exception):
@@ -71,6 +76,36 @@ class StoreUnavailable(BridgeError):
         super().__init__(f"the store cannot be used now: {cause}{f'. {remedy}' if remedy else ''}")
 
 
+class FileUnusable(StoreUnavailable):
+    """The database file cannot be used; it is unchanged."""
+
+    _REMEDIES: Final = {
+        "FULL": "Free some disk space.",
+        "BUSY": "Stop the process that locks it.",
+        "LOCKED": "Stop the process that locks it.",
+        "READONLY": "Let the user of the bridge write it, and the folder it is in.",
+        "CANTOPEN": "Let the user of the bridge write it, and the folder it is in.",
+        "IOERR": "Free some disk space, and check the disk.",
+    }
+    """What to do, by a part of SQLite's name for the fault; about all others, restore."""
+    _RESTORE: Final = "Move it away, and restore a backup with `agent-bridge restore`."
+
+    def __init__(self, cause: str, fault: str) -> None:
+        fitting = (words for name, words in self._REMEDIES.items() if name in fault)
+        super().__init__(f"{cause}. The file is unchanged", next(fitting, self._RESTORE))
+
+
+class SchemaUnfit(StoreUnavailable):
+    """The tables of a database do not fit its version; it is unchanged."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(
+            cause,
+            "It is unchanged. Restore a backup with `agent-bridge restore`: move the file away "
+            "before, or name an empty database in DATABASE_URL.",
+        )
+
+
 class DeliveryRefused(BridgeError):
     """An inbound request failed its check: it is not stored, or stored and not read.
 
@@ -107,6 +142,17 @@ class AgentRemoved(BridgeError):
 
 class Conflict(BridgeError):
     """The thing asked for no longer fits the state it is in."""
+
+
+class LoginTooOld(Conflict):
+    """A log-in that has not just begun wants to decide which program runs."""
+
+    def __init__(self, minutes: int) -> None:
+        super().__init__(
+            f"this decides which program runs, and needs a log-in of the last {minutes} minutes. "
+            "Run `agent-bridge login` on the bridge's machine, open its link in another tab of "
+            "this browser, then send this again"
+        )
 
 
 class FileRefused(BridgeError):

@@ -116,6 +116,9 @@ PROMISES = (
         "asked.",
         (
             "scenarios/test_queue_and_stop.py::test_stop_ends_the_turn_and_holds_what_waits_until_the_next_message",
+            "attacks/test_stop.py::test_stop_ends_the_agent_and_all_that_it_started_and_its_conversation_goes_on",
+            "attacks/test_stop.py::test_what_a_command_leaves_in_the_background_ends_with_its_turn",
+            "attacks/test_between_turns.py::test_a_push_between_turns_is_refused_in_words_and_changes_nothing",
             "scenarios/test_queue_and_stop.py::test_stop_all_also_drops_what_waits",
             "scenarios/test_queue_and_stop.py::test_nothing_that_the_agent_does_after_a_stop_is_shown",
             "scenarios/test_queue_and_stop.py::test_a_stop_before_the_prompt_keeps_the_agent_from_ever_hearing_it",

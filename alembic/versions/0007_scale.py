@@ -4,6 +4,7 @@ import sqlalchemy as sa
 
 from alembic import op
 from app.store.dialects import NUMBER
+from app.store.rollback import write_out_notes
 
 revision = "0007"
 down_revision = "0006"
@@ -69,7 +70,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    _write_out_notes()
+    write_out_notes(op.get_bind(), NEW_NOTES)
     if op.get_bind().dialect.name == "postgresql":
         _run(_DROP_JOBS)
     op.drop_table("saved_folder")
@@ -88,24 +89,6 @@ NEW_NOTES = {
     "suspended": "The operator had paused the work here.",
 }
 """Codes that the release before does not know, as plain words."""
-
-
-def _write_out_notes() -> None:
-    """Give rows plain words where the release before could not read their code."""
-    connection = op.get_bind()
-    for table, column, place in (("transcript", "data", "note"), ("post", "content", "reason")):
-        rows = sa.table(table, sa.column("id"), sa.column("text"), sa.column(column, sa.JSON))
-        for code, words in NEW_NOTES.items():
-            stored = rows.c[column]
-            found = sa.select(rows.c.id, stored).where(sa.cast(stored, sa.Text).contains(code))
-            for number, value in connection.execute(found).all():
-                if (value.get(place) or {}).get("code") != code:
-                    continue
-                value[place] = None
-                new = {"text": words} if place == "note" else {}
-                value |= {} if place == "note" else {"note": words}
-                change = sa.update(rows).where(rows.c.id == number)
-                connection.execute(change.values({column: value, **new}))
 
 
 _DROP_JOBS = """

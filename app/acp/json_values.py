@@ -11,10 +11,19 @@ from typing import Any
 
 Json = Mapping[str, Any]
 
+LABEL_CHARACTERS = 16 * 1024  # the longest honest title is a command with a whole script in it
+
 
 def string(value: object) -> str | None:
     """Read a text."""
     return value if isinstance(value, str) else None
+
+
+def label(value: object) -> str | None:
+    """Read a text that names something; a longer one is cut, and ends with an ellipsis."""
+    if not isinstance(value, str) or len(value) <= LABEL_CHARACTERS:
+        return string(value)
+    return f"{value[:LABEL_CHARACTERS]}…"
 
 
 def count(value: object) -> int | None:
@@ -31,6 +40,12 @@ def amount(value: object) -> float | None:
     except OverflowError:
         return None
     return number if math.isfinite(number) else None
+
+
+def price(value: object) -> float | None:
+    """Read a finite number that is not negative."""
+    number = amount(value)
+    return number if number is not None and number >= 0 else None
 
 
 def mapping(value: object) -> Json:

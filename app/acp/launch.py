@@ -98,6 +98,12 @@ class AgentLaunch:
     settle_seconds_before_load: float = 0.0
     """How long a conversation must have been idle before it is restored."""
 
+    @property
+    def uses_port(self) -> bool:
+        """Whether it may call the bridge's tools at its port; from a sandbox it uses a socket."""
+        is_apart = self.confinement is not None and not isinstance(self.sandbox, Plain)
+        return not is_apart and self.tool_exposure != "skills"
+
 
 async def start(
     launch: AgentLaunch,

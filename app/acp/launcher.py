@@ -129,7 +129,9 @@ class AcpLauncher:
         marker = new_marker(self._bridge)
         launch = await open_home(launch, session)
         hosts = self._hosts.setdefault(session.id, SessionHosts())
-        door = None if self._doors is None else await self._doors.open(session)
+        door = None
+        if self._doors is not None:
+            door = await self._doors.open(session, with_token=launch.uses_port)
         try:
             launch = await offer(launch, door)
             child = await start(launch, workspace, marker, hosts)
@@ -149,7 +151,7 @@ class AcpLauncher:
         self._peers[child.marker] = peer
         self._admit(launch, workspace.folder, peer, child)
         try:
-            handshake = Handshake(peer, launch, workspace.folder, self._timeouts, system)
+            handshake = Handshake(peer, launch, workspace.start, self._timeouts, system)
             begun = await handshake.begin(session.acp_session_id)
             conversation = AcpSession(peer, begun, self._timeouts)
             await conversation.configure(mode=None, model=session.model or launch.model)

@@ -18,6 +18,8 @@ from app.acp.audience import Audience
 from app.acp.client import BridgeAcpClient
 from app.acp.network import AudienceWitness
 from app.acp.transport import AgentTransport
+from app.children.background import end_background
+from app.children.proc_table import TICKS_PER_SECOND, ticks_now
 from app.children.process import Child, StopReport
 from app.children.stop import StopSteps, stop
 from app.core.ports import AgentListener, Counters
@@ -80,7 +82,13 @@ class AgentPeer:
         tasks: Tasks,
         forget: Callable[[], Awaitable[None]],
         display_name: str = "",
+        has_background_work: Callable[[], bool] = lambda: False,
     ) -> None:
+        """Connect to a process.
+
+        `has_background_work` tells whether it declared work that goes on between its turns.
+        """
+
         def count(reason: str) -> None:
             counters.count("agent_frames_dropped", agent=name, reason=reason)
 
@@ -97,6 +105,10 @@ class AgentPeer:
         self._tasks = tasks
         self._forget = forget
         self._closing: asyncio.Task[StopReport] | None = None
+        self._has_background_work = has_background_work
+        self._working = 0
+        self._prompted = 0
+        """When its work began, in clock ticks since boot; 0 before its first prompt."""
         self._wanted = False
         self._reason: AgentError | None = None
         """Why the bridge itself stopped it."""
@@ -133,6 +145,41 @@ class AgentPeer:
             raise self._with_log(invalid) from error
         except ConnectionError:
             raise self._with_log(await self.end_and_explain()) from None
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncIterator[None]:
+        """Let it use its network; once nothing more is asked of it, it rests.
+
+        Resting means that its network is cut and that what its commands left running ends. If
+        that cannot be done, the agent itself is ended. Before its first prompt it is starting,
+        which is work too.
+        """
+        self._working += 1
+        if self._child.link is not None:
+            self._child.link.resume()
+        try:
+            yield
+        finally:
+            self._working -= 1
+            if self._prompted and not self._working and not self._has_background_work():
+                await self._rest()
+
+    def note_begin(self, *, seconds_ago: float = 0.0) -> None:
+        """Note that its work began: what it starts from then on is a command's."""
+        ticks = ticks_now() - int(seconds_ago * TICKS_PER_SECOND)
+        self._prompted = max(ticks, self._prompted)
+
+    async def _rest(self) -> None:
+        if self._child.link is not None:
+            await self._child.link.pause()
+        if not self.alive:
+            return
+        swept = await asyncio.to_thread(end_background, self._child, before=self._prompted)
+        if swept.killed:
+            logger.info("%s: ended what its commands left: %s", self.name, ", ".join(swept.killed))
+        if swept.remaining:
+            logger.error("%s: what its commands left cannot be ended; ending it", self.name)
+            await self.close(NOW)
 
     def last_words(self) -> str:
         """Return the end of what it wrote to stderr; not checked for secrets."""

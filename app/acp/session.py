@@ -20,9 +20,20 @@ from app.acp.offers import NotOffered, SetMode, SetModel, SetOption, Value, Way
 from app.acp.peer import AT_ONCE, AgentPeer, AgentTimeouts
 from app.core.ports import AgentListener
 from app.core.types import Attachment
-from app.core.updates import Choices, PromptEnd, Tokens, UsageUpdate
+from app.core.updates import (
+    AskRequest,
+    BridgeUpdate,
+    Choices,
+    NoticeUpdate,
+    PromptEnd,
+    StateUpdate,
+    Tokens,
+    UsageUpdate,
+)
 from app.errors import AgentError, AgentRefused, AgentTimedOut, Conflict
 
+ANNOUNCED_SECONDS = 0.25
+"""A command may have begun this long before the update that tells of it is read."""
 NOT_OFFERED = -32602  # JSON-RPC's "invalid params": what the agent itself would say
 
 
@@ -41,6 +52,7 @@ class AcpSession:
         self._idle.set()
         self._cancelled = False
         self._overdue = False
+        self._prompted = False
 
     @property
     def acp_session_id(self) -> str:
@@ -70,11 +82,15 @@ class AcpSession:
             raise Conflict(f"{self._peer.name} is still working on an earlier prompt")
         self._idle.clear()
         self._cancelled = False
+        if not self._prompted:
+            listener = _UntilAnswered(listener, self._peer)
         try:
-            return await self._converse(await self._blocks(text, files), listener)
-        except asyncio.CancelledError:
-            self._peer.abandon()
-            raise
+            async with self._peer.at_work():
+                try:
+                    return await self._converse(await self._blocks(text, files), listener)
+                except asyncio.CancelledError:
+                    self._peer.abandon()
+                    raise
         finally:
             self._idle.set()
 
@@ -154,6 +170,9 @@ class AcpSession:
                         await listener.on_update(update)
                     if self._cancelled:  # a cancel that overtook its prompt would be ignored
                         return PromptEnd("cancelled")
+                    if not self._prompted:
+                        self._prompted = True
+                        self._peer.note_begin()
                     answer = await self._peer.connection.prompt(
                         session_id=self._session_id, prompt=blocks
                     )
@@ -185,26 +204,30 @@ class AcpSession:
         if isinstance(way, NotOffered):
             raise AgentRefused(self._peer.name, NOT_OFFERED, way.reason)
         try:
-            if isinstance(way, SetMode):
-                async with self._peer.step("session/set_mode", self._timeouts.configure):
-                    await self._peer.connection.set_session_mode(
-                        session_id=self._session_id, mode_id=way.mode
-                    )
-                return
-            if isinstance(way, SetModel):
-                async with self._peer.step("session/set_model", self._timeouts.configure):
-                    await self._peer.transport.request(
-                        "session/set_model",
-                        {"sessionId": self._session_id, "modelId": way.model},
-                    )
-                return
-            async with self._peer.step("session/set_config_option", self._timeouts.configure):
-                await self._set_option(way)
+            async with self._peer.at_work():
+                await self._set(way)
         except AgentRefused:
             raise
         except AgentError:
             await self._peer.close(AT_ONCE)
             raise
+
+    async def _set(self, way: SetMode | SetModel | SetOption) -> None:
+        if isinstance(way, SetMode):
+            async with self._peer.step("session/set_mode", self._timeouts.configure):
+                await self._peer.connection.set_session_mode(
+                    session_id=self._session_id, mode_id=way.mode
+                )
+            return
+        if isinstance(way, SetModel):
+            async with self._peer.step("session/set_model", self._timeouts.configure):
+                await self._peer.transport.request(
+                    "session/set_model",
+                    {"sessionId": self._session_id, "modelId": way.model},
+                )
+            return
+        async with self._peer.step("session/set_config_option", self._timeouts.configure):
+            await self._set_option(way)
 
     async def _set_option(self, way: SetOption) -> None:
         try:
@@ -214,6 +237,35 @@ class AcpSession:
         except ValidationError:
             return  # it worked, but the agent does not say what is offered now
         self.offers = replace(self.offers, options=tuple(answer.config_options))
+
+
+class _UntilAnswered:
+    """Passes on what an agent does in its first turn, and notes when its model first answers.
+
+    What serves tools is running by then, since the first request to a model names its tools; it
+    need not be when the prompt is written. A command comes only after an answer.
+    """
+
+    def __init__(self, listener: AgentListener, peer: AgentPeer) -> None:
+        self._listener = listener
+        self._peer = peer
+        self._answered = False
+
+    async def on_update(self, update: BridgeUpdate) -> None:
+        """Pass on an update."""
+        if not isinstance(update, (StateUpdate, UsageUpdate, NoticeUpdate)):
+            self._note()
+        await self._listener.on_update(update)
+
+    async def on_ask(self, request: AskRequest) -> str | None:
+        """Pass on an ask."""
+        self._note()
+        return await self._listener.on_ask(request)
+
+    def _note(self) -> None:
+        if not self._answered:
+            self._answered = True
+            self._peer.note_begin(seconds_ago=ANNOUNCED_SECONDS)
 
 
 def _replace_surrogates(text: str) -> str:

@@ -4,7 +4,7 @@ It is one stdlib file that imports nothing of the package: a copy of it is in th
 agent's door and runs in the agent's isolation. As `tool_relay.py serve` it passes each line of
 stdin to the bridge over the socket next to it, and writes the answers to stdout. As
 `tool_relay.py call NAME --KEY VALUE` it calls one tool and prints the result; without a name it
-lists the tools. The token comes from the environment variable AGENT_BRIDGE_TOOLS.
+lists the tools. Access to the socket is the right to use it, so there is no token.
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ def send(message: Json) -> Iterator[Json]:
         OSError, http.client.HTTPException: the bridge does not answer.
     """
     headers = {
-        "Authorization": f"Bearer {os.environ.get('AGENT_BRIDGE_TOOLS', '')}",
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
     }

@@ -1,7 +1,8 @@
 """Gives an agent's process access to the bridge's tools, in the form that it takes.
 
-An agent that reaches the bridge's port calls tools over HTTP; any other one over the socket of its
-door, which a relay turns into a server on stdio, or into a command.
+An agent that is not isolated calls tools over HTTP at the bridge's port; any other one over the
+socket of its door, which a relay turns into a server on stdio, or into a command. The socket needs
+no token: no environment, no file and no command line holds one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from acp.schema import EnvVariable, HttpHeader, HttpMcpServer, McpServerStdio
+from acp.schema import HttpHeader, HttpMcpServer, McpServerStdio
 
 from app.acp import tool_relay
 from app.acp.launch import AgentLaunch, ToolServers
@@ -22,8 +23,6 @@ from app.acp.skills import BIN, SKILLS, write_skills
 from app.children.prefixes import visible_prefixes
 from app.core.tools.door import SOCKET, ToolDoor
 
-TOKEN: Final = "AGENT_BRIDGE_TOOLS"  # noqa: S105 - the name of a variable
-"""Names the token to the relay; no word in it makes agents keep it from what they run."""
 FOLDER: Final = "AGENT_BRIDGE_SKILLS"
 """Names the folder with a SKILL.md for each tool."""
 SERVER: Final = "bridge"
@@ -41,7 +40,7 @@ async def offer(launch: AgentLaunch, door: ToolDoor | None) -> AgentLaunch:
     if confinement is not None:
         seen = (door.folder, *visible_prefixes((str(_INTERPRETER),), path=""))
         confinement = replace(confinement, visible=(*confinement.visible, *seen))
-    tools = None if launch.tool_exposure == "skills" else _servers(launch, door, relay)
+    tools = None if launch.tool_exposure == "skills" else _servers(door, relay)
     return replace(
         launch,
         confinement=confinement,
@@ -62,15 +61,10 @@ def _furnish(door: ToolDoor, *, with_skills: bool) -> tuple[str, ...]:
     return relay
 
 
-def _servers(launch: AgentLaunch, door: ToolDoor, relay: tuple[str, ...]) -> ToolServers:
+def _servers(door: ToolDoor, relay: tuple[str, ...]) -> ToolServers:
     program, *arguments = relay
-    stdio = McpServerStdio(
-        name=SERVER,
-        command=program,
-        args=[*arguments, "serve"],
-        env=[EnvVariable(name=TOKEN, value=door.token)],
-    )
-    if launch.network is not None or not door.url:
+    stdio = McpServerStdio(name=SERVER, command=program, args=[*arguments, "serve"], env=[])
+    if not door.token:
         return ToolServers(stdio)
     header = HttpHeader(name="Authorization", value=f"Bearer {door.token}")
     return ToolServers(
@@ -79,10 +73,11 @@ def _servers(launch: AgentLaunch, door: ToolDoor, relay: tuple[str, ...]) -> Too
 
 
 def _add_variables(launch: AgentLaunch, door: ToolDoor) -> Callable[[str], Mapping[str, str]]:
+    if launch.tool_exposure == "tools":
+        return launch.environment
+
     def environment(marker: str) -> Mapping[str, str]:
-        whole = {**launch.environment(marker), TOKEN: door.token}
-        if launch.tool_exposure == "tools":
-            return whole
+        whole = launch.environment(marker)
         path = f"{door.folder / BIN}:{whole.get('PATH', '')}"
         return {**whole, "PATH": path, FOLDER: str(door.folder / SKILLS)}
 

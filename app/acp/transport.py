@@ -16,7 +16,15 @@ from typing import Any, Protocol
 import orjson
 from acp import RequestError
 
-from app.acp.wire import MAX_FRAME_BYTES, FrameTooLong, Framing, Message, plain_answer, plain_error
+from app.acp.wire import (
+    MAX_FRAME_BYTES,
+    FrameTooLong,
+    Framing,
+    Message,
+    decode,
+    plain_answer,
+    plain_error,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -177,10 +185,10 @@ class AgentTransport:
 
     async def _handle(self, frames: Iterator[bytes]) -> Message | None:
         """Handle frames up to the first one that the SDK has to see."""
-        loads, take = orjson.loads, self._hearer.take
+        take = self._hearer.take
         for frame in frames:
             try:
-                message = loads(frame)
+                message = decode(frame)
             except orjson.JSONDecodeError:
                 self._drop_garbage(frame)
                 continue

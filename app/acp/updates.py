@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from app.acp.content import message_file, message_words, tool_words
-from app.acp.json_values import Json, amount, count, is_shallow, mapping, objects, string
+from app.acp.json_values import Json, count, is_shallow, label, mapping, objects, price, string
 from app.core.updates import (
     AskOption,
     AskRequest,
@@ -31,6 +31,8 @@ from app.core.updates import (
 
 MAX_DEPTH = 64  # serialisers give up at 254 (orjson) or 1000 (json); no honest input comes near
 TOO_DEEP = "(nested too deeply to be shown)"
+MAX_OPTIONS = 50  # more answers than people read
+MAX_LOCATIONS = 200  # files that one call can be said to touch
 MAX_TITLE = 300  # characters of a title that is made from the tool's input
 
 Status = Literal["pending", "in_progress", "completed"]
@@ -102,10 +104,10 @@ def _tool(update: Json) -> BridgeUpdate:
     locations = update.get("locations")
     raw_input = update.get("rawInput")
     return ToolUpdate(
-        call=str(call),
-        title=string(update.get("title")),
-        kind=string(update.get("kind")),
-        status=string(update.get("status")),
+        call=label(str(call)) or "",
+        title=label(update.get("title")),
+        kind=label(update.get("kind")),
+        status=label(update.get("status")),
         input=raw_input if is_shallow(raw_input, MAX_DEPTH) else TOO_DEEP,
         output=_output(content, update.get("rawOutput")),
         diffs=_diffs(content) if isinstance(content, list) else None,
@@ -118,7 +120,7 @@ def _parent(update: Json) -> str | None:
     """Find the call whose sub-agent sent this; ACP has no field for it, two agents do."""
     meta = mapping(update.get("_meta"))
     claude = mapping(meta.get("claudeCode")).get("parentToolUseId")
-    return string(claude) or string(meta.get("parentToolCallId")) or None
+    return label(claude) or label(meta.get("parentToolCallId")) or None
 
 
 def _new_tool(update: Json) -> BridgeUpdate:
@@ -149,8 +151,8 @@ def _usage(update: Json) -> BridgeUpdate:
     return UsageUpdate(
         used=count(update.get("used")),
         size=count(update.get("size")),
-        cost=amount(money.get("amount")),
-        currency=string(money.get("currency")),
+        cost=price(money.get("amount")),
+        currency=label(money.get("currency")),
     )
 
 
@@ -158,17 +160,17 @@ def _commands(update: Json) -> BridgeUpdate:
     commands = [
         {
             "name": name,
-            "description": string(command.get("description")) or "",
-            "hint": string(mapping(command.get("input")).get("hint")) or "",
+            "description": label(command.get("description")) or "",
+            "hint": label(mapping(command.get("input")).get("hint")) or "",
         }
         for command in objects(update.get("availableCommands"))
-        if (name := string(command.get("name")))
+        if (name := label(command.get("name")))
     ]
     return StateUpdate("commands", commands)
 
 
 def _mode(update: Json) -> BridgeUpdate:
-    mode = string(update.get("currentModeId"))
+    mode = label(update.get("currentModeId"))
     return _unknown("current_mode_update", update) if mode is None else StateUpdate("mode", mode)
 
 
@@ -180,11 +182,11 @@ def _config_options(update: Json) -> BridgeUpdate:
 def _info(update: Json) -> BridgeUpdate | None:
     if "title" not in update:
         return None
-    return StateUpdate("title", string(update["title"]) or "")
+    return StateUpdate("title", label(update["title"]) or "")
 
 
 def _unknown(kind: str, update: Json) -> UnknownUpdate:
-    return UnknownUpdate(kind, update if is_shallow(update, MAX_DEPTH) else {})
+    return UnknownUpdate(label(kind) or "", update if is_shallow(update, MAX_DEPTH) else {})
 
 
 _KINDS: dict[str, Callable[[Json], BridgeUpdate | None]] = {
@@ -218,14 +220,14 @@ def _diffs(content: list[Any]) -> tuple[Diff, ...]:
     return tuple(
         Diff(path, string(item.get("oldText")), string(item.get("newText")) or "")
         for item in objects(content)
-        if item.get("type") == "diff" and (path := string(item.get("path")))
+        if item.get("type") == "diff" and (path := label(item.get("path")))
     )
 
 
 def _locations(locations: list[Any]) -> tuple[str, ...]:
     found = []
-    for location in objects(locations):
-        path, line = string(location.get("path")), count(location.get("line"))
+    for location in objects(locations)[:MAX_LOCATIONS]:
+        path, line = label(location.get("path")), count(location.get("line"))
         if path:
             found.append(path if line is None else f"{path}:{line}")
     return tuple(found)
@@ -235,7 +237,7 @@ def _steps(entries: object) -> tuple[PlanStep, ...]:
     return tuple(
         PlanStep(text, _status(entry.get("status")))
         for entry in objects(entries)
-        if (text := string(entry.get("content")))
+        if (text := label(entry.get("content")))
     )
 
 
@@ -246,10 +248,10 @@ def _status(value: object) -> Status:
 def _options(options: Sequence[Json]) -> tuple[AskOption, ...]:
     return tuple(
         AskOption(
-            option_id, string(option.get("name")) or option_id, string(option.get("kind")) or ""
+            option_id, label(option.get("name")) or option_id, label(option.get("kind")) or ""
         )
-        for option in options
-        if (option_id := string(option.get("optionId"))) is not None
+        for option in options[:MAX_OPTIONS]
+        if (option_id := label(option.get("optionId"))) is not None
     )
 
 

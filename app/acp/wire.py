@@ -1,18 +1,30 @@
 """Frames JSON-RPC on the wire: one JSON text per line, with a size limit, and error replies.
 
 Pure: bytes in, frames out, in chunks of any size. An incomplete frame never holds more than the
-limit and one chunk.
+limit and one chunk. No decoded text has a character that a database or an encoding refuses.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
+
+import orjson
 
 from app.errors import BridgeError
 
 Message = dict[str, Any]
 
 MAX_FRAME_BYTES = 8 * 1024 * 1024  # the longest honest frame is a tool's output or an image
+
+_NUL, _REPLACED = rb"\u0000", rb"\ufffd"
+_HIGH, _LOW = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_HALF = re.compile(rb"%s(?!%s)|(?<!%s)%s" % (_HIGH, _LOW, _HIGH, _LOW))
+# What serialisers write for numbers that JSON does not have, or that no double holds.
+_NUMBER = re.compile(
+    rb"(?<=[:,\[])\s*-?(?:NaN|Infinity|\d{300,}|\d+(?:\.\d+)?[eE]\+?\d{3,})(?=\s*[,\]}])"
+)
 
 
 class FrameTooLong(BridgeError):
@@ -49,6 +61,28 @@ class Framing:
         rest = bytes(self._rest)
         self._rest.clear()
         return [rest] if rest else []
+
+
+def decode(frame: bytes) -> Any:
+    """Read a frame; refused characters become U+FFFD, and numbers that are none become null.
+
+    Raises:
+        orjson.JSONDecodeError: it is not JSON.
+    """
+    if _NUL in frame:
+        frame = _replace(frame, lambda text: text.replace(_NUL, _REPLACED))
+    try:
+        return orjson.loads(frame)
+    except orjson.JSONDecodeError:
+        repaired = _replace(frame, lambda text: _HALF.sub(rb"\\ufffd", text))
+        return orjson.loads(_NUMBER.sub(b"null", repaired))
+
+
+def _replace(frame: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """Change escapes; a backslash that is itself escaped begins none, and is hidden meanwhile."""
+    if b"\0" in frame:
+        return frame  # not JSON
+    return change(frame.replace(rb"\\", b"\0")).replace(b"\0", rb"\\")
 
 
 def plain_answer(message: Message) -> Message:

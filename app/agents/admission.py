@@ -55,11 +55,13 @@ class Admission:
         self._verdicts.clear()
 
     def closed(self) -> dict[str, str]:
-        """Return the closed agents, each with the reason."""
+        """Return the closed agents that the bridge is there for, each with the reason."""
         return {
             agent: verdict.words
             for agent, verdict in self._verdicts.items()
-            if agent in self._registry and self._is_closed(agent)
+            if agent in self._registry
+            and not self._registry.get(agent).is_left_over
+            and self._is_closed(agent)
         }
 
     def _is_closed(self, agent: str) -> bool:

@@ -17,8 +17,6 @@ from app.errors import FileRefused
 
 FILES: Final = "files"
 """The name of the check of an agent's files."""
-CHECK_COMMAND: Final = "Check its command in AGENTS_JSON."
-CHECK_STORED: Final = "Check its command."
 _CLOSED: Final = "closed, "
 _CORRECT: Final = "Correct them on the agent's page, or in the folder agents of DATA_DIR."
 _REOPEN: Final = "Run `agent-bridge doctor`, fix the cause and restart the bridge."
@@ -41,9 +39,15 @@ def check_command(
     found = shutil.which(name, path=configuration.path)
     if found is not None:
         return passed("command", found)
-    check = CHECK_COMMAND if entry.source == "environment" else CHECK_STORED
+    check = explain_command(configuration, entry)
     remedy = f"Install it: {program.install}" if program else check
     return unmet("command", f"{name!r} was not found on PATH.", remedy, "unavailable")
+
+
+def explain_command(configuration: Configuration, entry: AgentEntry) -> str:
+    """Say where to look if an agent's command is not there, and its program is not known."""
+    where = f" in {configuration.agents_source}" if entry.source == "environment" else ""
+    return f"Check its command{where}."
 
 
 def check_key(

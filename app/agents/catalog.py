@@ -90,6 +90,10 @@ class AgentProgram:
     obeys: tuple[str, ...] = ()
     """Files in a checkout that it obeys and that cannot be disabled: it is not started where one
     of them exists."""
+    project: tuple[str, ...] = ()
+    """Its settings in a folder that it works in; a folder ends with a slash."""
+    unshared: tuple[str, ...] = ()
+    """Those of them that it writes for itself: they are never committed for it."""
     home: HomeFiles = HomeFiles()  # noqa: RUF009 - frozen
     """Which files in its home are logins, settings and conversations."""
     tool_exposure: ToolExposure = "tools"
@@ -113,6 +117,20 @@ def checkout_words(program: AgentProgram | None) -> str:
     if program.obeys:
         return f"does not start in a checkout with {', '.join(program.obeys)}"
     return "ignores agent settings inside repositories"
+
+
+def settings_owner(path: str) -> str:
+    """Name the agent program whose own settings a file in a work tree is; empty if it is none."""
+    for program in known_agents():
+        for own in program.project:
+            if f"/{path}".endswith(f"/{own}") or (own.endswith("/") and f"/{own}" in f"/{path}"):
+                return program.title
+    return ""
+
+
+def unshared_files() -> tuple[str, ...]:
+    """List the files that agents write for themselves into a work tree."""
+    return tuple(each for program in known_agents() for each in program.unshared)
 
 
 _SCHEMA = TypeAdapter(AgentProgram)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from app.agents.catalog import known_agents
-from app.agents.registry import Registry
+from app.agents.registry import Registry, find_removed
 from app.config import AgentEntry, AgentRecord, Configuration
 from app.config.records import new_id
 
@@ -25,7 +25,10 @@ def open_registry(configuration: Configuration, stored: Sequence[AgentRecord]) -
 
 
 def enrol(configuration: Configuration, records: Sequence[AgentRecord]) -> Iterator[AgentRecord]:
-    """Yield the records, with one for every agent of the settings."""
+    """Yield the records, with one for every agent that has none.
+
+    One that gets the name of an agent that was removed is compared with how that one was isolated.
+    """
     given = {entry.name: entry for entry in configuration.agents.values()}
     present = {record.name for record in records if record.present}
     successor = find_successor(configuration, records)
@@ -34,7 +37,7 @@ def enrol(configuration: Configuration, records: Sequence[AgentRecord]) -> Itera
         if record.present and record.name == SINGLE and successor is not None:
             former = (*record.former, SINGLE)
             yield replace(record, name=successor.name, former=former, known_as=identify(successor))
-        elif record.present and known is not None:
+        elif record.present and record.entry is None and known is not None:
             yield replace(record, known_as=identify(known))
         else:
             yield record
@@ -43,7 +46,9 @@ def enrol(configuration: Configuration, records: Sequence[AgentRecord]) -> Itera
         if name in present or entry is successor:
             continue
         taken.add(own := new_id(name, taken))
-        yield AgentRecord(id=own, name=name, known_as=identify(entry))
+        before = find_removed(name, records)
+        isolation = before.isolation if before is not None else ""
+        yield AgentRecord(id=own, name=name, known_as=identify(entry), isolation=isolation)
 
 
 def find_successor(

@@ -5,14 +5,12 @@ Page, `serve`, `agents list` and `doctor` show these words, so that all of them 
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from pathlib import PurePath
 from typing import Final
 
 from app.children.sandbox import NEEDS_LINUX
-from app.config import AgentEntry, Configuration
+from app.config import AgentEntry
 
 NOT_ISOLATED: Final = "not isolated"
 AS_YOU: Final = "runs as you and can read your files and keys"
@@ -29,18 +27,18 @@ def describe_exposure(reason: str, remedy: str) -> str:
     return f"{why}: it {risk}. {remedy}"
 
 
-def explain_choice(configuration: Configuration, entry: AgentEntry) -> str:
+def explain_choice(entry: AgentEntry) -> str:
     """Say how to isolate an agent that its settings leave without isolation."""
     if not sys.platform.startswith("linux"):
         return NEEDS_LINUX.remedy
     key = '"home": "user"' if entry.home == "user" else '"sandbox": "none"'
     if entry.source == "stored":
         return f"To isolate it, remove {key} from its entry."
-    if configuration.agents_source == "path":
-        first = next(iter(configuration.agents.values()))
-        name, *words = PurePath(first.command[0]).name, *first.command[1:]
-        example = {first.name: {"command": [name, *words] if words else name}}
-        return f"To isolate it, name your agents in AGENTS_JSON, such as {json.dumps(example)}."
+    if entry.source == "found":
+        return (
+            "It was found on PATH. To isolate it, press Isolate it on its page, or run "
+            f"`agent-bridge agents add {entry.name}`."
+        )
     return f"To isolate it, remove {key} from its entry in AGENTS_JSON."
 
 

@@ -284,10 +284,11 @@ def _sandbox(
     configuration: Configuration, entry: AgentEntry, found: Bubblewrap | Unavailable
 ) -> tuple[Sandbox, str]:
     if _is_open(entry):
-        return Plain(), describe_exposure("", explain_choice(configuration, entry))
+        return Plain(), describe_exposure("", explain_choice(entry))
     if isinstance(found, Bubblewrap):
         return found, "isolated (bubblewrap)"
-    if must_be_isolated(configuration, entry):
+    # Threads of the demo agent keep no other agent from starting: it is closed instead.
+    if must_be_isolated(configuration, entry) and not entry.is_left_over:
         raise ConfigurationError(
             "AGENTS_JSON",
             f"agent {entry.name!r} cannot be isolated: {found.reason}",

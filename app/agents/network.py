@@ -47,7 +47,7 @@ def network_plan(
     hosts = tuple(
         dict.fromkeys(
             (
-                *_read_hosts(entry),
+                *read_hosts(entry),
                 *(HostPattern(host) for host in (program.hosts if program else ())),
                 *_addresses(own),
             )
@@ -90,7 +90,12 @@ def require_network(entry: AgentEntry) -> None:
         )
 
 
-def _read_hosts(entry: AgentEntry) -> Iterator[HostPattern]:
+def read_hosts(entry: AgentEntry) -> Iterator[HostPattern]:
+    """Yield the hosts on an agent's list, with those of its groups.
+
+    Raises:
+        ConfigurationError: there is no such group.
+    """
     for text in entry.network_hosts:
         if not text.startswith("@"):
             yield from _parse_hosts([text])

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from app.agents.files import AGENTS, IDENTITY, MEMORY, OWN, SHARED, SOUL, TOOLS, USER, AgentFiles
 from app.agents.identity import read_identity
 from app.agents.registry import Registry
-from app.config import AgentEntry
-from app.core.adapters import Adapter
-from app.core.keys import SessionKey, adapter_name
-from app.core.turns.standing import Colleague, Standing
+from app.core.keys import SessionKey
+from app.core.turns.standing import Standing
 from app.errors import FileRefused
 
 
@@ -31,24 +29,27 @@ class AgentPersonas:
         self,
         files: AgentFiles,
         registry: Registry,
-        adapters: Mapping[str, Adapter],
         list_skills: Callable[[str], str] = lambda _agent: "",
+        list_colleagues: Callable[[str, int], str] = lambda _agent, _turn: "",
     ) -> None:
-        """Prepare; `list_skills` tells an agent of the bridge's tools that it gets as a command."""
+        """Prepare; `list_skills` tells an agent of the bridge's tools that it gets as a command.
+
+        `list_colleagues` tells it of the agents that it can ask in a turn.
+        """
         self._files = files
         self._registry = registry
-        self._adapters = adapters
         self._list_skills = list_skills
+        self._list_colleagues = list_colleagues
         self._known: dict[str, _Read] = {}
 
-    async def standing(self, surface: SessionKey) -> Standing:
-        """Return what the agent of a conversation is told at its beginning."""
+    async def standing(self, surface: SessionKey, turn: int) -> Standing:
+        """Return what the agent of a conversation is told at its beginning, as of a turn."""
         found = await asyncio.to_thread(self._read, surface.agent)
         return replace(
             found,
             base=found.base or self._describe(surface.agent),
             tools="\n\n".join(filter(None, (found.tools, self._list_skills(surface.agent)))),
-            colleagues=tuple(self._introduce(each, surface) for each in self._others(surface)),
+            colleagues=self._list_colleagues(surface.agent, turn),
         )
 
     def _read(self, agent: str) -> Standing:
@@ -91,20 +92,3 @@ class AgentPersonas:
             return ""
         name = self._registry.display_name(agent).rstrip(".")
         return f"You are {name}. {entry.description or ''}".rstrip()
-
-    def _others(self, surface: SessionKey) -> list[AgentEntry]:
-        leaving = self._registry.leaving
-        return [
-            entry
-            for entry in self._registry
-            if entry.visible and entry.id != surface.agent and entry.id not in leaving
-        ]
-
-    def _introduce(self, entry: AgentEntry, surface: SessionKey) -> Colleague:
-        adapter = self._adapters.get(adapter_name(surface.service, entry.id))
-        program = self._registry.program(entry.id)
-        return Colleague(
-            self._registry.display_name(entry.id),
-            entry.description or (program.description if program else ""),
-            adapter.mention(entry.name) if adapter is not None else "",
-        )

@@ -78,8 +78,7 @@ class Registry:
         """Return the last agent of a name, if all of that name were removed."""
         if any(entry.name == name for entry in self):
             return None
-        gone = [each for each in self.records if each.name == name and each.removed_at is not None]
-        return max(gone, key=lambda record: record.removed_at or 0.0, default=None)
+        return find_removed(name, self.records)
 
     def removed(self) -> dict[str, str]:
         """Return the names of agents that were removed or are being removed, by id."""
@@ -89,11 +88,22 @@ class Registry:
             if not record.present or record.id in self.leaving
         }
 
+    def removed_titles(self) -> dict[str, str]:
+        """Return what people called agents that were removed or are being removed, by id."""
+        return {agent: self.title(agent) for agent in self.removed()}
+
     def name(self, agent: str) -> str:
         """Return the name of an agent, present or removed; the id itself if it is unknown."""
         if agent in self.configuration.agents:
             return self.configuration.agents[agent].name
         return self.removed().get(agent, agent)
+
+    def title(self, agent: str) -> str:
+        """Return the name that people see of an agent, or saw of one that was removed."""
+        if agent in self.configuration.agents:
+            return self.display_name(agent)
+        known = next((each.title for each in self.records if each.id == agent), "")
+        return known or self.name(agent)
 
     def program(self, agent: str) -> AgentProgram | None:
         """Return the agent's known program, or None.
@@ -115,6 +125,12 @@ class Registry:
         program = self.program(agent)
         drivers = Counter(other.driver for other in self)
         return program.title if program and drivers[entry.driver] == 1 else entry.name
+
+
+def find_removed(name: str, records: Iterable[AgentRecord]) -> AgentRecord | None:
+    """Return the agent of that name that was removed last."""
+    gone = [each for each in records if each.name == name and each.removed_at is not None]
+    return max(gone, key=lambda record: record.removed_at or 0.0, default=None)
 
 
 class PerAgent(Mapping[str, T]):

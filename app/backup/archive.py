@@ -1,10 +1,12 @@
 """Packs files into a sealed archive, and a list of them as its last file.
 
-Links are stored as links and never followed; what changes or goes while it is read does no harm.
+Every name is in it once, after the folder that it is in. Links are stored as links and never
+followed, holes as holes; what changes, moves or goes while it is read does no harm.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -16,13 +18,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Final, cast
+from typing import IO, BinaryIO, Final, cast
 
 from app.backup.stream import SealedWriter, Secret
+from app.descent import Found, walk
 from app.errors import BackupUnusable
 
 LIST: Final = "contents.json"
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+SPARSE: Final = "AGENTBRIDGE.sparse"
+"""The field of a file's header that has its size and, as JSON, the parts that are stored."""
+NAME_BYTES: Final = 8192
+"""The longest name that is packed, twice as long as a path may be: each is kept in memory."""
+HOLE_BYTES: Final = 1024 * 1024
+"""The smallest hole that is left out: a file of 8 GiB has at most some thousand parts."""
+_BLOCK: Final = 512
+"""The unit of `st_blocks` on every file system."""
 
 
 @dataclass(slots=True)
@@ -69,58 +79,126 @@ class Packer:
     def add_open(self, name: str, file: IO[bytes], found: os.stat_result) -> None:
         """Add an open file, as long as it was found to be."""
         info = _describe(name, found)
-        exact = _Exact(file, info.size)
+        parts = _find_data(file.fileno(), found)
+        if parts != [(0, info.size)]:
+            info.pax_headers = {SPARSE: json.dumps([info.size, parts])}
+            info.size = sum(end - start for start, end in parts)
+        exact = _Exact(file.fileno(), parts)
         self._tar.addfile(info, cast("IO[bytes]", exact))
         self.contents.files[name] = exact.digest.hexdigest()
+        if exact.is_damaged:
+            self.contents.missing.append(name)
 
     def add_tree(
         self,
         name: str,
         root: Path,
-        leave_out: Callable[[PurePosixPath], bool] = lambda _path: False,
+        leave_out: Callable[[str], bool] = lambda _path: False,
     ) -> None:
         """Add a folder with all in it, but for paths below it that are to be left out."""
-        for folder, folders, files, handle in os.fwalk(root, follow_symlinks=False):
-            here = PurePosixPath(Path(folder).relative_to(root))
-            within = PurePosixPath(name) / here
-            folders[:] = sorted(each for each in folders if not leave_out(here / each))
-            self._tar.addfile(_describe(str(within), os.fstat(handle)))
-            # `fwalk` lists links to folders with the folders, and does not enter them.
-            for each in sorted((*files, *folders)):
-                if not leave_out(here / each):
-                    self._add_entry(str(within / each), each, handle)
 
-    def _add_entry(self, name: str, entry: str, folder: int) -> None:
+        def enter(found: Found) -> bool:
+            return not leave_out(found.place) and self._is_short(f"{name}/{found.place}")
+
+        def unread(path: PurePosixPath) -> None:
+            self.contents.missing.append(f"{name}/{path}")
+
+        self._tar.addfile(_describe(name, root.stat()))
+        for found in walk(root, enter=enter, unread=unread):
+            path = f"{name}/{found.place}"
+            if found.entered is not None:
+                self._tar.addfile(_describe(path, os.fstat(found.entered)))
+            elif not found.is_folder and not leave_out(found.place) and self._is_short(path):
+                self._add_entry(path, found)
+
+    def _is_short(self, name: str) -> bool:
+        is_short = len(os.fsencode(name)) <= NAME_BYTES
+        if not is_short:
+            self.contents.missing.append(name)
+        return is_short
+
+    def _add_entry(self, name: str, found: Found) -> None:
         try:
-            found = os.stat(entry, dir_fd=folder, follow_symlinks=False)
-            if stat.S_ISLNK(found.st_mode):
-                link = _describe(name, found)
-                link.type, link.linkname = tarfile.SYMTYPE, os.readlink(entry, dir_fd=folder)
-                self._tar.addfile(link)
-            elif stat.S_ISREG(found.st_mode):
-                with open(os.open(entry, _READ, dir_fd=folder), "rb") as file:  # noqa: PTH123
-                    self.add_open(name, file, os.fstat(file.fileno()))
+            entry = _take(name, found)
         except FileNotFoundError:
             return  # gone meanwhile
         except OSError:
             self.contents.missing.append(name)
+            return
+        # From here on an error is one of writing, which ends the backup.
+        if isinstance(entry, tarfile.TarInfo):
+            self._tar.addfile(entry)
+        elif entry is not None:
+            with entry:
+                self.add_open(name, entry, os.fstat(entry.fileno()))
 
 
 class _Exact:
-    """Reads exactly so many bytes of a file that others may change, and their checksum."""
+    """Reads exactly some parts of a file that others may change, and their checksum."""
 
-    def __init__(self, file: IO[bytes], size: int) -> None:
+    def __init__(self, file: int, parts: list[tuple[int, int]]) -> None:
         self._file = file
-        self._left = size
+        self._parts = parts[::-1]
         self.digest = hashlib.sha256()
+        self.is_damaged = False
 
     def read(self, size: int) -> bytes:
-        """Read bytes; where the file has become shorter, zeros."""
-        wanted = min(size, self._left)
-        data = self._file.read(wanted).ljust(wanted, b"\0")
-        self._left -= wanted
+        """Read bytes; where the file has become shorter or cannot be read, zeros."""
+        data = b""
+        while self._parts and len(data) < size:
+            start, end = self._parts.pop()
+            till = min(end, start + size - len(data))
+            if till < end:
+                self._parts.append((till, end))
+            data += self._read(start, till - start).ljust(till - start, b"\0")
         self.digest.update(data)
         return data
+
+    def _read(self, start: int, size: int) -> bytes:
+        try:
+            return os.pread(self._file, size, start)
+        except OSError:
+            self.is_damaged = True
+            return b""
+
+
+def _take(name: str, found: Found) -> tarfile.TarInfo | BinaryIO | None:
+    """Describe a link, open a plain file; None if it is something else that is not packed.
+
+    Raises:
+        OSError: it cannot be read, or became a folder meanwhile.
+    """
+    status = found.stat()
+    if stat.S_ISREG(status.st_mode):
+        return found.open()
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(name)
+    if not stat.S_ISLNK(status.st_mode):
+        return None
+    link = _describe(name, status)
+    link.type, link.linkname = tarfile.SYMTYPE, os.readlink(found.name, dir_fd=found.folder)
+    return link
+
+
+def _find_data(file: int, found: os.stat_result) -> list[tuple[int, int]]:
+    """List the parts of a file between its large holes, each from where to where."""
+    size = found.st_size
+    if found.st_blocks * _BLOCK >= size:
+        return [(0, size)]
+    parts: list[tuple[int, int]] = []
+    end = 0
+    try:
+        while end < size:
+            start = os.lseek(file, end, os.SEEK_DATA)
+            if start >= size:
+                break
+            end = min(os.lseek(file, start, os.SEEK_HOLE), size)
+            before = parts.pop() if parts and start - parts[-1][1] < HOLE_BYTES else (start, start)
+            parts.append((before[0], end))
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # there is no more data
+            return [(0, size)]
+    return parts
 
 
 def _describe(name: str, found: os.stat_result) -> tarfile.TarInfo:

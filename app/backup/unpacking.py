@@ -1,4 +1,7 @@
-"""Checks archives byte by byte, and unpacks them: new files only, and nothing outside a folder."""
+"""Checks archives byte by byte, and unpacks them: new files only, and nothing outside a folder.
+
+What is checked is what unpacking relies on: an archive that passes can be unpacked.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ import os
 import tarfile
 import zlib
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
-from typing import IO, Any, Final, cast
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any, Final, Self, cast
 
-from app.backup.archive import LIST, Contents
+from app.backup.archive import LIST, SPARSE, Contents
 from app.backup.stream import SealedReader, Secret
+from app.descent import FOLDER, Descent
 from app.errors import BackupUnusable
 
 BLOCK_BYTES: Final = 1024 * 1024
@@ -20,104 +25,139 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 
 
 def check(source: Path, secret: Secret) -> Contents:
-    """Check every byte of an archive.
+    """Check every byte and every name of an archive.
 
     Raises:
-        BackupUnusable: it is damaged, incomplete, or sealed in another way.
+        BackupUnusable: it is damaged, incomplete, sealed in another way, or no one can unpack it.
     """
-    return _read(source, secret, _Nowhere())
+    return _read(source, secret, None)
 
 
-def unpack(source: Path, secret: Secret, into: Path) -> Contents:
-    """Check every byte of an archive, and unpack it into an empty folder.
+def unpack(
+    source: Path, secret: Secret, into: Path, apart: Mapping[str, Path] | None = None
+) -> Contents:
+    """Check an archive, then unpack it into an empty folder.
+
+    `apart` has other empty folders for what is below some names.
 
     Raises:
-        BackupUnusable: it is damaged, incomplete, or sealed in another way.
+        BackupUnusable: it is damaged, incomplete, sealed in another way, or no one can unpack it;
+            then nothing is written.
         OSError: it cannot be unpacked.
     """
-    target = _Folder(into)
-    contents = _read(source, secret, target)
-    target.close()
+    check(source, secret)
+    with _Target(into, apart or {}) as target:
+        contents = _read(source, secret, target)
+        target.finish()
     return contents
 
 
-class _Nowhere:
-    """Keeps nothing of what is read."""
+class _Names:
+    """The names of an archive: each once, in a folder that was named before."""
 
-    def open(self, member: tarfile.TarInfo) -> IO[bytes]:
-        del member
-        return Path(os.devnull).open("wb")
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._folders = {""}
 
-    def make(self, member: tarfile.TarInfo) -> None:
-        """Make a folder or a link."""
+    def add(self, member: tarfile.TarInfo) -> None:
+        """Take the next name.
+
+        Raises:
+            BackupUnusable: it is not one that a backup has.
+        """
+        name = member.name
+        around, _, _ = name.rpartition("/")
+        if "\0" in name or not {"", ".", ".."}.isdisjoint(name.split("/")):
+            raise BackupUnusable(f"it holds the name {name!r}")
+        if name in self._known:
+            raise BackupUnusable(f"it holds the name {name!r} twice")
+        if around not in self._folders:
+            raise BackupUnusable(f"it holds {name!r}, which is in no folder of it")
+        if not (member.isreg() or member.isdir() or (member.issym() and around)):
+            raise BackupUnusable(f"it holds {name!r}, which is no file, folder or link")
+        self._known.add(name)
+        if member.isdir():
+            self._folders.add(name)
 
 
-class _Folder(_Nowhere):
-    """Makes files below a folder."""
+class _Target:
+    """Makes files below folders; every one is opened on the way down, and no link is followed."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._folders: dict[Path, tarfile.TarInfo] = {}
+    def __init__(self, into: Path, apart: Mapping[str, Path]) -> None:
+        self._opened = ExitStack()
+        self._into = self._opened.enter_context(Descent(into))
+        self._apart = {
+            name: self._opened.enter_context(Descent(folder)) for name, folder in apart.items()
+        }
+        self._folders: list[tarfile.TarInfo] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
 
     def open(self, member: tarfile.TarInfo) -> IO[bytes]:
         """Open a new file."""
-        handle = os.open(self._path(member), _NEW, member.mode & 0o777)
-        self._own(handle, member)
+        name, folder = self._go(member)
+        handle = os.open(name, _NEW, member.mode & 0o777, dir_fd=folder)
+        _own(handle, member)
         return open(handle, "wb")  # noqa: PTH123 - a descriptor
 
     def make(self, member: tarfile.TarInfo) -> None:
         """Make a folder or a link."""
-        path = self._path(member)
-        if member.issym():
-            path.symlink_to(member.linkname)
-            if os.geteuid() == 0:
-                os.lchown(path, member.uid, member.gid)
-        elif member.isdir():
-            path.mkdir(mode=0o700, exist_ok=True)
-            self._folders[path] = member
+        name, folder = self._go(member)
+        if member.isdir():
+            os.mkdir(name, 0o700, dir_fd=folder)
+            self._folders.append(member)
+            return
+        os.symlink(member.linkname, name, dir_fd=folder)
+        if os.geteuid() == 0:
+            os.chown(name, member.uid, member.gid, dir_fd=folder, follow_symlinks=False)
 
-    def close(self) -> None:
-        """Give folders their rights, once all is in them."""
-        for path, member in reversed(self._folders.items()):
-            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    def finish(self) -> None:
+        """Give folders their rights, once all is in them: the last one first."""
+        for member in reversed(self._folders):
+            name, folder = self._go(member)
+            handle = os.open(name, FOLDER, dir_fd=folder)
             try:
-                self._own(handle, member)
+                _own(handle, member)
                 os.fchmod(handle, member.mode & 0o777)
             finally:
                 os.close(handle)
 
-    def _own(self, handle: int, member: tarfile.TarInfo) -> None:
-        if os.geteuid() == 0:
-            os.fchown(handle, member.uid, member.gid)
-
-    def _path(self, member: tarfile.TarInfo) -> Path:
-        name = PurePosixPath(member.name)
-        if name.is_absolute() or ".." in name.parts:
-            raise BackupUnusable(f"it holds the name {member.name!r}")
-        parent = self._root / name.parent
-        # The packer named every folder before what is in it: a link never comes in between.
-        if parent != self._root and parent not in self._folders:
-            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return self._root / name
+    def _go(self, member: tarfile.TarInfo) -> tuple[str, int]:
+        """Go to the folder of a member; returns its name there, and that folder."""
+        *around, name = parts = member.name.split("/")
+        way = self._apart.get(parts[0], self._into)
+        way.go(around)
+        return name, way.folder
 
 
-def _read(source: Path, secret: Secret, target: _Nowhere) -> Contents:
+def _own(handle: int, member: tarfile.TarInfo) -> None:
+    if os.geteuid() == 0:
+        os.fchown(handle, member.uid, member.gid)
+
+
+def _read(source: Path, secret: Secret, target: _Target | None) -> Contents:
     found: dict[str, str] = {}
     listed: Mapping[str, Any] | None = None
+    names = _Names()
     try:
         with source.open("rb") as file:
             sealed = SealedReader(file, secret)
             with tarfile.open(fileobj=cast("IO[bytes]", sealed), mode="r|gz") as tar:
                 for member in tar:
+                    names.add(member)
                     data = tar.extractfile(member) if member.isreg() else None
-                    if data is None:
-                        target.make(member)
-                    elif member.name == LIST:
+                    if data is not None and member.name == LIST:
                         listed = json.loads(data.read())
-                    else:
-                        found[member.name] = _copy(data, target.open(member))
+                    elif data is not None:
+                        found[member.name] = _copy(member, data, target)
+                    elif target is not None:
+                        target.make(member)
             sealed.read()  # to the piece that says it is the last
-    except (tarfile.TarError, EOFError, ValueError, zlib.error) as error:
+    except (tarfile.TarError, EOFError, ValueError, TypeError, zlib.error) as error:
         raise BackupUnusable(f"the backup is damaged ({error}): use another one") from error
     if listed is None:
         raise BackupUnusable("the backup is not whole: use another one")
@@ -127,10 +167,32 @@ def _read(source: Path, secret: Secret, target: _Nowhere) -> Contents:
     return contents
 
 
-def _copy(data: IO[bytes], target: IO[bytes]) -> str:
+def _copy(member: tarfile.TarInfo, data: IO[bytes], target: _Target | None) -> str:
+    """Copy the parts of a file that are stored to their places; returns their checksum."""
+    size, parts = _find_parts(member)
     digest = hashlib.sha256()
-    with target:
-        while block := data.read(BLOCK_BYTES):
-            digest.update(block)
-            target.write(block)
+    with ExitStack() as opened:
+        file = None if target is None else opened.enter_context(target.open(member))
+        for start, end in parts:
+            if file is not None:
+                file.seek(start)
+            for at in range(start, end, BLOCK_BYTES):
+                block = data.read(min(BLOCK_BYTES, end - at))
+                digest.update(block)
+                if file is not None:
+                    file.write(block)
+        if file is not None:
+            file.truncate(size)
     return digest.hexdigest()
+
+
+def _find_parts(member: tarfile.TarInfo) -> tuple[int, list[tuple[int, int]]]:
+    """Tell how large a file is, and which parts of it are stored; the rest are holes."""
+    if (written := member.pax_headers.get(SPARSE)) is None:
+        return member.size, [(0, member.size)]
+    size, listed = json.loads(written)
+    parts = [(int(start), int(end)) for start, end in listed]
+    edges = [0, *(edge for part in parts for edge in part), int(size)]
+    if edges != sorted(edges) or sum(end - start for start, end in parts) != member.size:
+        raise ValueError(f"the holes of {member.name!r}")
+    return int(size), parts

@@ -1,14 +1,38 @@
-"""Runs a command in the user's terminal: it talks to them directly, and the bridge waits."""
+"""Runs a command for the user at the terminal: they talk to it, and the bridge waits.
+
+The command never holds the user's terminal: with it, it could type into the shell that waits there
+(TIOCSTI). It gets a pseudo-terminal of its own, and the bridge passes on what both sides send.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
+import select
 import signal
 import subprocess
-from collections.abc import Mapping
+import sys
+import termios
+import tty
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
+from typing import Final
 
 from app.children.command import Command
+from app.children.screen import Screen
 from app.errors import AgentNotStarted
+
+LOOK_SECONDS: Final = 0.1
+"""How often to look for the end of a command whose children still hold its terminal."""
+KILL_SECONDS: Final = 5.0
+"""How long a killed command may take to end."""
+_PIECE_BYTES: Final = 4096
+_END_OF_INPUT: Final = b"\x04"
+"""Ctrl-D."""
+_STANDARD: Final = (0, 1, 2)
 
 
 def run_in_terminal(command: Command, *, name: str, env: Mapping[str, str], cwd: Path) -> int:
@@ -17,18 +41,117 @@ def run_in_terminal(command: Command, *, name: str, env: Mapping[str, str], cwd:
     Raises:
         AgentNotStarted: the command or its folder is missing or not accessible.
     """
-    # A handler, not SIG_IGN: the command would inherit that.
-    before = signal.signal(signal.SIGINT, lambda *_: None)
+    terminal = next(filter(os.isatty, _STANDARD), None)
+    with command.open() as (argv, inherited), _own_terminal(terminal) as (ours, theirs):
+        try:
+            process = subprocess.Popen(
+                argv,
+                env=dict(env),
+                cwd=cwd,
+                pass_fds=inherited,
+                start_new_session=True,
+                stdin=theirs,
+                stdout=theirs,
+                stderr=theirs,
+                # No other thread runs here that could hold a lock.
+                preexec_fn=None if theirs is None else _take_terminal,
+            )
+        except OSError as error:
+            raise AgentNotStarted(
+                name,
+                f"{command.argv[0]!r}: {error.strerror or type(error).__name__}",
+                "Check its command.",
+            ) from error
+        try:
+            with _signals(process, lambda: _follow_size(terminal, ours)):
+                if ours is not None and theirs is not None:
+                    os.close(theirs)
+                    _relay(process, ours)
+                return process.wait()
+        finally:
+            process.kill()
+            process.wait(KILL_SECONDS)
+
+
+@contextmanager
+def _own_terminal(terminal: int | None) -> Iterator[tuple[int | None, int | None]]:
+    """Open a pseudo-terminal like the user's, which passes each key on meanwhile."""
+    if terminal is None:
+        yield None, None
+        return
+    ours, theirs = pty.openpty()
+    _follow_size(terminal, ours)
+    before = termios.tcgetattr(terminal)
+    termios.tcsetattr(theirs, termios.TCSANOW, before)
     try:
-        with command.open() as (argv, inherited):
-            return subprocess.run(
-                argv, env=dict(env), cwd=cwd, check=False, pass_fds=inherited
-            ).returncode
-    except OSError as error:
-        raise AgentNotStarted(
-            name,
-            f"{command.argv[0]!r}: {error.strerror or type(error).__name__}",
-            "Check its command.",
-        ) from error
+        tty.setraw(terminal)
+        yield ours, theirs
     finally:
-        signal.signal(signal.SIGINT, before)
+        # Flushed: what the terminal answered to the command is no input for the shell.
+        termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
+        os.close(ours)
+        with suppress(OSError):
+            os.close(theirs)
+
+
+def _take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _follow_size(terminal: int | None, ours: int | None) -> None:
+    if terminal is not None and ours is not None:
+        size = fcntl.ioctl(terminal, termios.TIOCGWINSZ, bytes(8))
+        fcntl.ioctl(ours, termios.TIOCSWINSZ, size)
+
+
+@contextmanager
+def _signals(process: subprocess.Popen[bytes], resize: Callable[[], None]) -> Iterator[None]:
+    """Pass an interrupt on to the command; end with the terminal put back when told to end."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGINT)
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    wanted = {
+        signal.SIGINT: interrupt,
+        signal.SIGTERM: end,
+        signal.SIGHUP: end,
+        signal.SIGWINCH: lambda *_: resize(),
+    }
+    before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _relay(process: subprocess.Popen[bytes], ours: int) -> None:
+    """Pass on what the user types and what the command shows, until it has ended."""
+    screen, sources = Screen(), [0, ours]
+    while True:
+        has_ended = process.poll() is not None
+        ready, _, _ = select.select(sources, [], [], 0 if has_ended else LOOK_SECONDS)
+        if ours in ready:
+            try:
+                output = os.read(ours, _PIECE_BYTES)
+            except OSError:  # Linux: all have closed it
+                output = b""
+            if not output:
+                return
+            _write(1, screen.filter(output))
+        elif has_ended:
+            return
+        if 0 in ready:
+            typed = os.read(0, _PIECE_BYTES)
+            if not typed:
+                sources.remove(0)
+            _write(ours, typed or _END_OF_INPUT)
+
+
+def _write(target: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(target, data) :]

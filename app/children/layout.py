@@ -3,8 +3,9 @@
 The deepest rule for a path wins, and showing a folder never shows what the bridge hides below it:
 a secret inside a visible folder stays hidden.
 
-No single file is ever covered: a rename over it in the host's namespace (an editor, `sed -i`, a
-rotated secret) would lift the cover. Its whole folder is hidden instead.
+No file with secrets is covered alone: a rename over it in the host's namespace (an editor,
+`sed -i`, a rotated secret) would lift the cover. Its whole folder is hidden instead. A daemon's
+socket is covered alone only where its folder holds what the child needs.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class Rule(IntEnum):
     SHOW = 5
     MASK = 6
     WRITE = 7
+    COVER = 8
 
 
 _HIDING: Final = frozenset({Rule.SCRATCH, Rule.VEIL, Rule.MASK})
@@ -106,10 +108,11 @@ class Mount:
     """For a link: its target."""
 
 
-def survey(confinement: Confinement) -> list[Mount]:
+def survey(confinement: Confinement, sockets: Iterable[Path] = ()) -> list[Mount]:
     """Look at the disk and return the rules for what exists there, links resolved.
 
-    A missing workspace or HOME is kept, so that the start fails loudly.
+    `sockets` are those of daemons; the child's own folders keep theirs. A missing workspace or
+    HOME is kept, so that the start fails loudly.
     """
     disk = _Disk()
     resolver = disk.follow(str(_RESOLVER))
@@ -123,6 +126,7 @@ def survey(confinement: Confinement) -> list[Mount]:
     ]
     named = (confinement.home, confinement.workspace, *confinement.writable)
     own = [disk.follow(str(path.absolute())) for path in named]
+    shown = [*prefixes, *disk.shown(Rule.SHOW, confinement.visible)]
     return [
         *disk.rules(Rule.SCRATCH, _SCRATCH),
         *(
@@ -132,10 +136,10 @@ def survey(confinement: Confinement) -> list[Mount]:
         ),
         *disk.rules(Rule.MASK, confinement.masked),
         *(_hide_closed_folders(prefixes, own) if confinement.user is not None else ()),
-        *prefixes,
         *_hide_secrets(secrets, prefixes, people),
-        *disk.shown(Rule.SHOW, confinement.visible),
+        *shown,
         *disk.rules(Rule.SHOW, confinement.readonly),
+        *_hide_sockets(sockets, own, [mount.path for mount in shown]),
         # A mount point cannot be renamed, but the folders above it can.
         *(
             Mount(Rule.PIN, folder)
@@ -175,6 +179,21 @@ def _hide_secrets(
         for entry in _entries(folder):
             if not entry.name.startswith(".") and not any(name in entry.name for name in names):
                 yield Mount(Rule.PREFIX, Path(entry.path))
+
+
+def _hide_sockets(
+    sockets: Iterable[Path], own: Sequence[Path], shown: Sequence[Path]
+) -> Iterator[Mount]:
+    """Hide the folder of each socket, or the socket alone if the folder is needed."""
+    for socket in sockets:
+        if any(socket.is_relative_to(path) for path in (*own, *_SCRATCH, *_KERNEL, _RUN)):
+            continue
+        folder = socket.parent
+        is_needed = any(path.is_relative_to(folder) for path in (*own, *shown))
+        if folder in _SYSTEM or is_needed:
+            yield Mount(Rule.COVER, socket)
+        else:
+            yield Mount(Rule.VEIL, folder)
 
 
 def _hide_closed_folders(prefixes: Sequence[Mount], own: Sequence[Path]) -> Iterator[Mount]:
@@ -260,6 +279,8 @@ def _changes(mount: Mount, around: Rule | None) -> bool:
             return around in _WRITABLE
         case Rule.MASK | Rule.VEIL:
             return around not in (Rule.MASK, Rule.VEIL)
+        case Rule.COVER:
+            return around not in _HIDING
         case _:
             return around is not mount.rule
 
@@ -273,6 +294,8 @@ def _option(mount: Mount) -> list[str]:
             return ["--bind", path, path]
         case Rule.PREFIX | Rule.SHOW:
             return ["--ro-bind", path, path]
+        case Rule.COVER:
+            return ["--ro-bind", "/dev/null", path]
         case _:
             return ["--tmpfs", path]
 

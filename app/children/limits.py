@@ -6,6 +6,10 @@ Address space is never limited: V8 and other runtimes reserve tens of gigabytes 
 from __future__ import annotations
 
 import os
+import re
+import resource
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,8 +19,9 @@ _SCRATCH_SHARE: Final = 4
 """Each folder for temporary files is in memory and gets this share of the memory limit."""
 _OOM_SCORE: Final = 500
 """Halfway to "always first": a small agent still outlives a build that takes all the memory."""
-_OWN_CGROUP: Final = Path("/sys/fs/cgroup/memory.max")
-"""Inside a container: what the container may use."""
+_CGROUPS: Final = Path("/sys/fs/cgroup")
+_OWN_CGROUP: Final = Path("/proc/self/cgroup")
+"""Which cgroup the bridge is in: that of its service, or inside a container the topmost one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +68,35 @@ class ResourceLimits:
         return self.memory_bytes // _SCRATCH_SHARE
 
 
+def bound(pid: int, *, memory_bytes: int, cpu_seconds: int) -> None:
+    """Bound a process of the bridge that has just started, and what it starts in turn.
+
+    Its own memory only, not the files that it maps: git maps whole packs.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    kinds = {resource.RLIMIT_DATA: memory_bytes, resource.RLIMIT_CPU: cpu_seconds}
+    with suppress(ProcessLookupError):  # it has ended already
+        for kind, value in kinds.items():
+            _, hard = resource.prlimit(pid, kind)
+            most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.prlimit(pid, kind, (most, most))
+    with suppress(OSError):  # a kernel without it, or a bridge that is a more likely victim already
+        Path(f"/proc/{pid}/oom_score_adj").write_text(str(_OOM_SCORE))
+
+
 def _size(number: int) -> str:
     mebibytes = number // MEBIBYTE
     return f"{mebibytes / 1024:.3g} GiB" if mebibytes >= 1024 else f"{mebibytes} MiB"
 
 
-def default_memory_bytes() -> int:
-    """Return half of the memory that the bridge may use."""
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        allowed = int(_OWN_CGROUP.read_text())
-    except (OSError, ValueError):
-        allowed = physical
-    return min(physical, allowed) // 2
+def default_memory_bytes(own: Path = _OWN_CGROUP, root: Path = _CGROUPS) -> int:
+    """Return half of the memory that the bridge may use, by its cgroup and those around it."""
+    allowed = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with suppress(OSError):  # there are no cgroups
+        inside = re.search(r"(?m)^0::/(.*)$", own.read_text())
+        here = root / (inside[1] if inside else "")
+        for folder in (here, *here.parents):
+            with suppress(OSError, ValueError):  # it has no limit
+                allowed.append(int((folder / "memory.max").read_text()))
+    return min(allowed) // 2

@@ -6,15 +6,19 @@ Links are left out, in both directions: nothing is read or written outside of th
 from __future__ import annotations
 
 import hashlib
-import shutil
+import logging
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from app.children.tree import Tree
+from app.descent import remove
+
+logger = logging.getLogger(__name__)
 
 PACKED_BYTES: Final = 256 * 1024**2
 """The most that is packed of one folder: homes hold a few megabytes, caches aside."""
@@ -63,7 +67,7 @@ def pack(folder: Path, into: Path, left_out: Sequence[str] = ()) -> None:
     """
     tree = Tree(folder)
     with tarfile.open(into, "w:gz", compresslevel=1) as archive:
-        for file in _files(tree, left_out):
+        for file in _files(tree, left_out, partial(_tell, folder)):
             status = tree.stat(file)
             if status is None:
                 continue  # a live agent may remove its own files
@@ -80,8 +84,7 @@ def unpack(file: Path, folder: Path, user: int | None) -> None:
     Raises:
         OSError: it cannot be written, or the file is broken.
     """
-    if folder.is_dir():
-        shutil.rmtree(folder)
+    remove(folder)
     folder.mkdir(mode=0o700, parents=True)
     tree = Tree(folder, user=user)
     try:
@@ -95,9 +98,17 @@ def unpack(file: Path, folder: Path, user: int | None) -> None:
         raise OSError(f"the saved files are broken: {error}") from error
 
 
-def _files(tree: Tree, left_out: Sequence[str]) -> Iterator[PurePosixPath]:
-    """List the plain files that are packed."""
+def _tell(folder: Path, path: PurePosixPath) -> None:
+    logger.warning("%s: not saved, since it could not be read: %s", folder.name, path)
+
+
+def _files(
+    tree: Tree,
+    left_out: Sequence[str],
+    unread: Callable[[PurePosixPath], None] = lambda _path: None,
+) -> Iterator[PurePosixPath]:
+    """List the plain files that are packed; `unread` is told of folders that could not be read."""
     apart = [PurePosixPath(each) for each in left_out]
-    for file in tree.files(_EVERYTHING):
+    for file in tree.files(_EVERYTHING, unread):
         if not any(file.is_relative_to(each) for each in apart):
             yield file

@@ -10,6 +10,9 @@ import contextlib
 import os
 import secrets
 import signal
+import sys
+import threading
+import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +22,7 @@ from app.children.environment import MARKER
 
 _DEAD: Final = frozenset("ZX")
 _MARK: Final = f"{MARKER}=".encode()
+TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 _READ_BYTES: Final = 65536
 """More than nearly every environment, so that one call is enough."""
 
@@ -73,6 +77,33 @@ def read_proc_table() -> ProcTable:
     except OSError:
         return {}
     return {pid: entry for pid in numbers if (entry := entry_of(pid)) is not None}
+
+
+def read_tree(root: int) -> ProcTable:
+    """Return a process and its descendants, and read nothing of any other process.
+
+    While others end, the kernel may leave one out: look again before relying on its absence.
+    """
+    if not _lists_children():
+        proc_table = read_proc_table()
+        family = with_descendants(proc_table, [root])
+        return {pid: entry for pid, entry in proc_table.items() if pid in family}
+    found: ProcTable = {}
+    waiting = [root]
+    while waiting:
+        pid = waiting.pop()
+        entry = None if pid in found else entry_of(pid)
+        if entry is not None:
+            found[pid] = entry
+            waiting += _children(pid)
+    return found
+
+
+def ticks_now() -> int:
+    """Return the time as /proc tells the start of a process: in clock ticks since boot."""
+    if not sys.platform.startswith("linux"):
+        return 0  # there is no process table either
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND)
 
 
 def started(entry: Entry | None) -> str:
@@ -145,6 +176,22 @@ def reap_orphans(
         if entry.parent == os.getpid() and not entry.alive and is_ours and entry.pid not in groups:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(entry.pid, os.WNOHANG)
+
+
+def _children(pid: int) -> list[int]:
+    """List the children of all threads of a process."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+    except OSError:
+        return []
+    listed = [_read(f"/proc/{pid}/task/{thread}/children") or b"" for thread in threads]
+    return [int(number) for each in listed for number in each.split()]
+
+
+@cache
+def _lists_children() -> bool:
+    """Tell whether the kernel lists the children of a process; some are built without it."""
+    return _read(f"/proc/self/task/{threading.get_native_id()}/children") is not None
 
 
 def _is_still(entry: Entry) -> bool:

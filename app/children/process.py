@@ -68,6 +68,8 @@ class Child:
         """Whether the first process is not the agent, but bubblewrap or a reaper around it."""
         self.has_reaper = has_reaper
         """Whether the first process kills all descendants when it gets SIGUSR1."""
+        self.layers = (1 if has_reaper else 2) if guarded else 0
+        """How many processes are around the program: a reaper, or bubblewrap and its init."""
         self.link: Link | None = None
         """Connects its network to the outside; it ends with the child."""
         self.ending: asyncio.Task[StopReport] | None = None

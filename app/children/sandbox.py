@@ -21,6 +21,7 @@ from app.children import entry
 from app.children.command import Command, Guard
 from app.children.layout import Confinement, arguments, plan, survey
 from app.children.prefixes import visible_prefixes
+from app.children.sockets import DaemonSockets
 
 _TRIAL_SECONDS: Final = 3.0
 """A start takes about 10 ms; a machine that needs longer than this is not fit for agents."""
@@ -44,6 +45,8 @@ _NETWORK: Final = "--unshare-net"
 
 # The interpreter itself and not the one of a virtual environment; without site it starts in 10 ms.
 _PYTHON: Final = (os.path.realpath(sys.executable), "-I", "-S", "-c")
+
+_SOCKETS: Final = DaemonSockets()
 
 _SESSIONS_OF_USER: Final = 16
 """The default of how many agent processes run at once."""
@@ -97,7 +100,7 @@ class Bubblewrap:
         """Return the bubblewrap command around `argv`."""
         cwd = (confinement.cwd or confinement.workspace).resolve()
         scratch = self._scratch(confinement.scratch_bytes)
-        view = arguments(plan(survey(confinement)), scratch)
+        view = arguments(plan(survey(confinement, _SOCKETS.find())), scratch)
         options = [*_WALLS, *self.options]
         # Otherwise /dev is one writable file system in memory, without a limit.
         options += [*scratch, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", *view]  # noqa: S108

@@ -1,4 +1,4 @@
-"""Takes a secret out of all files below some folders: content, names and links; follows no link.
+"""Takes a secret out of files below some folders: content, names, attributes; follows no link.
 
 What is overwritten keeps its length, so that a file of any format stays as readable as it was. In
 a repository of git, branches stay branches: what is written over their names is part of a name.
@@ -6,17 +6,19 @@ a repository of git, branches stay branches: what is written over their names is
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Iterator
+import os
+import stat
+from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from app.children.tree import Entry, Tree
+from app.children.tree import Tree, read_attributes
 from app.core.erasure.types import Sweeping
+from app.descent import FOLDER, Descent, Found, walk
 from app.vault.octets import CROSS, PIECE_BYTES, Known, cross_out, find_spans, is_in
 
-_HERE: Final = PurePosixPath()
 _OBJECTS: Final = "objects"
 _HEAD: Final = "HEAD"
 _INDEX: Final = "index"
@@ -69,14 +71,27 @@ class Sweep:
     def find(self, vault: Known) -> Sweeping:
         """List the files and folders that hold a secret."""
         found = Sweeping()
-        for path, entry in self._walk(_HERE, found):
+
+        def enter(each: Found) -> bool:
+            if self._is_apart(each):
+                return False
+            is_objects = each.name == _OBJECTS and _exists(_HEAD, each.folder)
+            if is_objects:
+                found.objects.append(self._root / each.path)
+            return not is_objects
+
+        def unread(path: PurePosixPath) -> None:
+            found.unread.append(self._root / path)
+
+        for each in walk(self._root, enter=enter, unread=unread, folders_last=True):
             try:
-                if vault.contains(path.name) or self._holds(path, entry, vault):
-                    found.held.append(self._root / path)
+                if not self._is_apart(each) and (vault.contains(each.name) or _holds(each, vault)):
+                    found.held.append(self._root / each.path)
             except FileNotFoundError:
                 continue  # a live agent removes its own files
             except OSError:
-                found.unread.append(self._root / path)
+                unread(each.path)
+        found.unread[:] = dict.fromkeys(found.unread)
         return found
 
     def clean(self, vault: Known, held: Collection[Path]) -> list[Path]:
@@ -103,6 +118,8 @@ class Sweep:
             return
         if entry.is_file:
             self._overwrite(path, vault)
+        if entry.is_file or entry.is_folder:
+            self._tree.strip(path, partial(_is_mark, vault))
         if vault.contains(path.name):
             named = cross_out if self._is_of_git(path) else _redact
             self._rename(path, named(vault, path.name))
@@ -126,10 +143,11 @@ class Sweep:
 
     def _is_of_git(self, path: PurePosixPath) -> bool:
         """Tell whether git reads a file, rather than people: one of a repository itself."""
-        for folder in path.parents:
-            head, objects = (self._tree.entry(folder / name) for name in (_HEAD, _OBJECTS))
-            if head is not None and objects is not None and objects.is_folder:
-                return True
+        with suppress(OSError), Descent(self._root) as way:
+            for name in path.parts:
+                if _exists(_HEAD, way.folder) and _exists(f"{_OBJECTS}/.", way.folder):
+                    return True
+                way.enter(name)
         return False
 
     def _rename(self, path: PurePosixPath, name: str) -> None:
@@ -140,35 +158,42 @@ class Sweep:
                 continue
             return
 
-    def _holds(self, path: PurePosixPath, entry: Entry, vault: Known) -> bool:
-        if entry.is_link:
-            return vault.contains(self._tree.link(path))
-        if not entry.is_file:
-            return False
-        with self._tree.open(path) as content:
-            return is_in(vault, iter(partial(content.read, PIECE_BYTES), b""))
+    def _is_apart(self, each: Found) -> bool:
+        return each.depth == 0 and each.name.startswith(self._but)
 
-    def _walk(
-        self, folder: PurePosixPath, found: Sweeping
-    ) -> Iterator[tuple[PurePosixPath, Entry]]:
-        """Yield everything below a folder, what is in a folder before the folder itself."""
+
+def _holds(each: Found, vault: Known) -> bool:
+    status = each.stat()
+    if stat.S_ISLNK(status.st_mode):
+        return vault.contains(os.readlink(each.name, dir_fd=each.folder))
+    if stat.S_ISREG(status.st_mode):
+        with each.open() as content:
+            pieces = iter(partial(content.read, PIECE_BYTES), b"")
+            return is_in(vault, pieces) or _marked(content.fileno(), vault)
+    if stat.S_ISDIR(status.st_mode):
+        folder = os.open(each.name, FOLDER, dir_fd=each.folder)
         try:
-            entries = self._tree.entries(folder, sys.maxsize)
-        except FileNotFoundError:
-            return
-        except OSError:
-            found.unread.append(self._root / folder)
-            return
-        names = {each.name for each in entries}
-        for each in sorted(entries, key=lambda entry: entry.name):
-            path = folder / each.name
-            if folder == _HERE and each.name.startswith(self._but):
-                continue
-            if each.is_folder and each.name == _OBJECTS and _HEAD in names:
-                found.objects.append(self._root / path)
-            elif each.is_folder:
-                yield from self._walk(path, found)
-            yield path, each
+            return _marked(folder, vault)
+        finally:
+            os.close(folder)
+    return False
+
+
+def _marked(file: int, vault: Known) -> bool:
+    """Tell whether an extended attribute holds it."""
+    return any(_is_mark(vault, *each) for each in read_attributes(file).items())
+
+
+def _is_mark(vault: Known, name: str, value: bytes) -> bool:
+    return vault.contains(name) or is_in(vault, [value])
+
+
+def _exists(path: str, folder: int) -> bool:
+    try:
+        os.stat(path, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def _redact(vault: Known, name: str) -> str:

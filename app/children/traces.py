@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from app.children.tree import Tree
+from app.descent import remove, walk
 
 HOME_BYTES: Final = 256 * 1024 * 1024
 """The largest home that is copied: caches aside, homes hold a few megabytes."""
@@ -72,9 +72,8 @@ class Traces:
         """
         self.remove_said(sessions, conversations)
         self._forget(sessions, "")
-        for root in (self._workspaces, self._gates, self._saved):
-            for path in _of(root, sessions):
-                _remove(path)
+        roots = (self._workspaces, self._gates, self._saved)
+        _remove_all(path for root in roots for path in _of(root, sessions))
 
     def remove_said(self, sessions: Collection[int], conversations: Collection[str]) -> None:
         """Remove the homes of sessions, and the files of their messages; their work stays.
@@ -84,8 +83,7 @@ class Traces:
         """
         self._forget(sessions, _SAVED_HOME)
         homes = [each for each in _of(self._saved, sessions) if each.name.endswith(_SAVED_HOME)]
-        for path in [*_of(self._homes, sessions), *homes, *self._said(sessions)]:
-            _remove(path)
+        _remove_all([*_of(self._homes, sessions), *homes, *self._said(sessions)])
         known = [each for each in conversations if _CONVERSATION.fullmatch(each)]
         for home in self._base_homes.iterdir() if known and self._base_homes.is_dir() else ():
             tree = Tree(home)
@@ -99,7 +97,7 @@ class Traces:
             each.name
             for folder in self._said(sessions)
             if folder.suffix == ".files"
-            for each in folder.iterdir()
+            for each in walk(folder, enter=lambda _found: False)
         }
 
     def remove_uploads(self, folders: Collection[str]) -> None:
@@ -111,7 +109,7 @@ class Traces:
         for name in folders:
             path = self._uploads / name
             if name and path.parent == self._uploads and path.is_dir():
-                _remove(path)
+                remove(path)
 
     def copy_home(self, agent: str, origin: int, new: int) -> bool:
         """Copy the home of a session for another one; False if there is none to copy.
@@ -144,24 +142,21 @@ def _of(root: Path, sessions: Collection[int]) -> Iterator[Path]:
             yield path
 
 
-def _remove(path: Path) -> None:
-    """Remove a folder, also one whose folders were made read-only."""
-    if path.is_symlink() or not path.is_dir():
-        path.unlink()
-        return
-    path.chmod(0o700)
-    for folder, names, _ in os.walk(path):
-        for name in names:
-            below = Path(folder) / name
-            if not below.is_symlink():
-                below.chmod(0o700)
-    shutil.rmtree(path)
+def _remove_all(paths: Iterable[Path]) -> None:
+    """Remove folders; one that cannot be removed does not stop the rest."""
+    failed: list[OSError] = []
+    for path in paths:
+        try:
+            remove(path)
+        except OSError as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]
 
 
 def _size(path: Path) -> int:
     total = 0
-    for folder, _, names in os.walk(path):
-        for name in names:
-            with suppress(OSError):
-                total += (Path(folder) / name).lstat().st_size
+    for found in walk(path):
+        with suppress(OSError):
+            total += 0 if found.is_folder else found.stat().st_size
     return total

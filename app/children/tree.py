@@ -5,15 +5,16 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-import shutil
 import stat
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, Protocol
 
-_FOLDER: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+from app.descent import FOLDER, open_plain, remove, walk
+
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHANGE: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -61,6 +62,23 @@ class Like(Protocol):
         ...
 
 
+def read_attributes(file: int) -> dict[str, bytes]:
+    """Read the extended attributes that the owner of an open file or folder may set.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    if sys.platform != "linux":
+        return {}
+    try:
+        names = os.listxattr(file)
+    except OSError as error:
+        if error.errno == errno.ENOTSUP:
+            return {}
+        raise
+    return {name: os.getxattr(file, name) for name in names if name.startswith("user.")}
+
+
 class Tree:
     """The files below a folder, by paths relative to it."""
 
@@ -82,16 +100,25 @@ class Tree:
         found = self.stat(path)
         return None if found is None else Entry(path.name, found)
 
-    def files(self, path: PurePosixPath) -> Iterator[PurePosixPath]:
-        """List the plain files at a path: itself, or all below it."""
-        found = self.stat(path)
-        if found is not None and stat.S_ISREG(found.st_mode):
+    def files(
+        self,
+        path: PurePosixPath,
+        unread: Callable[[PurePosixPath], None] = lambda _path: None,
+    ) -> Iterator[PurePosixPath]:
+        """List the plain files at a path: itself, or all below it.
+
+        `unread` is told of folders that could not be read.
+        """
+        entry = self.entry(path)
+        if entry is not None and entry.is_file:
             yield path
-        elif found is not None and stat.S_ISDIR(found.st_mode):
-            with self._folder(path) as folder:
-                names = sorted(os.listdir(folder))  # noqa: PTH208 - a descriptor
-            for name in names:
-                yield from self.files(path / name)
+        if entry is None or not entry.is_folder:
+            return
+        with self._folder(path) as folder:
+            for found in walk(".", dir_fd=folder, unread=lambda each: unread(path / each)):
+                with suppress(OSError):  # it is gone, or its folder may not be searched
+                    if not found.is_folder and stat.S_ISREG(found.stat().st_mode):
+                        yield path / found.path
 
     def entries(self, path: PurePosixPath, limit: int) -> list[Entry]:
         """List what is in a folder, at most this many, unsorted.
@@ -121,12 +148,7 @@ class Tree:
             OSError: there is none.
         """
         with self._folder(path.parent) as folder:
-            file = os.open(path.name, _READ, dir_fd=folder)
-        content = open(file, "rb")  # noqa: PTH123, SIM115 - a descriptor; its caller closes it
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            content.close()
-            raise FileNotFoundError(str(path))
-        return content
+            return open_plain(path.name, folder)
 
     def write(self, path: PurePosixPath, content: bytes, like: Like | None = None) -> None:
         """Write a new file, replacing what is there; `like` gives its mode and age.
@@ -197,6 +219,24 @@ class Tree:
                 os.close(file)
                 os.fchmod(content.fileno(), stat.S_IMODE(before.st_mode))
 
+    def strip(self, path: PurePosixPath, holds: Callable[[str, bytes], bool]) -> None:
+        """Remove the extended attributes of a file or a folder that hold something.
+
+        Raises:
+            OSError: one cannot be removed.
+        """
+        with self._folder(path.parent) as folder:
+            file = os.open(path.name, _READ, dir_fd=folder)
+        try:
+            before = stat.S_IMODE(os.fstat(file).st_mode)
+            for name, value in read_attributes(file).items():
+                if holds(name, value):
+                    os.fchmod(file, before | stat.S_IWUSR)
+                    os.removexattr(file, name)
+                    os.fchmod(file, before)
+        finally:
+            os.close(file)
+
     def rename(self, path: PurePosixPath, name: str) -> None:
         """Give what is at a path another name in its folder, unless that is taken.
 
@@ -219,26 +259,20 @@ class Tree:
         Raises:
             OSError: it cannot be removed.
         """
-        found = self.stat(path)
-        if found is None:
-            return
-        with self._folder(path.parent) as folder:
-            if stat.S_ISDIR(found.st_mode):
-                shutil.rmtree(path.name, dir_fd=folder)
-            else:
-                os.unlink(path.name, dir_fd=folder)
+        with suppress(FileNotFoundError, NotADirectoryError), self._folder(path.parent) as folder:
+            remove(path.name, dir_fd=folder)
 
     @contextmanager
     def _folder(self, path: PurePosixPath, *, make: bool = False) -> Iterator[int]:
         """Open a folder step by step; with `make`, replace what is not a folder by one."""
         if path.is_absolute() or ".." in path.parts:
             raise FileNotFoundError(str(path))
-        here = os.open(self._root, _FOLDER)
+        here = os.open(self._root, FOLDER)
         try:
             for name in path.parts:
                 if make:
                     self._ensure(here, name)
-                above, here = here, os.open(name, _FOLDER, dir_fd=here)
+                above, here = here, os.open(name, FOLDER, dir_fd=here)
                 os.close(above)
             yield here
         finally:

@@ -7,18 +7,26 @@ systems that live in memory. What can be read again from a disk does not count.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from app.children.proc_table import ProcTable, with_descendants
+from app.descent import walk
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _BLOCK: Final = 512
 """The unit of `st_blocks` on every file system."""
-_SCRATCH: Final = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108
-_OWN_MEMORY: Final = ("Pss_Anon:", "Pss_Shmem:", "SwapPss:")
+_CLOSED: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+"""How a folder is opened that cannot be read; only Linux knows that."""
+_READING: Final = stat.S_IRUSR | stat.S_IXUSR
+_OWN_MEMORY: Final = (("Pss_Anon:", "SwapPss:"), ("Pss_Shmem:",))
+"""What is private to processes, and what they share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,56 +45,104 @@ def measure_tree(proc_table: ProcTable, root: int, *, exact_above: int) -> Usage
     """
     family = [proc_table[pid] for pid in with_descendants(proc_table, [root]) if pid in proc_table]
     pids = [entry.pid for entry in family]
-    scratch = _scratch_bytes(pids)
-    memory = sum(entry.resident_pages for entry in family) * _PAGE + scratch
+    scratch, hidden = _scratch_bytes(pids), _hidden_bytes(pids)
+    memory = sum(entry.resident_pages for entry in family) * _PAGE + scratch + hidden
     if memory > exact_above:
-        memory = sum(map(_own_memory, pids)) + scratch
+        private, shared = (sum(map(partial(_own_memory, kinds), pids)) for kinds in _OWN_MEMORY)
+        # What is mapped of a file without a name is shared memory already.
+        memory = private + max(shared, hidden) + scratch
     return Usage(sum(entry.tasks for entry in family), memory)
 
 
 def measure_folders(folders: Iterable[Path]) -> int:
     """Return how many bytes of disk the folders use, without following links; blocking."""
     total = 0
-    waiting = [str(folder) for folder in folders]
+    waiting = list(folders)
     while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-        except OSError:
-            continue  # it was removed meanwhile, or the bridge cannot read it
+        folder = waiting.pop()
+        closed: list[PurePosixPath] = []
+        with _opened(folder):
+            for found in walk(folder, unread=closed.append):
+                with suppress(OSError):  # it was removed meanwhile, or the bridge cannot read it
+                    total += found.stat().st_blocks * _BLOCK
+        waiting += [folder / path for path in closed if path.parts]
     return total
 
 
-def _own_memory(pid: int) -> int:
+@contextmanager
+def _opened(folder: Path) -> Iterator[None]:
+    """Let the owner read a folder while the block runs: an agent may have closed it."""
+    with ExitStack() as stack:
+        with suppress(OSError):  # it is gone, or another user's
+            closed = os.open(folder, _CLOSED)
+            stack.callback(os.close, closed)
+            before = stat.S_IMODE(os.fstat(closed).st_mode)
+            if before & _READING != _READING:
+                # A descriptor like this one cannot be changed: its name in /proc can.
+                name = Path(f"/proc/self/fd/{closed}")
+                name.chmod(before | _READING)
+                stack.callback(name.chmod, before)
+        yield
+
+
+def _own_memory(kinds: tuple[str, ...], pid: int) -> int:
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
         return 0  # it ended meanwhile
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(_OWN_MEMORY))
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(kinds))
 
 
 def _scratch_bytes(pids: Iterable[int]) -> int:
-    """Sum up the file systems for temporary files that only these processes see."""
-    known = {device for path in _SCRATCH if (device := _device(path)) is not None}
+    """Sum up the file systems in memory that only these processes see, also in own namespaces."""
+    known = {device for device, _ in _memory_mounts("self")}
+    seen: set[str] = set()
     total = 0
     for pid in pids:
-        for path in _SCRATCH:
-            inside = f"/proc/{pid}/root{path}"
-            device = _device(inside)
-            if device is not None and device not in known:
+        namespace = _link(f"/proc/{pid}/ns/mnt")
+        if namespace in seen:
+            continue
+        seen.add(namespace)
+        for device, path in _memory_mounts(str(pid)):
+            if device not in known:
                 known.add(device)
-                total += _used_bytes(inside)
+                total += _used_bytes(f"/proc/{pid}/root{path}")
     return total
 
 
-def _device(path: str) -> int | None:
+def _memory_mounts(pid: str) -> Iterator[tuple[str, str]]:
+    """List the file systems in memory that a process sees: their devices and places."""
     try:
-        return os.stat(path).st_dev  # noqa: PTH116 - called for every process, every second
+        lines = Path(f"/proc/{pid}/mountinfo").read_text().splitlines()
     except OSError:
-        return None
+        return  # it ended meanwhile
+    for line in lines:
+        # proc(5): the device is the third word, the place the fifth; the kind follows a dash.
+        words, _, more = line.partition(" - ")
+        _, _, device, _, path, *_ = words.split(" ")
+        if more.startswith("tmpfs "):
+            yield device, re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), path)
+
+
+def _hidden_bytes(pids: Iterable[int]) -> int:
+    """Sum up the files in memory that have no name and that these processes hold open."""
+    held: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        folder = f"/proc/{pid}/fd"
+        with suppress(OSError):  # it ended meanwhile
+            for name in os.listdir(folder):  # noqa: PTH208 - called for every process, every second
+                if _link(f"{folder}/{name}").startswith("/memfd:"):
+                    with suppress(OSError):
+                        found = os.stat(f"{folder}/{name}")  # noqa: PTH116
+                        held[found.st_dev, found.st_ino] = found.st_blocks * _BLOCK
+    return sum(held.values())
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)  # noqa: PTH115 - called for every process, every second
+    except OSError:
+        return ""
 
 
 def _used_bytes(path: str) -> int:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from app.children.file_lock import FileLock
+from app.descent import walk
 
 _FILE: Final = "agent-users.json"
 _IDS: Final = range(60578, 61184)
@@ -48,9 +49,8 @@ def give(path: Path, user: int | None, *, always: bool = False) -> None:
     """
     if user is None or (not always and os.lstat(path).st_uid == user):
         return
-    if stat.S_ISDIR(os.lstat(path).st_mode):
-        for _, folders, files, folder in os.fwalk(path, follow_symlinks=False):
-            for name in (*folders, *files):
-                os.chown(name, user, user, dir_fd=folder, follow_symlinks=False)
+    for found in walk(path):
+        with suppress(FileNotFoundError):
+            os.chown(found.name, user, user, dir_fd=found.folder, follow_symlinks=False)
     # Last: if this is interrupted, the next call starts over.
     os.chown(path, user, user, follow_symlinks=False)

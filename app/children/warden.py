@@ -2,6 +2,7 @@
 
 Processes, memory and disk of each session are measured about once a second, and less often where
 that takes long. When the disk of DATA_DIR is nearly full, the agent that writes most is stopped.
+What the bridge itself runs in an agent's isolation is watched in the same way.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -40,9 +42,10 @@ _WRITES_BYTES: Final = 4 * MEBIBYTE
 
 @dataclass(slots=True, eq=False)
 class Ward:
-    """One agent that is watched."""
+    """One agent that is watched, or one command in its isolation."""
 
     agent: str
+    """What people call it."""
     pid: int
     """Its first process; all others descend from it."""
     limits: ResourceLimits
@@ -98,6 +101,17 @@ class Warden:
             self._wards.remove(ward)
         if not self._wards:
             self._came.clear()
+
+    @contextmanager
+    def watching(self, ward: Ward) -> Iterator[None]:
+        """Watch a command for as long as the block runs."""
+        # Most commands end long before it is worth while to measure their folders.
+        ward.next_look = time.monotonic() + _FOLDER_SECONDS
+        self.admit(ward)
+        try:
+            yield
+        finally:
+            self.dismiss(ward)
 
     async def _watch_trees(self) -> None:
         while await self._came.wait():

@@ -17,6 +17,7 @@ from app.errors import NotFound
 from app.server.agent_shapes import AgentDetail, AgentOut, FileDetail, FileOut, NoteOut
 from app.server.conversation_shapes import ContentsOut, ConversationOut
 from app.server.erasure_api import ErasedOut, PersonOut
+from app.server.grants_api import GrantOut
 from app.server.operating_shapes import DrainOut, PauseOut, PauseScope
 from app.server.schedule_shapes import NewSchedule, ScheduleOut
 from app.server.shapes import (
@@ -37,7 +38,7 @@ REMOVAL: Final = httpx.Timeout(120.0, connect=2.0)
 """When an agent is removed, its running work is stopped and its last messages are answered."""
 ERASURE: Final = httpx.Timeout(3600.0, connect=2.0)
 """To purge a text, every file and every object of every repository is read."""
-MOST_SESSIONS: Final = 500
+MOST_LISTED: Final = 500
 """The most that the API lists at once."""
 
 
@@ -127,7 +128,7 @@ class Client:
 
     async def count_sessions(self, agent: str) -> int:
         """Count the sessions of an agent that were not removed."""
-        count, query = 0, {"agent": agent, "limit": MOST_SESSIONS}
+        count, query = 0, {"agent": agent, "limit": MOST_LISTED}
         while True:
             page = await self._api.get(Page[SessionOut], "/sessions", query)
             count += sum(each.state != SessionState.REMOVED for each in page.items)
@@ -254,9 +255,9 @@ class Client:
         given = {"text" if in_words else "option": answer}
         await self._api.send(AskOut, f"/asks/{ask}/answer", given)
 
-    async def login_link(self) -> str:
+    async def login_link(self) -> LinkOut:
         """Make a link that logs in the person who opens it first."""
-        return (await self._api.send(LinkOut, "/login-links", {})).url
+        return await self._api.send(LinkOut, "/login-links", {})
 
     async def schedules(self, agent: str | None) -> list[ScheduleOut]:
         """List schedules, of one agent or of all."""
@@ -274,6 +275,22 @@ class Client:
     async def remove_schedule(self, schedule: int) -> None:
         """End a schedule."""
         await self._api.request("DELETE", f"/schedules/{schedule}")
+
+    async def grants(self, agent: str | None, state: str | None) -> list[GrantOut]:
+        """List what people always allow, all of it."""
+        query = {"agent": agent, "state": state, "limit": MOST_LISTED}
+        known = {name: value for name, value in query.items() if value is not None}
+        found: list[GrantOut] = []
+        while True:
+            page = await self._api.get(Page[GrantOut], "/grants", known)
+            found += page.items
+            if page.next is None:
+                return found
+            known["after"] = page.next
+
+    async def revoke_grant(self, grant: int) -> None:
+        """Take back what a person always allowed."""
+        await self._api.request("DELETE", f"/grants/{grant}")
 
     async def pauses(self) -> list[PauseOut]:
         """List what is paused."""

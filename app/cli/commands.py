@@ -19,6 +19,7 @@ from app.cli.asking import Allow
 from app.cli.conversations.commands import conversations
 from app.cli.data_commands import add_data_commands
 from app.cli.framing import HELP, Json, examples, in_one_line, read_all_agents, read_configuration
+from app.cli.grant_commands import grants
 from app.cli.operating.commands import operating
 from app.cli.schedule_commands import schedules
 from app.core.types import SessionState
@@ -47,6 +48,7 @@ app.add_typer(agents, name="agents")
 app.add_typer(sessions, name="sessions")
 app.add_typer(conversations, name="conversations")
 app.add_typer(schedules, name="schedules")
+app.add_typer(grants, name="grants")
 app.add_typer(operating)
 
 

@@ -15,9 +15,10 @@ from typing import Final
 import typer
 
 from app.agents.catalog import known_agents
+from app.agents.registry import Registry
 from app.cli.asking.screen import Margin, margin
 from app.cli.checks import machine
-from app.cli.checks.agents import check_agents
+from app.cli.checks.agents import check_agents, check_drift
 from app.cli.checks.sharing import check_sharing
 from app.cli.invocation import hint
 from app.cli.lines import one_line
@@ -28,7 +29,7 @@ from app.config import Configuration, ensure_secrets, from_process
 from app.core.findings import Finding, Verdict, ok, problem
 from app.errors import BridgeError, ConfigurationError, StoreUnavailable
 from app.server.agent_shapes import AgentOut
-from app.services import registered_services
+from app.services import added_services, registered_services
 from app.services.service import CheckContext
 from app.store.reading import reading
 from app.vault import Vault
@@ -42,12 +43,16 @@ def doctor(*, as_json: bool = False) -> bool:
     report = Collection() if as_json else Report(margin(sys.stderr, quiet=False))
     report.show(machine.python())
     try:
-        configuration = _with_stored_agents(from_process(known_agents(), registered_services()))
+        registry = _with_stored_agents(from_process(known_agents(), registered_services()))
     except ConfigurationError as error:
         report.show(machine.refused(error))
         return report.end("Checks that need the configuration were skipped.")
-    report.vault = make_vault(configuration)
-    asyncio.run(_check(configuration, report))
+    report.vault = make_vault(registry.configuration)
+    for name, package in added_services():
+        report.show(ok("plug-in", f"{name} from {package} runs as part of the bridge"))
+    for finding in check_drift(registry):
+        report.show(finding)
+    asyncio.run(_check(registry.configuration, report))
     return report.end()
 
 
@@ -155,11 +160,11 @@ def make_vault(configuration: Configuration) -> Vault:
     return vault
 
 
-def _with_stored_agents(configuration: Configuration) -> Configuration:
+def _with_stored_agents(configuration: Configuration) -> Registry:
     """Read the agents of the store too; the check of the database says if that fails."""
     with suppress(StoreUnavailable):
-        return read_registry(configuration).configuration
-    return configuration
+        return read_registry(configuration)
+    return Registry(configuration, known_agents())
 
 
 def _count(number: int, word: str) -> str:

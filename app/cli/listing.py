@@ -17,6 +17,7 @@ from app.agents.availability import check_entry
 from app.agents.catalog import checkout_words, known_agents
 from app.agents.exposure import NOT_ISOLATED, shorten_isolation
 from app.agents.isolation import shelter_all
+from app.agents.origin import label_origin
 from app.agents.registry import Registry
 from app.cli.invocation import command_name, hint
 from app.cli.lines import one_line, transcript_lines
@@ -24,6 +25,7 @@ from app.cli.running import is_running
 from app.cli.tables import show_json, show_table
 from app.config import Configuration
 from app.core.availability import Availability
+from app.core.stores.filters import ListFilter
 from app.core.stores.sessions import SessionStore, TranscriptStore, TurnStore
 from app.core.types import SessionState
 from app.core.wording import AVAILABILITY
@@ -72,7 +74,7 @@ class Shelf:
     ) -> list[SessionOut]:
         """List sessions, the one used last first."""
         wanted = None if agent is None else self._registry.find(agent).id
-        found = await self._sessions.recent(agent=wanted, state=state, before=None, limit=limit)
+        found = await self._sessions.recent(ListFilter(agent=wanted, state=state), limit=limit)
         return [SessionOut.of(each, self._registry.name(each.key.agent)) for each in found]
 
     async def session(self, session: int) -> SessionDetail:
@@ -188,7 +190,7 @@ def agents_table(
         return
     shown = [card for card in cards if hidden or card.visible]
     show_table(
-        ("agent", "name", "state", "command", "version", "isolation", "services", "probe"),
+        ("agent", "name", "state", "command", "version", "isolation", "services", "from", "probe"),
         [
             (
                 f"{card.name} (default)" if card.default else card.name,
@@ -198,11 +200,15 @@ def agents_table(
                 card.version or "-",
                 shorten_isolation(card.isolation),
                 ", ".join(card.services),
+                label_origin(card.source, configuration.agents_source),
                 probed(configuration, card.id),
             )
             for card in shown
         ],
     )
+    for card in shown:
+        if card.isolation_change:
+            sys.stderr.write(f"! {card.name}: {card.isolation_change}\n")
     for card in shown:
         if words := f"{card.availability.reason} {card.availability.remedy}".strip():
             sys.stderr.write(f"! {card.name}: {hint(words)}\n")

@@ -1,6 +1,6 @@
 """`serve`: runs the bridge, and shows what a person needs when it starts.
 
-The last line is the one that matters: where to open the page.
+The last lines are those that matter: where to open the page.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from app.agents.exposure import shorten_isolation
 from app.cli.browser import is_desktop, open_browser
 from app.cli.invocation import command_name, hint
 from app.cli.listing import exposed, show_command
+from app.cli.login import second_way
 from app.cli.running import local_address
 from app.cli.tables import show_table
 from app.config import Configuration, cautions
@@ -65,9 +66,11 @@ def welcome(
     availability: Callable[[str], Availability],
 ) -> None:
     """Show the agents, what is missing and the addresses."""
+    # The demo agent is hidden where it is only there for the threads it has.
+    shown = {agent: card for agent, card in cards.items() if card.visible or card.source != "demo"}
     sys.stdout.write(f"Agent Bridge {VERSION}\n\n")
     show_table(
-        ("agent", "name", "state", "command", "isolation", "services"),
+        ("agent", "name", "state", "command", "isolation", "services", "from"),
         [
             (
                 f"{card.name} (default)" if card.default else card.name,
@@ -76,12 +79,16 @@ def welcome(
                 show_command(configuration, card.id, card.command),
                 shorten_isolation(card.isolation),
                 ", ".join(card.services) or "none",
+                card.origin,
             )
-            for card in cards.values()
+            for card in shown.values()
         ],
     )
-    isolations = ((card.name, card.isolation) for card in cards.values())
-    for line in (*unable(cards, availability), *exposed(isolations)):
+    isolations = ((card.name, card.isolation) for card in shown.values())
+    changed = (
+        f"{card.name}: {card.isolation_change}" for card in shown.values() if card.isolation_change
+    )
+    for line in (*changed, *unable(shown, availability), *exposed(isolations)):
         sys.stdout.write(f"! {line}\n")
     for caution in cautions(configuration):
         sys.stdout.write(f"! {caution.subject}: {caution.problem}. {caution.remedy}\n")
@@ -131,7 +138,9 @@ async def _log_in(bridge: Bridge) -> tuple[str | None, str]:
         link = await bridge.door.make_link()
     except StoreUnavailable as error:
         return None, f"{later} once this is repaired: {error}"
-    return link, f"Open {link} (works once, for {LINK_SECONDS // 60:.0f} minutes)"
+    words = f"Open {link} (works once, for {LINK_SECONDS // 60:.0f} minutes)"
+    plain = bridge.door.plain_link(link)
+    return link, f"{words}\n{second_way(plain)}" if plain else words
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -9,9 +9,9 @@ from app.agents.registry import Registry
 from app.config import Configuration, find_secret_key
 from app.config.sealing import Sealer
 from app.errors import ConfigurationError
-from app.store.database import HEAD_REVISION
 from app.store.guarding import Guard
 from app.store.reading import reading, revision
+from app.store.schema import HEAD_REVISION
 from app.vault import Vault
 
 

@@ -255,6 +255,9 @@ class AgentLimits(BaseModel):
         return table
 
 
+EntrySource = Literal["environment", "found", "demo", "stored"]
+
+
 class AgentEntry(BaseModel):
     """One agent as it was configured; says nothing about whether it runs."""
 
@@ -265,8 +268,9 @@ class AgentEntry(BaseModel):
     id: str = ""
     """What its sessions, homes and stored rows refer to: stays when it is renamed, and no later
     agent gets it."""
-    source: Literal["environment", "stored"] = "environment"
-    """Where its entry is: in the settings, which only the operator changes, or in the store."""
+    source: EntrySource = "environment"
+    """Where its entry is: in the settings, which only the operator changes, or in the store; it has
+    none if its program was found on PATH, or came with the bridge."""
     former: tuple[str, ...] = ()
     """Names it had: their webhook paths still lead to it."""
     own_name: str = ""
@@ -311,7 +315,7 @@ class AgentEntry(BaseModel):
     page alone, unless the entry names a mode in which it does not ask."""
     memory: Literal["off", "ask", "auto"] = "off"
     """Whether it is asked at the end of a turn what is worth remembering: `ask` lets people decide
-    on each note, `auto` keeps notes of conversations that hold no words of strangers."""
+    on each note, `auto` keeps notes of conversations in which it read only people's words."""
     home: Home = "own"
     """Its HOME: its own, the user's, or a folder."""
     sandbox: Literal["auto", "bubblewrap", "none"] = "auto"
@@ -338,7 +342,8 @@ class AgentEntry(BaseModel):
     capabilities_deny: Globs = ()
     """The capabilities that it may not use: a tool with one of them is refused."""
     agents_allow: Globs | None = None
-    """The agents that it sees and may ask, by name; no list means all, an empty one none."""
+    """The agents that it sees and may ask, by name; no list means all that can do no more than it,
+    an empty one none."""
     agents_deny: Globs = ()
     """The agents that it neither sees nor may ask, even if they are allowed."""
     delegation_voice: Literal["own", "caller"] = "caller"
@@ -375,6 +380,11 @@ class AgentEntry(BaseModel):
                 'Write home "own" and remove sandbox "none", or remove its network settings.',
             )
         return self
+
+    @property
+    def is_left_over(self) -> bool:
+        """Whether it is the demo agent, which is here only for the threads that it has."""
+        return self.source == "demo" and not self.visible
 
     @property
     def suffix(self) -> str:

@@ -5,11 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
 
+from app.config.agents import AgentEntry
 from app.config.configuration import Configuration
 from app.config.fields import PAGE
-from app.config.ownership import others_can_read
+from app.config.ownership import everyone_can_write, others_can_read
 from app.config.roster import DEMO_COMMAND
+
+_DECIDES_CODE: Final = frozenset(
+    {"BASH_ENV", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD", "NODE_OPTIONS", "NODE_PATH", "PATH"}
+    | {"PYTHONHOME", "PYTHONPATH"}
+)
+"""Variables that decide which code a program runs."""
+_NETWORKS: Final = ("none", "restricted", "open")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +47,89 @@ def cautions(configuration: Configuration) -> Iterator[Caution]:
             f"the bridge runs as root, and people on {', '.join(beyond)} give its agents work",
             "Run it as a separate user.",
         )
+    if urlsplit(configuration.base_url).scheme == "https" and not configuration.trusted_proxies:
+        yield Caution(
+            "TRUSTED_PROXIES",
+            "not set, so the proxy in front of BRIDGE_BASE_URL and everyone behind it count as one "
+            "address where wrong tokens are slowed down and logged",
+            "Set it to the address that the proxy connects from, such as 127.0.0.1.",
+        )
     files = [configuration.dotenv] if configuration.dotenv is not None else []
     for path in (*files, *configuration.secret_files):
         if others_can_read(path.stat()):
             yield Caution("secrets", f"other users can read {path}", f"chmod 600 {path}")
+    if not configuration.loopback and configuration.hooks_port is None:
+        yield Caution(
+            "HOST",
+            "page, API and tools are open to every machine that reaches the webhooks",
+            "Set HOOKS_PORT and make only that port public, or put a proxy in front that passes "
+            "/webhooks/ alone.",
+        )
+    for agent in configuration.agents.values():
+        yield from _cautions_of(configuration, agent)
+    yield from _open_folders(configuration)
+
+
+def _cautions_of(configuration: Configuration, agent: AgentEntry) -> Iterator[Caution]:
+    """Yield what could be better in the entry of an agent."""
+    if given := sorted(_DECIDES_CODE & {*agent.env, *agent.env_passthrough}):
+        yield Caution(
+            agent.name,
+            f"{', '.join(given)} in its variables decides which code it runs",
+            "Name the program with its absolute path in command instead.",
+        )
+    beyond = [
+        service
+        for service, owner in configuration.credentials
+        if owner == agent.id and service != PAGE
+    ]
+    if agent.memory == "auto" and (beyond or configuration.default_repository):
+        where = f"on {', '.join(beyond)}" if beyond else "about a repository"
+        yield Caution(
+            agent.name,
+            f'"memory": "auto" keeps notes of conversations {where} that no person has read',
+            'Write "memory": "ask" in its entry: then a person decides on each note.',
+        )
+    for other in configuration.agents.values():
+        if other.id != agent.id and (more := _describe_more(agent, other)):
+            yield Caution(
+                agent.name,
+                f"agents_allow names {other.name}, which {more}, so those who use {agent.name} "
+                "reach that too",
+                f"Remove {other.name} from agents_allow, unless this is meant.",
+            )
+
+
+def _describe_more(agent: AgentEntry, other: AgentEntry) -> str:
+    """Say what an agent that another one names can reach beyond it; empty if nothing."""
+    named = [glob for glob in agent.agents_allow or () if glob.strip("*?")]
+    if not any(fnmatchcase(other.name, glob) for glob in named):
+        return ""
+    if any(fnmatchcase(other.name, glob) for glob in agent.agents_deny):
+        return ""
+    if _shares_machine(other) and not _shares_machine(agent):
+        return "is not isolated"
+    more = _NETWORKS.index(other.network) > _NETWORKS.index(agent.network)
+    return "can connect to more" if more else ""
+
+
+def _shares_machine(agent: AgentEntry) -> bool:
+    return agent.sandbox == "none" or agent.home == "user"
+
+
+def _open_folders(configuration: Configuration) -> Iterator[Caution]:
+    """Yield the folders in place whose files any user of the machine can change."""
+    named = [configuration.default_repository or ""]
+    for settings in configuration.service_settings.values():
+        named += settings.area_repositories().values()
+    for text in dict.fromkeys(named):
+        path = Path(text.removeprefix("folder:"))
+        if path.parts[:1] == ("~",):
+            path = configuration.home.joinpath(*path.parts[1:])
+        if text.startswith("folder:") and path.is_dir() and everyone_can_write(path.stat()):
+            yield Caution(
+                "folder", f"every user of this machine can write {path}", f"chmod o-w {path}"
+            )
 
 
 def describe_unserved(configuration: Configuration) -> Caution | None:

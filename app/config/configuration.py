@@ -163,6 +163,8 @@ class Configuration:
     """The port to listen on."""
     hooks_port: int | None
     """The port that receives webhooks and nothing else, if they have one."""
+    trusted_proxies: tuple[str, ...]
+    """The addresses and networks of reverse proxies whose X-Forwarded-For is believed."""
     base_url: str
     """The address people reach the bridge at, without a trailing slash."""
     has_base_url: bool

@@ -284,6 +284,18 @@ def _zone(name: str) -> str:
         raise refusal("is not a time zone", "Write it like Europe/Berlin.") from None
 
 
+def _networks(names: tuple[str, ...]) -> tuple[str, ...]:
+    for number, name in enumerate(names, start=1):
+        try:
+            ipaddress.ip_network(name)
+        except ValueError:
+            raise refusal(
+                f"entry {number} is not an address or a network",
+                "Write a list such as 127.0.0.1,10.0.0.0/8.",
+            ) from None
+    return names
+
+
 def _lower(text: object) -> object:
     return text.strip().lower() if isinstance(text, str) else text
 
@@ -296,6 +308,7 @@ PlatformAddress = Annotated[Address, AfterValidator(_refuse_plain_http)]
 FolderAddress = Annotated[PlatformAddress, AfterValidator(_no_trailing_slash)]
 ProxyAddress = Annotated[str, AfterValidator(_proxy_address)]
 Host = Annotated[str, AfterValidator(_host)]
+Networks = Annotated[tuple[str, ...], BeforeValidator(comma_list), AfterValidator(_networks)]
 Zone = Annotated[str, AfterValidator(_zone)]
 Repository = Annotated[str, AfterValidator(_repository)]
 Repositories = Annotated[Mapping[str, str], BeforeValidator(_pairs), AfterValidator(_repositories)]

@@ -26,7 +26,17 @@ from app.config.outbound import OUTBOUND, outbound_variables, proxy_passwords
 from app.config.records import AgentRecord
 from app.config.repositories import RepositoryEntry, read_repositories
 from app.config.roster import KnownAgent, Roster, Surroundings, gather
-from app.config.safety import check_access, check_homes, check_transport, data_folder, shared_folder
+from app.config.safety import (
+    check_access,
+    check_commands,
+    check_homes,
+    check_secrets,
+    check_transport,
+    data_folder,
+    is_open_to_others,
+    shared_folder,
+)
+from app.config.secret_values import find_secrets
 from app.config.services import KnownService
 from app.config.settings import Settings, read_service_settings, read_settings
 from app.config.sources import FILE, Sources
@@ -46,6 +56,7 @@ _AS_GIVEN = (
     "host",
     "port",
     "hooks_port",
+    "trusted_proxies",
     "traces_url",
     "traces_headers",
     "log_level",
@@ -138,7 +149,11 @@ def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuratio
     if len(usable) < len(credentials):
         served = {service for service, _ in usable}
         running = (*(name for name in wanted if name in served), PAGE)
+    if is_open_to_others(settings, running):
+        roster = roster.isolate_found()
     check_access(settings, roster, running)
+    check_secrets(settings, credentials)
+    check_commands(roster, path)
     data_dir = data_folder(settings, home)
     shared_dir = shared_folder(settings, home, data_dir)
     check_homes(roster, data_dir, shared_dir)
@@ -234,8 +249,8 @@ def forget_process_secrets(configuration: Configuration) -> None:
 
 def _usable(credentials: Credentials, roster: Roster) -> Credentials:
     """Leave out those of a demo agent that no setting names: it speaks as no platform's bot."""
-    silent = roster.agents[roster.plain].id if roster.source == "demo" else None
-    return {owner: value for owner, value in credentials.items() if owner[1] != silent}
+    silent = {agent.id for agent in roster.agents.values() if agent.source == "demo"}
+    return {owner: value for owner, value in credentials.items() if owner[1] not in silent}
 
 
 def _running(
@@ -295,4 +310,6 @@ def _read_given(sources: Sources, names: Iterable[str]) -> dict[str, SecretStr]:
 def _secrets_among(*tables: Mapping[str, SecretStr]) -> Iterator[SecretStr]:
     """Pick the secret values, used or not."""
     for table in tables:
-        yield from (value for name, value in table.items() if is_secret(name))
+        for name, value in table.items():
+            secrets = find_secrets(name, value.get_secret_value())
+            yield from (value,) if is_secret(name) else map(SecretStr, secrets)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from app.config.ownership import others_can_write
+from app.config.ownership import find_writers
 from app.errors import ConfigurationError
 
 SETTING: Final = "AGENT_BRIDGE_ENV_FILE"
@@ -103,12 +103,9 @@ def _read_named(text: str, home: Path) -> Path | None:
 
 
 def _check_writers(path: Path) -> None:
-    if others_can_write(path.stat()):
-        raise ConfigurationError(
-            str(path),
-            "is writable by other users, who could run commands through it",
-            "Check its content, then run chmod 600 on it.",
-        )
+    if found := find_writers(path):
+        problem, remedy = found
+        raise ConfigurationError(str(path), f"{problem}, who could run commands through it", remedy)
 
 
 def _check_origin(path: Path, environ: Mapping[str, str], user: int) -> None:

@@ -25,6 +25,14 @@ class AgentRecord:
     """Whether people chose it as the default."""
     known_as: tuple[str, ...] = ()
     """Its driver, else its command, when it was last seen."""
+    title: str = ""
+    """What people called it, when it was last seen."""
+    source: str = ""
+    """Where its entry was when it was last seen."""
+    isolation: str = ""
+    """How it was isolated when it was last seen, in the codes of `app/agents/drift.py`."""
+    isolation_was: str = ""
+    """How it was isolated before that changed, until a person has seen the change."""
     removed_at: float | None = None
     """When it was removed, if it was."""
 

@@ -1,7 +1,8 @@
-"""Finds the agents: the first of four sources that names any.
+"""Finds the agents: the first of four sources that names any, and those that people added.
 
-The sources are AGENTS_JSON, ACP_AGENT_COMMAND, known agents on PATH and the demo agent. A wrong
-entry is refused, never silently skipped.
+The sources are AGENTS_JSON, ACP_AGENT_COMMAND, known agents on PATH and the demo agent. An entry
+that people added wins over a program of its name that was only found. A wrong entry is refused,
+never silently skipped.
 """
 
 from __future__ import annotations
@@ -9,15 +10,16 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from app.config.agents import EXTENDS, KEYS, NAME, AgentEntry, AgentLimits
+from app.config.agents import EXTENDS, KEYS, NAME, AgentEntry, AgentLimits, EntrySource
 from app.config.fields import json_object
+from app.config.ownership import find_open_folder
 from app.config.problems import did_you_mean, first_problem
 from app.config.records import AgentRecord
 from app.config.settings import Settings
@@ -29,6 +31,8 @@ STORED = "agents"
 """What messages name as the source of an entry that is in the store."""
 DEMO = "demo"
 DEMO_COMMAND = "agent-bridge-demo-agent"
+_UNNAMED: Mapping[AgentsSource, EntrySource] = {"path": "found", "demo": "demo"}
+"""Where agents are from that no setting names."""
 _DEMO_FILE = Path(__file__).parents[1] / "demo_agent.py"
 
 
@@ -93,32 +97,51 @@ class Roster:
     unasked: tuple[str, ...]
     """Agents without isolation whose entry does not say so explicitly."""
 
+    def isolate_found(self) -> Roster:
+        """Return the same agents, those found on PATH isolated as if a setting named them."""
+        usual = {key: AgentEntry.model_fields[key].default for key in ("home", "sandbox")}
+        isolated = {
+            name: agent.model_copy(update=usual) if agent.source == "found" else agent
+            for name, agent in self.agents.items()
+        }
+        return replace(self, agents=isolated)
+
 
 def gather(settings: Settings, around: Surroundings, records: Iterable[AgentRecord] = ()) -> Roster:
-    """Find the agents: those of the settings, then those that only the store has.
+    """Find the agents: those of the settings or of this machine, then those that people added.
 
     Raises:
         ConfigurationError: an entry is wrong.
     """
     source, entries = _entries(settings, around)
+    origin = _UNNAMED.get(source, "environment")
     recorded = {record.name: record for record in records if record.present}
-    given = {name: _entry(source, name, raw, around) for name, raw in extend(entries).items()}
     added = {
         name: record.entry
         for name, record in recorded.items()
-        if record.entry is not None and name not in given
+        if record.entry is not None and (origin != "environment" or name not in entries)
     }
+    own = {name: raw for name, raw in extend(entries).items() if name not in added}
     extended = extend({**entries, **added}, STORED)
+    sources: dict[str, EntrySource] = {
+        **dict.fromkeys(own, origin),
+        **dict.fromkeys(added, "stored"),
+    }
+    given = {name: _entry(source, name, raw, around) for name, raw in own.items()}
     stored = {name: _entry(STORED, name, extended[name], around) for name in added}
     marked = [name for name, agent in given.items() if agent.default]
     if len(marked) > 1:
         raise ConfigurationError(source, f"marks {len(marked)} agents as default", "Mark only one.")
-    plain = marked[0] if marked else next(iter(given))
-    agents = {**given, **stored}
+    plain = marked[0] if marked else next(iter(entries))
+    both = {**given, **stored}
+    agents = {name: both[name] for name in (*entries, *added)}
     chosen = [name for name, record in recorded.items() if record.default and name in agents]
+    if (demo := recorded.get(DEMO)) and demo.source == "demo" and DEMO not in agents:
+        agents[DEMO] = _entry(STORED, DEMO, {"command": DEMO_COMMAND, "visible": False}, around)
+        sources[DEMO] = "demo"
     return Roster(
         {
-            name: _settle(agent, recorded.get(name), plain=name == plain, stored=name in stored)
+            name: _settle(agent, recorded.get(name), plain=name == plain, source=sources[name])
             for name, agent in agents.items()
         },
         plain,
@@ -127,7 +150,7 @@ def gather(settings: Settings, around: Surroundings, records: Iterable[AgentReco
         tuple(
             name
             for name, agent in agents.items()
-            if agent.home == "user" and agent.sandbox != "none"
+            if agent.home == "user" and agent.sandbox != "none" and sources[name] != "found"
         ),
     )
 
@@ -233,8 +256,9 @@ def _on_path(around: Surroundings) -> Iterable[tuple[str, dict[str, Any]]]:
             continue
         places = (shutil.which(program, path=around.path) for program in known.match)
         place = next((place for place in places if place), None)
-        # Two packages install a program of the same name: the first known one gets it.
-        if place is None or place in seen:
+        # Two packages install a program of the same name: the first known one gets it. What every
+        # user of the machine can replace is not taken unasked.
+        if place is None or place in seen or find_open_folder(Path(place)) is not None:
             continue
         seen.add(place)
         command = [place, *known.command[1:]]
@@ -316,7 +340,7 @@ def _locate_demo(command: tuple[str, ...], around: Surroundings) -> tuple[str, .
 
 
 def _settle(
-    agent: AgentEntry, record: AgentRecord | None, *, plain: bool, stored: bool
+    agent: AgentEntry, record: AgentRecord | None, *, plain: bool, source: EntrySource
 ) -> AgentEntry:
     return agent.model_copy(
         update={
@@ -324,6 +348,6 @@ def _settle(
             "sandbox": "none" if agent.home == "user" else agent.sandbox,
             "id": record.id if record else agent.name,
             "former": record.former if record else (),
-            "source": "stored" if stored else "environment",
+            "source": source,
         }
     )

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
+from pydantic import SecretStr
+
+from app.config.credentials import Credentials
 from app.config.fields import PAGE, is_loopback, is_plain_and_remote
-from app.config.ownership import is_others, others_can_write
-from app.config.roster import Roster
+from app.config.ownership import (
+    everyone_can_write,
+    find_open_folder,
+    is_others,
+    others_can_write,
+)
+from app.config.roster import STORED, Roster
 from app.config.settings import Settings
 from app.errors import ConfigurationError
 
@@ -44,24 +53,84 @@ def check_access(settings: Settings, roster: Roster, services: tuple[str, ...]) 
             "is true, but ALLOWED_USERS is empty",
             "Name people in ALLOWED_USERS, or remove it.",
         )
-    beyond = [service for service in services if service != PAGE] or ["a public HOST"] * public
-    if beyond and roster.unasked:
-        named = roster.source == "AGENTS_JSON"
+    if is_open_to_others(settings, services) and roster.unasked:
+        agent = roster.agents[roster.unasked[0]]
+        reached = next((each for each in services if each != PAGE), "a public HOST")
         raise ConfigurationError(
-            "AGENTS_JSON",
-            f"agent {roster.unasked[0]!r} would run without isolation, open to {beyond[0]}",
-            'Write "home": "own" in its entry, or "sandbox": "none" to run it without isolation.'
-            if named
-            else 'Add it there to isolate it, with "sandbox": "none" to run it without isolation.',
+            STORED if agent.source == "stored" else "AGENTS_JSON",
+            f"agent {agent.name!r} would run without isolation, open to {reached}",
+            'Write "home": "own" in its entry, or "sandbox": "none" to run it without isolation.',
         )
 
 
-def check_transport(settings: Settings, base_url: str) -> None:
-    """Refuse logins over plain HTTP unless the operator allows them.
+def is_open_to_others(settings: Settings, services: tuple[str, ...]) -> bool:
+    """Tell whether anyone but the user of this machine can reach the agents."""
+    return not is_loopback(settings.host) or set(services) != {PAGE}
+
+
+def check_secrets(settings: Settings, credentials: Credentials) -> None:
+    """Refuse a secret that a platform knows as the one that opens the bridge.
 
     Raises:
-        ConfigurationError: others could read logins on the network.
+        ConfigurationError: for the first such secret.
     """
+    own = {"BRIDGE_ADMIN_TOKEN": settings.bridge_admin_token}
+    own["BRIDGE_SECRET_KEY"] = settings.bridge_secret_key
+    for given in credentials.values():
+        for field, name in given.names().items():
+            value = getattr(given, field)
+            for setting, secret in own.items():
+                if isinstance(value, SecretStr) and value == secret:
+                    raise ConfigurationError(
+                        name,
+                        f"is the same as {setting}, so the platform could open the page",
+                        "Set one of the two to a different random string.",
+                    )
+
+
+def check_commands(roster: Roster, path: str) -> None:
+    """Refuse programs of agents that other users of this machine could replace.
+
+    Raises:
+        ConfigurationError: for the first such program.
+    """
+    for agent in roster.agents.values():
+        if not agent.command:
+            continue
+        program = shutil.which(agent.command[0], path=path) or agent.command[0]
+        setting = STORED if agent.source == "stored" else roster.source
+        if "/" in program and not Path(program).is_absolute():
+            raise ConfigurationError(
+                setting,
+                f"the command of agent {agent.name!r} depends on the folder the bridge starts in",
+                "Write its absolute path, or a name that is on PATH.",
+            )
+        file = Path(program)
+        if not file.is_absolute() or not file.exists():
+            continue
+        found = file if everyone_can_write(file.stat()) else find_open_folder(file)
+        if found is not None:
+            raise ConfigurationError(
+                setting,
+                f"every user of this machine can replace the program of agent {agent.name!r}",
+                f"Check it, then run chmod o-w {found}, or install it elsewhere.",
+            )
+
+
+def check_transport(settings: Settings, base_url: str) -> None:
+    """Refuse logins over plain HTTP unless the operator allows them, and keys in any case.
+
+    Raises:
+        ConfigurationError: others could read logins or a key on the network.
+    """
+    collector = settings.traces_url
+    if collector and settings.traces_headers is not None and is_plain_and_remote(collector):
+        raise ConfigurationError(
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "uses plain http to another machine, so others could read the key in "
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "Write an https:// address, a collector on this machine, or remove the headers.",
+        )
     if is_plain_and_remote(base_url) and not settings.allow_plain_http:
         raise ConfigurationError(
             "BRIDGE_BASE_URL",
@@ -150,6 +219,12 @@ def _own_folder(name: str, wanted: str, home: Path) -> Path:
         )
     if path.exists():
         _check_owner(name, path)
+    if (folder := find_open_folder(path)) is not None:
+        raise ConfigurationError(
+            name,
+            f"is in {folder}, where other users could replace it",
+            f"Run chmod o-w {folder}, or choose another folder.",
+        )
     return path
 
 

@@ -20,6 +20,7 @@ from app.config.fields import (
     Host,
     LogFormat,
     LogLevel,
+    Networks,
     People,
     ProxyAddress,
     Repository,
@@ -166,6 +167,8 @@ class Settings(BaseModel):
     """The port to listen on."""
     hooks_port: Annotated[int, Field(ge=1, le=65535)] | None = None
     """The port that receives webhooks and nothing else; by default PORT receives them."""
+    trusted_proxies: Networks = ()
+    """The reverse proxies that are believed whom they speak for, by address or network."""
     bridge_base_url: Address | None = None
     """The address at which people and platforms reach the bridge."""
     allow_plain_http: bool = False

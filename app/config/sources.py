@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dotenv.parser import parse_stream
 
+from app.config.ownership import find_writers
 from app.config.problems import set_but_empty
 from app.errors import ConfigurationError
 
@@ -113,12 +114,15 @@ def _bindings(text: str) -> Iterator[tuple[str, str, int]]:
 
 def _file_content(name: str, path: Path) -> str:
     try:
+        exposed = find_writers(path)
         with path.open("rb") as file:
             content = file.read(_LONGEST_SECRET + 1)
         text = content.decode()
     except (OSError, ValueError):
         problem = "names a file that is not readable text"
     else:
+        if exposed:
+            raise ConfigurationError(name, f"names a file that {exposed[0]}", exposed[1])
         text = text.removesuffix("\n").removesuffix("\r")
         if not text.strip():
             problem = "names an empty file"

@@ -40,6 +40,7 @@ class Adapter(ABC):
         *,
         pace: float,
         paths: tuple[str, ...] = (),
+        signature_header: str = "",
         shares_files: bool = False,
         first_word_seconds: float | None = None,
     ) -> None:
@@ -51,6 +52,8 @@ class Adapter(ABC):
         """Minimum seconds between two edits of one message."""
         self.paths = paths
         """Where its webhooks arrive; `verify` checks them."""
+        self.signature_header = signature_header
+        """The header without which a webhook is refused before its body is read."""
         self.shares_files = shares_files
         """Whether it shows the files an agent made in a separate post of the kind `files`."""
         self.first_word_seconds = first_word_seconds
@@ -150,10 +153,6 @@ class Adapter(ABC):
     def is_shared(self, key: SessionKey) -> bool:
         """Tell whether other agents can answer in a conversation as well."""
         return True
-
-    def mention(self, name: str) -> str:
-        """Return how people and agents address the agent in text; empty while that is unknown."""
-        return f"@{name}"
 
     async def absence(self, heard: Heard) -> str | None:
         """Say why the agent cannot answer in the place of a message; None if it can.

@@ -6,9 +6,12 @@ Attachments and files for people are next to the workspace, never in it.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from contextlib import suppress
+from pathlib import Path, PurePath
 
 from app.core.types import File, Session
 
@@ -61,6 +64,25 @@ class Folders:
         """Return the home of a session's agent, if it has its own."""
         return self._homes / folder_name(session)
 
+    def mark_beginning(self, session: Session) -> None:
+        """Remember that a session begins to work in a person's folder now, unless it did before."""
+        with suppress(FileExistsError):
+            self._beginning(session).touch(exist_ok=False)
+
+    def began(self, session: Session) -> int:
+        """Return when a session began to work in a person's folder, in nanoseconds.
+
+        By the clock of the disk, with whose times it is compared.
+        """
+        try:
+            return self._beginning(session).stat().st_mtime_ns
+        except FileNotFoundError:
+            return time.time_ns()
+
+    def _beginning(self, session: Session) -> Path:
+        # Its agent can read this folder and not write it.
+        return attachment_folder(self.folder(session)) / ".began"
+
     def homes(self) -> dict[int, Path]:
         """Find the existing homes, by the ids of their sessions."""
         found = self._homes.iterdir() if self._homes.is_dir() else ()
@@ -96,3 +118,13 @@ def attachment_folder(workspace: Path) -> Path:
 def outgoing(workspace: Path) -> Path:
     """Name the folder of a workspace for outgoing files."""
     return workspace.with_name(f"{workspace.name}.out")
+
+
+def is_folder_below(root: Path, name: str) -> bool:
+    """Tell whether a name is that of a folder below another one, wherever links lead."""
+    relative = PurePath(name)
+    if relative.is_absolute() or ".." in relative.parts or not name.isprintable():
+        return False
+    # Unlike those of pathlib, these raise nothing for a circle of links or a name too long.
+    real = os.path.realpath(root / relative)
+    return PurePath(real).is_relative_to(os.path.realpath(root)) and os.path.isdir(real)  # noqa: PTH112

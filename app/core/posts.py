@@ -191,6 +191,9 @@ class NewPost:
     turn: int | None = None
 
 
+PostState = Literal["new", "open", "closing", "done", "failed"]
+
+
 @dataclass(frozen=True, slots=True)
 class Post:
     """One outbound message as it is kept."""
@@ -199,7 +202,7 @@ class Post:
     target: SessionKey
     marker: str
     content: PostContent
-    state: Literal["new", "open", "closing", "done", "failed"]
+    state: PostState
     remote_id: str | None = None
     consumed: int = 0
     session: int | None = None

@@ -14,7 +14,8 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from app.core.ask_view import AskFact
-from app.core.folders import Folders, attachment_folder, outgoing
+from app.core.delegation.types import Errand
+from app.core.folders import Folders, attachment_folder, is_folder_below, outgoing
 from app.core.ports import AgentListener
 from app.core.repositories import wording
 from app.core.repositories.clones import Clones
@@ -66,14 +67,17 @@ class RepoProvider:
         variables: Mapping[Target, Mapping[str, str]] | None = None,
         joint: JointWork | None = None,
         is_held: Callable[[int], bool] = lambda _session: False,
+        errand_of: Callable[[int], Errand | None] = lambda _session: None,
         saved: SavedFolders | None = None,
     ) -> None:
         """Provide workspaces; `is_held` tells whose work waits for people to pick it.
 
+        `errand_of` returns what a session was begun for by another one.
         `saved` has the folders that sessions take along from machine to machine, if they do.
         """
         self._saved = saved
         self._is_held = is_held
+        self._errand_of = errand_of
         self._folders = folders
         self._clones = clones
         self._shipper = shipper
@@ -87,6 +91,7 @@ class RepoProvider:
         self._open: dict[int, Path] = {}
         self._attending: dict[int, AgentListener] = {}
         self._in_place: dict[Path, asyncio.Lock] = {}
+        self._warned: dict[int, set[str]] = {}
         self._changing: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
         self.unused = UnusedWorkspaces(
             folders, clones, sessions, is_open=self._open.__contains__, alone=self._alone
@@ -116,16 +121,47 @@ class RepoProvider:
                 )
             elif isinstance(target, Path):
                 folder = self._folder_in_place(target)
+                await asyncio.to_thread(self._folders.mark_beginning, session)
                 readonly = await self._checkouts.protected(folder, session.key.agent)
+            errand = self._errand_of(session.id)
+            within = errand.folder if errand is not None and target is not None else ""
+            if within and not await asyncio.to_thread(is_folder_below, folder, within):
+                raise RepositoryError(wording.NO_FOLDER.format(folder=within))
             self._open[session.id] = folder
             return Workspace(
                 folder,
+                within,
                 outgoing=outgoing(own),
                 home=self._folders.home(session),
                 visible=(*self._checkouts.visible(folder), attachment_folder(own)),
                 readonly=readonly,
                 variables=self._variables.get(target, {}),
             )
+
+    async def lend(self, session: Session, branch: str, folder: str) -> str:
+        """Name what a session works on, for another one that gets a branch or a folder of it.
+
+        Raises:
+            Conflict: the branch or the folder is not part of it.
+        """
+        target = self._target_now(session)
+        if branch:  # its folders are looked at when it is open
+            await self._check_branch(session, target, branch)
+        elif folder:
+            own = None if target is None else self.folder(session)
+            if own is None or not await asyncio.to_thread(is_folder_below, own, folder):
+                raise Conflict(wording.NO_FOLDER.format(folder=folder))
+        return self._directory.write(target)
+
+    async def _check_branch(self, session: Session, target: Target, branch: str) -> None:
+        if not isinstance(target, Repository):
+            raise Conflict(wording.NO_REPOSITORY)
+        try:
+            known = await self._checkouts.find_branch(target, session.key.agent, branch)
+        except RepositoryError as error:
+            raise Conflict(str(error)) from error
+        if known is None:
+            raise Conflict(wording.NO_BRANCH.format(branch=branch, name=target.name))
 
     async def join(self, session: Session, target: Target, texts: Sequence[str]) -> Joined:
         """Prepare a session's clone for a turn, as far as other agents have a part in its work.
@@ -211,6 +247,8 @@ class RepoProvider:
         Where sessions share a folder, the second one waits, inside `meanwhile`.
         """
         self._attending[session.id] = listener
+        if (folder := self._open.get(session.id)) is not None:
+            self._checkouts.resume(folder)
         try:
             hold = Hold(self._lock_of(target))
             await hold.take(meanwhile)
@@ -219,7 +257,13 @@ class RepoProvider:
             finally:
                 hold.leave()
         finally:
-            del self._attending[session.id]
+            await self.leave(session.id)
+
+    async def leave(self, session_id: int) -> None:
+        """Accept nothing more from a session's agent until its next turn: no ask and no push."""
+        self._attending.pop(session_id, None)
+        if (folder := self._open.get(session_id)) is not None:
+            await self._checkouts.pause(folder)
 
     def _lock_of(self, target: Target) -> asyncio.Lock | None:
         if not isinstance(target, Path):
@@ -259,13 +303,14 @@ class RepoProvider:
             if isinstance(target, Repository):
                 found = await self._clones.changes(session)
             elif target is not None and own.is_dir():
-                found = await self._checkouts.changes_in_place(target, own, session.key.agent)
+                began = self._folders.began(session)
+                real = await asyncio.to_thread(target.resolve)
+                found = await self._checkouts.changes_in_place(
+                    real, own, session.key.agent, began=began
+                )
         except RepositoryError as error:
             found = (Diff("uncommitted", problem=str(error)),)
-        return [
-            Diff(each.scope, *map(self.redact, (each.text, each.stat, each.problem)))
-            for each in found
-        ]
+        return [each.redact(self.redact) for each in found]
 
     def redact(self, text: str) -> str:
         """Remove known secrets from a text of a workspace, before marks divide its words."""
@@ -286,12 +331,24 @@ class RepoProvider:
         target = self._follow_rename(
             target if now.place == session.place else self.target(now, None)
         )
-        if not isinstance(target, Repository):
+        if isinstance(target, Path):
+            return Shipped(note=await self._warn_of_repositories(now, target))
+        if target is None:
             return Shipped()
         if self._is_held(session.id):
             await self._shipper.hold(now, target, work)
             return Shipped()
         return await self._shipper.ship(now, target, work)
+
+    async def _warn_of_repositories(self, session: Session, folder: Path) -> str:
+        """Tell of repositories that a session made or changed in a person's folder, once each."""
+        own, began = self._folders.folder(session), self._folders.began(session)
+        real = await asyncio.to_thread(folder.resolve)
+        found = await self._checkouts.find_repositories(real, own, session.key.agent, began=began)
+        known = self._warned.setdefault(session.id, set())
+        new = [name for name in found if name not in known]
+        known.update(new)
+        return wording.NEW_REPOSITORIES.format(names=wording.some(new)) if new else ""
 
     async def ship_picked(self, session: Session, work: Work) -> Shipped:
         """Ship work that was held until people picked it, outside of any turn.
@@ -309,6 +366,8 @@ class RepoProvider:
         finally:
             if not was_open:
                 await self.close(session.id)
+            elif session.id not in self._attending:
+                await self.leave(session.id)
 
     async def propose(self, session: Session, work: Work, *, title: str, body: str) -> Proposing:
         """Ship what a session has done so far, under its agent's own words.

@@ -33,6 +33,8 @@ class Roster:
     """Returns the names of removed agents, by id."""
     availability: Callable[[str], Availability] = field(default=lambda _agent: Availability())
     """Returns whether an agent can work."""
+    former: Callable[[str], str] = field(default=lambda _agent: "")
+    """Returns what people called an agent that was removed; empty if that is not known."""
 
     def called(self) -> dict[str, str]:
         """Return the id of each agent by its name and by its title, in lower case.
@@ -43,8 +45,10 @@ class Roster:
         here = self.agents()
         titles = [(each.title.casefold(), each.id) for each in here]
         times = Counter(title for title, _ in titles)
+        gone = self.removed()
         return {
-            **{name.casefold(): agent for agent, name in self.removed().items()},
+            **{title.casefold(): agent for agent in gone if (title := self.former(agent))},
+            **{name.casefold(): agent for agent, name in gone.items()},
             **{title: agent for title, agent in titles if times[title] == 1},
             **{each.name: each.id for each in here},
         }
@@ -52,3 +56,15 @@ class Roster:
     def find(self, agent: str) -> Colleague | None:
         """Return an agent by its id; None if it is not here."""
         return next((each for each in self.agents() if each.id == agent), None)
+
+    def name(self, agent: str) -> str:
+        """Return what settings call an agent; its id if it is not here."""
+        found = self.find(agent)
+        return agent if found is None else found.name
+
+    def title(self, agent: str) -> str:
+        """Return what people call an agent, or called one that was removed."""
+        found = self.find(agent)
+        if found is not None:
+            return found.title
+        return self.former(agent) or self.removed().get(agent, agent)

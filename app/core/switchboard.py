@@ -12,6 +12,7 @@ import zlib
 from abc import ABC, abstractmethod
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
@@ -29,6 +30,18 @@ LOOK_SECONDS = 1.0
 _REPLY: Final = "reply"
 _FAILED: Final[Facts] = {"failed": True}
 """The answer of a member that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Signal:
+    """What one member told."""
+
+    sender: str
+    topic: str
+    facts: Any
+    """Facts, or a part of an answer."""
+    number: str
+    """Of a question or its answer; else empty."""
 
 
 class Switchboard(ABC):
@@ -108,17 +121,23 @@ class Switchboard(ABC):
             return
 
     def receive(self, text: str) -> None:
-        """Take a text from the channel."""
-        sender, topic, facts, *number = json.loads(text)
-        if sender == self.name:
+        """Take a text from the channel; what no member would send is dropped."""
+        try:
+            signal = _parse(text)
+            if signal.sender == self.name:
+                return
+            if signal.topic == _REPLY:
+                self._take_reply(signal.sender, signal.number, signal.facts)
+                return
+        except (ValueError, TypeError, RecursionError, zlib.error):
+            logger.warning("dropped a signal of %d characters that is none of ours", len(text))
             return
-        if topic == _REPLY:
-            self._take_reply(sender, number[0], facts)
-        elif number:
-            self._tasks.start(self._reply(topic, facts, number[0]), name=topic)
-        else:
-            for handler in self._handlers.get(topic, ()):
-                _call(handler, facts)
+        if signal.number:
+            work = self._reply(signal.topic, signal.facts, signal.number)
+            self._tasks.start(work, name=signal.topic)
+            return
+        for handler in self._handlers.get(signal.topic, ()):
+            _call(handler, signal.facts)
 
     def sweep(self) -> None:
         """Have every part look again at what a lost signal would have told."""
@@ -159,6 +178,23 @@ class Switchboard(ABC):
         return True
 
 
+def _parse(text: str) -> _Signal:
+    """Read a text of the channel.
+
+    Raises:
+        ValueError, TypeError: no member sent it.
+    """
+    sender, topic, facts, *more = json.loads(text)
+    number = more[0] if more else ""
+    kind = list if topic == _REPLY else dict
+    named = all(isinstance(each, str) for each in (sender, topic, number))
+    if len(more) > 1 or not named or not isinstance(facts, kind):
+        raise ValueError("not a signal")
+    if topic != _REPLY:
+        Topic(topic)
+    return _Signal(sender, topic, facts, number)
+
+
 def _pack(facts: Facts) -> str:
     """Write an answer as plain letters, as few as possible."""
     return b64encode(zlib.compress(json.dumps(facts).encode())).decode()
@@ -173,5 +209,7 @@ def _call(handler: Callable[..., None], *args: Any) -> None:
     """Call a handler; one that fails must not keep signals from the others."""
     try:
         handler(*args)
+    except LookupError as error:
+        logger.warning("dropped a signal without %s", error)
     except Exception:
         logger.exception("a signal could not be taken")

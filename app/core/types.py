@@ -29,6 +29,10 @@ class SessionState(StrEnum):
     REMOVED = "removed"
 
 
+Activity = Literal["busy", "waiting"]
+"""What an agent does in some conversation; one that does neither is idle."""
+
+
 class TurnState(StrEnum):
     """How far a turn has come; the last three are final."""
 
@@ -159,6 +163,8 @@ class Session:
     """Whether a tool brought words of others into its conversation."""
     told: Told | None = field(default=None, compare=False)
     """What the agent was last told of itself."""
+    attributes: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """What plug-ins and other programs keep with it."""
 
 
 @dataclass(frozen=True, slots=True)

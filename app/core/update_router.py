@@ -7,9 +7,10 @@ second, or at 64 KiB. Nothing leaves before the vault has checked it, also acros
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 from app.core import wording
 from app.core.consent.record import NOT_ASKED, Decided
@@ -35,6 +36,8 @@ from app.core.updates import (
 )
 from app.vault import GrowingText, Vault
 
+T = TypeVar("T")
+
 ROW_SECONDS = 1.0
 ROW_CHARACTERS = 64 * 1024
 SHOW_SECONDS = 0.1
@@ -43,6 +46,14 @@ ANSWER_CHARACTERS = 400_000
 """What a post keeps of an answer; more than any platform shows, and the transcript has it all."""
 TOOL_CHARACTERS = 256 * 1024
 """What a row keeps of one tool's input, of its output and of each file it changed."""
+DIFF_CHARACTERS = 2 * TOOL_CHARACTERS
+"""What a row keeps of all files that a call changed: a search for secrets in it takes a moment."""
+DIFFS = 500
+"""Files that one call can be shown to change."""
+ASIDE_CHARACTERS = 8 * 1024
+"""Longer texts are searched for secrets in a thread: made for that, one takes milliseconds."""
+LOOKED_AT = 4
+"""How many times what is shown of a text is searched for secrets that begin in it."""
 PLAN_STEPS = 100
 STEP_CHARACTERS = 500
 """Size of a plan that people can still read."""
@@ -107,17 +118,17 @@ class UpdateRouter:
         if type(update) is TextUpdate:
             if self._kind != "text" or self._changed_tools:
                 await self._turn_to("text")
-            self._add(update.text)
         elif type(update) is ThoughtUpdate:
             same = self._kind == "thought" and self._parent == update.parent
             if not same or self._changed_tools:
                 await self._turn_to("thought", update.parent)
-            self._add(update.text)
         else:
             await self._take_other(update)
             return
-        if self._size >= ROW_CHARACTERS or self._clock.monotonic() - self._since >= ROW_SECONDS:
-            await self.flush()
+        for start in range(0, len(update.text), ROW_CHARACTERS):
+            self._add(update.text[start : start + ROW_CHARACTERS])
+            if self._size >= ROW_CHARACTERS or self._clock.monotonic() - self._since >= ROW_SECONDS:
+                await self.flush()
 
     def tool(self, call: str) -> ToolUpdate | None:
         """Return what is known of a tool call."""
@@ -147,7 +158,7 @@ class UpdateRouter:
     async def flush(self, *, final: bool = False) -> None:
         """Write the collected updates as rows, and show progress."""
         async with self._order:
-            entries = [*self._text_entry(final=final), *self._tool_entries()]
+            entries = [*await self._text_entry(final=final), *await self._tool_entries()]
             if not entries:
                 return
             await persist(self._clock, self._transcript.append, entries)
@@ -201,8 +212,15 @@ class UpdateRouter:
             title=redact(tool.title or tool.kind or tool.call),
             status=tool.status or "pending",
             kind=tool.kind or "",
-            output=redact(tool.output or "")[:OUTPUT_CHARACTERS],
+            output=self._redact_beginning(tool.output or "", OUTPUT_CHARACTERS),
         )
+
+    def _redact_beginning(self, text: str, limit: int) -> str:
+        """Redact the beginning of a text, which may be long; no secret is cut in two."""
+        looked_at = LOOKED_AT * limit
+        if len(text) <= looked_at:
+            return self._vault.redact(text)[:limit]
+        return self._vault.hold_back(text[:looked_at])[0][:limit]
 
     def _add(self, text: str) -> None:
         if not self._pieces:
@@ -222,7 +240,7 @@ class UpdateRouter:
                 await self._take_tool(update)
             case PlanUpdate():
                 self._plan = tuple(
-                    replace(step, text=self._vault.redact(step.text)[:STEP_CHARACTERS])
+                    replace(step, text=self._redact_beginning(step.text, STEP_CHARACTERS))
                     for step in update.steps[:PLAN_STEPS]
                 )
                 steps = [asdict(step) for step in self._plan]
@@ -266,7 +284,8 @@ class UpdateRouter:
     async def _write(self, entry: Entry) -> None:
         """Write one row of a rare kind, after everything that came before it."""
         await self.flush(final=True)
-        clean = self._vault.redact_json(entry.data)
+        redact = partial(self._vault.redact_json, entry.data)
+        clean = await _run_aside(redact, _measure(entry.data))
         await self._append(replace(entry, data=clean))
 
     async def _append(self, entry: Entry) -> None:
@@ -276,13 +295,17 @@ class UpdateRouter:
         self._feed.notify(self._ref.session)
         self._on_progress()
 
-    def _text_entry(self, *, final: bool) -> list[Entry]:
+    async def _text_entry(self, *, final: bool) -> list[Entry]:
         """Take the joined text, except a tail that might be the beginning of a secret."""
         if not self._pieces and not (final and self._text.waiting):
             return []
-        safe = self._text.add("".join(self._pieces), final=final)
-        self._pieces.clear()
-        self._size = 0
+        taken, joined = len(self._pieces), "".join(self._pieces)
+        split = partial(self._text.split, joined, final=final)
+        safe, waiting = await _run_aside(split, len(joined))
+        self._text.take(safe, waiting, final=final)
+        # Others may have come meanwhile.
+        del self._pieces[:taken]
+        self._size -= len(joined)
         if not safe:
             return []
         if self._kind == "text":
@@ -306,18 +329,18 @@ class UpdateRouter:
             self._narrated = min(self._answered + lead, ANSWER_CHARACTERS)
         self._has_acted = False
 
-    def _tool_entries(self) -> list[Entry]:
+    async def _tool_entries(self) -> list[Entry]:
         changed = [tool for call, tool in self._tools.items() if call in self._changed_tools]
+        rows = [{**asdict(tool), **self._decision_on(tool)} for tool in changed]
         self._changed_tools.clear()
+        try:
+            rows = await _run_aside(partial(self._vault.redact_json, rows), _measure(rows))
+        except BaseException:
+            self._changed_tools.update(tool.call for tool in changed)
+            raise
         return [
-            Entry(
-                kind="tool",
-                text=self._vault.redact(tool.title or ""),
-                data=self._vault.redact_json({**asdict(tool), **self._decision_on(tool)}),
-                session=self._ref.session,
-                turn=self._ref.turn,
-            )
-            for tool in changed
+            Entry("tool", row["title"] or "", "", row, self._ref.session, self._ref.turn)
+            for row in rows
         ]
 
     def _decision_on(self, tool: ToolUpdate) -> dict[str, Decided]:
@@ -344,11 +367,31 @@ class UpdateRouter:
                 await self._clock.sleep(due)
 
     def _show(self) -> None:
+        if self._order.locked():
+            return  # what is being checked is shown as a row
         if self._parent is not None:
             return  # the page shows it under its call, once it has a row
-        safe = self._text.preview("".join(self._pieces))
+        safe, _waiting = self._text.split("".join(self._pieces))
         if safe:
             self._feed.show(Unfinished(self._ref.session, self._ref.turn, self._kind, safe))
+
+
+async def _run_aside(work: Callable[[], T], characters: int) -> T:
+    """Search for secrets; in a thread if that is long, since all others wait for the event loop."""
+    return work() if characters <= ASIDE_CHARACTERS else await asyncio.to_thread(work)
+
+
+def _measure(value: Any) -> int:
+    """Count the characters of the texts in a JSON value."""
+    match value:
+        case str():
+            return len(value)
+        case dict():
+            return sum(len(str(key)) + _measure(item) for key, item in value.items())
+        case list() | tuple():
+            return sum(map(_measure, value))
+        case _:
+            return 0
 
 
 def _merge(known: ToolUpdate | None, update: ToolUpdate) -> ToolUpdate:
@@ -356,8 +399,8 @@ def _merge(known: ToolUpdate | None, update: ToolUpdate) -> ToolUpdate:
     update = replace(
         update,
         input=_limit_size(update.input),
-        output=None if update.output is None else update.output[:TOOL_CHARACTERS],
-        diffs=None if update.diffs is None else tuple(map(_shorten, update.diffs)),
+        output=None if update.output is None else _cut(update.output, TOOL_CHARACTERS),
+        diffs=None if update.diffs is None else _shorten(update.diffs),
     )
     if known is None:
         return update
@@ -367,12 +410,24 @@ def _merge(known: ToolUpdate | None, update: ToolUpdate) -> ToolUpdate:
     return replace(known, **changes)
 
 
-def _shorten(diff: Diff) -> Diff:
-    old = None if diff.old is None else diff.old[:TOOL_CHARACTERS]
-    return replace(diff, old=old, new=diff.new[:TOOL_CHARACTERS])
+def _shorten(diffs: Sequence[Diff]) -> tuple[Diff, ...]:
+    """Keep the changes of files up to what a row keeps of all of them."""
+    kept: list[Diff] = []
+    room = DIFF_CHARACTERS
+    for diff in diffs[:DIFFS]:
+        old = None if diff.old is None else _cut(diff.old, min(room // 2, TOOL_CHARACTERS))
+        new = _cut(diff.new, min(room // 2, TOOL_CHARACTERS))
+        room -= len(old or "") + len(new)
+        kept.append(replace(diff, old=old, new=new))
+    more = [Diff(wording.CUT_OFF, None, "")] if len(diffs) > DIFFS else []
+    return (*kept, *more)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} {wording.CUT_OFF}"
 
 
 def _limit_size(value: Any) -> Any:
     """Keep a JSON value as it is unless it is too large for a row."""
     text = str(value)
-    return value if len(text) <= TOOL_CHARACTERS else f"{text[:TOOL_CHARACTERS]} {wording.CUT_OFF}"
+    return value if len(text) <= TOOL_CHARACTERS else _cut(text, TOOL_CHARACTERS)

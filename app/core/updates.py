@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from app.core.ask_view import AskFact, AskView
@@ -207,6 +207,23 @@ class AskOption:
     """The address of what it means, such as a repository; a reply with it chooses it."""
 
 
+GrantExtent = Literal["command", "paths", "workspace", "call"]
+"""How far an "always" goes: one command, some files, all files of the workspace, or one call."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrantScope:
+    """Everything that one "always" covers."""
+
+    kind: str
+    """The kind of call; empty if the agent claims none."""
+    extent: GrantExtent
+    subject: str
+    """What people see of it: the command, the paths, or the call."""
+    digest: str
+    """Of the exact words, by which calls are compared."""
+
+
 @dataclass(frozen=True, slots=True)
 class AskRequest:
     """What an agent wants a person to decide; everything needed to show it alone."""
@@ -233,10 +250,15 @@ class AskRequest:
     """What people call the agent that asks."""
     voice: str = ""
     """The agent that shows it, if it works for the one of the place and speaks for itself."""
+    scopes: Mapping[str, GrantScope] = field(default_factory=dict)
+    """What an answer allows from then on, by the option for it."""
     view: AskView | None = None
     """How it is shown in a place; made once, before it is stored."""
     whole: AskView | None = None
     """How the page and a terminal show it."""
+
+
+AskState = Literal["open", "answered", "cancelled", "lost", "expired"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +270,7 @@ class Ask:
     turn: int
     title: str
     options: tuple[AskOption, ...]
-    state: Literal["open", "answered", "cancelled", "lost", "expired"]
+    state: AskState
     answer: str | None = None
     answered_by: str | None = None
     kind: AskKind = "permission"

@@ -123,6 +123,8 @@ AGENT_REMOVED = "{agent} was removed, so it does not answer. Mention another age
 REMOVED_AT_WORK = (
     "{agent} was removed, and its work here is stopped. Mention another agent to go on."
 )
+TOO_MANY_ATTRIBUTES = "a session has at most {most} attributes. Remove one by setting it to null."
+ATTRIBUTES_TOO_LARGE = "the attributes of a session take at most {most} bytes together. Keep less."
 NO_LONGER_HERE = "{agent} is no longer here"
 NOT_DONE = "Not done: {why}."
 DOES_NOT_COUNT = "This does not count: {why}."

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -43,6 +43,8 @@ class Workspace:
     """An open workspace: where an agent runs, and what it sees and may change around it."""
 
     folder: Path
+    within: str = ""
+    """Where in the folder its agent begins, if it was given a part of it."""
     outgoing: Path | None = None
     """Where its agent puts files for people; never inside the folder."""
     home: Path | None = None
@@ -53,6 +55,11 @@ class Workspace:
     """What its agent must not change in the folder."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables for its agent, unless the agent has its own of that name."""
+
+    @property
+    def start(self) -> Path:
+        """Where its agent begins, and what the rules of its workspace apply to."""
+        return self.folder / self.within
 
     @property
     def own(self) -> tuple[Path, ...]:
@@ -306,6 +313,19 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
+class Hidden:
+    """Ignore rules that appeared during the work, with what they keep from git."""
+
+    source: str
+    """The file with the rules."""
+    names: tuple[str, ...] = ()
+    """The first files and folders that they hide."""
+    count: int = 0
+    is_applied: bool = True
+    """Whether they hide anything here; the bridge does not obey all of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Diff:
     """One part of what a session changed, as `git diff` writes it."""
 
@@ -315,6 +335,31 @@ class Diff:
     """What `git diff --numstat -z` writes, where the text would be too long."""
     problem: str = ""
     """Why git cannot show it."""
+    hidden: tuple[Hidden, ...] = ()
+    """Rules that hide other changes."""
+    repositories: tuple[str, ...] = ()
+    """Folders that are repositories: git shows no files of them, and obeys them inside."""
+    is_partial: bool = False
+    """Whether there is too much to find all repositories."""
+
+    def redact(self, redact: Callable[[str], str]) -> Diff:
+        """Return the same without known secrets."""
+        return replace(
+            self,
+            text=redact(self.text),
+            stat=redact(self.stat),
+            problem=redact(self.problem),
+            hidden=tuple(
+                replace(each, source=redact(each.source), names=tuple(map(redact, each.names)))
+                for each in self.hidden
+            ),
+            repositories=tuple(map(redact, self.repositories)),
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to tell."""
+        return self == Diff(self.scope)
 
 
 @dataclass(frozen=True, slots=True)

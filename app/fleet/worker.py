@@ -144,7 +144,7 @@ class _Jobs(JobManager):
             told.set()
 
         def hear(words: str) -> None:
-            loop.call_later(float(json.loads(words or "{}").get("seconds", 0.0)), note)
+            loop.call_later(_read_delay(words), note)
 
         async def tell() -> None:
             while await told.wait():
@@ -156,6 +156,15 @@ class _Jobs(JobManager):
             group.create_task(
                 self._listen(list(get_channel_for_queues(queues)), hear), name="listen for jobs"
             )
+
+
+def _read_delay(words: str) -> float:
+    """Read when a job may be fetched, before the next poll; without a number, look now."""
+    try:
+        seconds = json.loads(words or "{}").get("seconds", 0.0)
+        return min(max(0.0, float(seconds)), POLL_SECONDS)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return 0.0
 
 
 async def _hurry(connection: AsyncConnection[Any]) -> None:

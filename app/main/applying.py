@@ -106,7 +106,7 @@ class AppliedChanges:
             return
         for agent in before.agents.keys() - now.agents.keys():
             sessions = self._base.stores.agents.open_sessions(agent)
-            words = wording.REMOVED_AT_WORK.format(agent=self._base.registry.display_name(agent))
+            words = wording.REMOVED_AT_WORK.format(agent=self._base.registry.title(agent))
             for session in sessions:
                 await joined.manager.remove(session, words)
             with suppress(TimeoutError):
@@ -154,7 +154,7 @@ class AppliedChanges:
 
     async def clear(self, agent: str) -> None:
         """Settle what waits for an agent that is gone, and archive what it left; repeatable."""
-        words = wording.REMOVED_AT_WORK.format(agent=self._base.registry.name(agent))
+        words = wording.REMOVED_AT_WORK.format(agent=self._base.registry.title(agent))
         for session in self._base.stores.agents.open_sessions(agent):
             await self._joined.manager.remove(session, words)
         await self._base.stores.agents.settle(agent, REMOVED)

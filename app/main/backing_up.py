@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from pydantic import SecretStr
@@ -25,6 +25,7 @@ from app.backup.unpacking import unpack
 from app.config import BridgeSecrets, Configuration, ensure_secrets, find_secret_key
 from app.config.bridge_secrets import FILE_NAME as SECRETS
 from app.core.clock import SystemClock
+from app.descent import discard, remove
 from app.errors import BackupUnusable
 from app.store.copying import Copied, check_fit, copy_in, copy_out
 from app.store.database import FILE_NAME, MOVED_NAME, locked
@@ -92,26 +93,30 @@ def restore(configuration: Configuration, source: Path, secret: Secret) -> Conte
     """
     data = configuration.data_dir
     with locked(data):
-        draft = data / _RESTORING
-        if draft.exists():
-            raise BackupUnusable(
-                f"an earlier restore was cut off: empty {str(data)!r}, then repeat it"
-            )
-        draft.mkdir(mode=0o700)
+        # Next to where it goes: it is only renamed then, and a folder may be too deep to be copied.
+        drafts = {name: each / _RESTORING for name, each in _folders(configuration).items()}
+        for draft in drafts.values():
+            if os.path.lexists(draft):
+                raise BackupUnusable(
+                    f"an earlier restore was cut off: empty {str(draft.parent)!r}, then repeat it"
+                )
         try:
-            contents = unpack(source, secret, draft)
-            moves = _plan(configuration, draft)
-            _check(configuration, contents, draft, moves)
+            for draft in drafts.values():
+                draft.mkdir(mode=0o700, parents=True)
+            contents = unpack(source, secret, drafts["data"], drafts)
+            moves = _plan(configuration, drafts)
+            _check(configuration, contents, drafts["data"], moves)
             _move(moves)
             try:
                 copied = Copied(contents.database, contents.revision, contents.rows)
                 now = SystemClock().now()
-                copy_in(configuration.database_url, draft / DATABASE, copied, now)
+                copy_in(configuration.database_url, drafts["data"] / DATABASE, copied, now)
             except BaseException:
                 _move({new: old for old, new in moves.items()})
                 raise
         finally:
-            shutil.rmtree(draft)
+            for draft in drafts.values():
+                remove(draft)
     return contents
 
 
@@ -119,7 +124,7 @@ def _clear(data: Path) -> None:
     """Remove the copies of backups that were killed."""
     for left in data.glob(f"{_SCRATCH}*"):
         if left.stat().st_mtime < SystemClock().now() - LEFT_SECONDS:
-            shutil.rmtree(left, ignore_errors=True)
+            discard(left)
 
 
 def _folders(configuration: Configuration) -> dict[str, Path]:
@@ -128,14 +133,18 @@ def _folders(configuration: Configuration) -> dict[str, Path]:
     return {"data": data} if shared == data else {"data": data, "shared": shared}
 
 
-def _plan(configuration: Configuration, draft: Path) -> dict[Path, Path]:
+def _plan(configuration: Configuration, drafts: Mapping[str, Path]) -> dict[Path, Path]:
     """Say where each file and folder of a backup goes."""
     data, shared = configuration.data_dir, configuration.shared_dir
+    draft = drafts["data"]
     moves = {
         each: target / each.name
-        for name, target in (("data", data), ("shared", shared))
-        if (draft / name).is_dir()
-        for each in sorted((draft / name).iterdir())
+        for found, target in (
+            (draft / "data", data),
+            (drafts.get("shared", draft) / "shared", shared),
+        )
+        if found.is_dir()
+        for each in sorted(found.iterdir())
     }
     if (draft / SECRETS).exists():
         moves[draft / SECRETS] = shared / SECRETS
@@ -175,8 +184,8 @@ def _mark(key: SecretStr) -> str:
     return hmac.digest(key.get_secret_value().encode(), b"agent-bridge backup key", "sha256").hex()
 
 
-def _is_left_out(data: Path, path: PurePosixPath) -> bool:
-    first, *rest = path.parts
+def _is_left_out(data: Path, path: str) -> bool:
+    first, *rest = path.split("/", 2)
     if first == "workspaces" and len(rest) == 1 and _CLONE.fullmatch(rest[0]):
         return (data / path / ".git").exists()
     if rest:

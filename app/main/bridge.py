@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from fastapi.responses import Response
 
+from app.agents.availability import check_isolation
 from app.config import describe_unserved
 from app.core.adapters import Adapter
 from app.core.outage import watch
@@ -32,7 +33,7 @@ from app.main.maintenance import Maintenance
 from app.main.operating import Operating
 from app.main.presence import Build, presence
 from app.main.resources import Resources
-from app.main.terms import daily_limits_of, hosts_of, page_url_of, tools_url_of
+from app.main.terms import daily_limits_of, hosts_of, page_url_of, plain_url_of, tools_url_of
 from app.main.wiring import Joined
 from app.server.application import build
 from app.server.front import Front
@@ -40,6 +41,7 @@ from app.server.installations import Installations
 from app.server.login_links import LoginLinks
 from app.server.parts import Check, Parts
 from app.server.redacting import Redacting
+from app.store.transcript import check_turns
 
 if TYPE_CHECKING:
     from app.main.fleet import Fleet
@@ -73,6 +75,7 @@ class Bridge:
         configuration = base.configuration
         self._base = base
         self.data_dir = configuration.data_dir
+        self.trusted_proxies = configuration.trusted_proxies
         timeouts = timeouts or {}
         self._fleet = self._open_fleet()
         if self._fleet is not None:
@@ -97,7 +100,7 @@ class Bridge:
         self.changes = AgentChanges(base, applied)
         self._grace_timeout: asyncio.Timeout | None = None
         self.availability = joined.availability.of
-        self.cards = cards_of(configuration, base.shelters, joined.adapters)
+        self.cards = cards_of(base.registry, base.shelters, joined.adapters)
         self.checkups = Checkups(
             base, joined.availability, self._judge, timeouts=timeouts, starts_agents=starts_agents
         )
@@ -107,6 +110,7 @@ class Bridge:
             base.vault,
             base_url=page_url_of(configuration, base.secrets.secret_key),
             secret_key=base.secrets.secret_key,
+            plain_url=plain_url_of(configuration),
         )
         self._installs = Installations(
             joined.adapters,
@@ -152,7 +156,10 @@ class Bridge:
     def _take_over(self, but: Collection[str]) -> None:
         """Show and accept what the agents are now; some adapters accept no more webhooks."""
         base, adapters = self._base, self._joined.adapters
-        cards = cards_of(base.configuration, base.shelters, adapters)
+        cards = cards_of(base.registry, base.shelters, adapters)
+        for agent in cards.keys() & self.cards.keys():
+            if cards[agent].isolation != self.cards[agent].isolation:
+                self._joined.availability.note(agent, check_isolation(cards[agent].isolation))
         self.cards.clear()
         self.cards.update(cards)
         if self._front is not None and base.configuration.role != "worker":
@@ -198,6 +205,7 @@ class Bridge:
             tools=self._joined.tooling.toolbox.tools,
             changes=self.changes,
             removed=base.registry.removed,
+            removed_titles=base.registry.removed_titles,
             schedules=self._joined.schedules,
             fetch_page=self._fetch_page,
             purging=self._purging,
@@ -370,6 +378,7 @@ class Bridge:
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await self._base.database.check_writable()
+                await check_turns(self._base.database)
         except (StoreUnavailable, TimeoutError) as error:
             return Check("store", ok=False, words=str(error) or "no answer")
         return Check("store", ok=True)

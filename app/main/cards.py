@@ -6,7 +6,9 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 from app.agents.catalog import checkout_words, known_agents
+from app.agents.drift import describe_change
 from app.agents.isolation import Shelter
+from app.agents.origin import explain_fixed, label_origin
 from app.agents.registry import Registry
 from app.config import Configuration
 from app.core.adapters import Adapter
@@ -15,10 +17,11 @@ from app.server.parts import AgentCard, MissingAgent
 
 
 def cards_of(
-    configuration: Configuration, shelters: Mapping[str, Shelter], adapters: Mapping[str, Adapter]
+    registry: Registry, shelters: Mapping[str, Shelter], adapters: Mapping[str, Adapter]
 ) -> dict[str, AgentCard]:
     """Describe every agent."""
-    registry = Registry(configuration, known_agents())
+    configuration = registry.configuration
+    changes = {record.id: describe_change(record) for record in registry.records}
     cards: dict[str, AgentCard] = {}
     for entry in registry:
         program = registry.program(entry.id)
@@ -29,10 +32,13 @@ def cards_of(
             description=entry.description or (program.description if program else ""),
             default=entry.id == configuration.default_agent,
             source=entry.source,
+            origin=label_origin(entry.source, configuration.agents_source),
+            fixed=explain_fixed(entry, configuration.agents_source),
             driver=program.title if program else "",
             model=entry.model or "",
             command=entry.command[0],
             isolation=shelters[entry.id].words,
+            isolation_change=changes.get(entry.id, ""),
             checkout=checkout_words(program),
             limits=shelters[entry.id].limit_words,
             emoji=entry.emoji or entry.own_emoji,

@@ -13,10 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 from app.agents.archive import restore
+from app.agents.drift import note_isolation
 from app.agents.enrolling import SINGLE, enrol
 from app.agents.isolation import shelter_all
 from app.agents.labelling import label
-from app.config import AgentEntry, AgentRecord, AgentsSource, Configuration
+from app.agents.origin import explain_fixed
+from app.children.sandbox import Unavailable, find_bubblewrap
+from app.config import AgentEntry, AgentRecord, Configuration
+from app.config.agents import EXTENDS
 from app.config.records import merge, new_id
 from app.config.roster import check_name
 from app.config.showing import show_entry
@@ -31,13 +35,6 @@ from app.services.service import Setup
 logger = logging.getLogger(__name__)
 
 DEFAULT = "default"
-_FOUND = "the bridge found {name} on this machine. To change it, describe it in AGENTS_JSON."
-_OF_SETTINGS: Mapping[AgentsSource, str] = {
-    "AGENTS_JSON": "the settings describe {name}. Change it in AGENTS_JSON.",
-    "ACP_AGENT_COMMAND": "ACP_AGENT_COMMAND describes {name}. To change more, use AGENTS_JSON.",
-    "path": _FOUND,
-    "demo": _FOUND,
-}
 
 Entry = Mapping[str, Any]
 Given = Mapping[str, Mapping[str, str]]
@@ -94,7 +91,7 @@ class AgentChanges:
         return show_entry(entry, record), fields
 
     async def add(self, name: str, entry: Entry, credentials: Given | None = None) -> AgentEntry:
-        """Add an agent.
+        """Add an agent; one that was found on PATH gets an entry, and its conversations go on.
 
         Raises:
             Conflict: the name is taken.
@@ -103,16 +100,29 @@ class AgentChanges:
         async with self._lock:
             check_name("agents", name)
             registry = self._base.registry
-            if any(each.name == name for each in registry):
+            there = next((each for each in registry if each.name == name), None)
+            if there is not None and there.source != "found":
                 raise Conflict(f"there is an agent {name!r} already. Choose another name.")
-            record = AgentRecord(
-                id=new_id(name, (each.id for each in registry.records)),
-                name=name,
-                entry=_without_default(entry),
+            record = replace(
+                self._record(there) if there is not None else self._new_record(name),
+                entry=_complete(_without_default(entry), there),
                 credentials=credentials or {},
             )
             await self._commit(*self._with_default(record, entry.get(DEFAULT)))
             return registry.get(record.id)
+
+    async def isolate(self, name: str) -> AgentEntry:
+        """Give an agent that was found on PATH an entry, so that it runs isolated.
+
+        Raises:
+            NotFound: there is no such agent.
+            Conflict: it has an entry already, or nothing can be isolated on this machine.
+        """
+        path = self._base.configuration.path
+        found = await asyncio.to_thread(find_bubblewrap, path)
+        if isinstance(found, Unavailable):
+            raise Conflict(f"{name} cannot be isolated here: {found.reason}. {found.remedy}")
+        return await self.add(self._base.registry.find(name).name, {})
 
     async def change(
         self, name: str, changes: Entry, credentials: Mapping[str, Any] | None = None
@@ -211,9 +221,7 @@ class AgentChanges:
         """
         async with self._lock:
             entry = self._base.registry.find(name)
-            records = self._base.registry.records
-            record = next(record for record in records if record.id == entry.id)
-            await self._commit(*self._with_default(record, True))
+            await self._commit(*self._with_default(self._record(entry), True))
             return self._base.registry.get(entry.id)
 
     async def remove(self, name: str) -> None:
@@ -225,10 +233,28 @@ class AgentChanges:
         """
         async with self._lock:
             record = self._stored(name)
-            if record.id == self._base.configuration.default_agent:
+            current = self._base.configuration
+            # If plain settings belong to it, its program is found on PATH again in its place.
+            if record.id == current.default_agent != current.plain_agent:
                 raise Conflict(f"{name} is the default agent. Make another one the default first.")
             await self._commit(self._gone(record))
             await self._applied.clear(record.id)
+
+    async def acknowledge(self, name: str) -> AgentEntry:
+        """Note that a person has seen how an agent's isolation changed.
+
+        Raises:
+            NotFound: there is no such agent.
+        """
+        async with self._lock:
+            registry = self._base.registry
+            entry = registry.find(name)
+            seen = replace(self._record(entry), isolation_was="")
+            await self._base.stores.agents.save(seen)
+            registry.replace(registry.configuration, self._with(seen))
+            self._applied.relabel(registry.configuration)
+            self._signals.send(Topic.AGENTS)
+            return entry
 
     async def reload(self) -> None:
         """Read the file with the agents of the settings again, and apply what is new there.
@@ -264,6 +290,7 @@ class AgentChanges:
         async with self._lock:
             registry, stored = self._base.registry, self._base.stores.agents
             before = stored.records()
+            registry.replace(registry.configuration, [*map(self._titled, registry.records)])
             if new := [record for record in registry.records if record not in before]:
                 await stored.save(*new)
             await self._reconcile(registry.configuration, registry.records)
@@ -278,7 +305,7 @@ class AgentChanges:
         changed = [each for each in settled if each != before.get(each.id)]
         if not changed and given.agents == self._base.configuration.agents:
             return
-        for record in gone.values():
+        for record in (each for each in gone.values() if each.source != "demo"):
             logger.warning(
                 "%s was removed: its entry is gone from the settings. Its conversations stay "
                 "readable, and its home is in the folder archive of DATA_DIR. If its entry has "
@@ -292,8 +319,13 @@ class AgentChanges:
             await self._applied.clear(agent)
 
     def _missing(self, given: Configuration, records: Sequence[AgentRecord]) -> list[AgentRecord]:
-        """List the agents that only the settings described, and that are not there any more."""
-        there = {entry.name for entry in given.agents.values()}
+        """List the agents without a stored entry that are not there any more, or not needed."""
+        needs = self._base.stores.agents.open_sessions
+        there = {
+            entry.name
+            for entry in given.agents.values()
+            if not entry.is_left_over or needs(entry.id)
+        }
         return [
             record
             for record in records
@@ -313,19 +345,47 @@ class AgentChanges:
         ]
         return [*before, replace(record, default=bool(wanted))]
 
+    def _titled(self, record: AgentRecord) -> AgentRecord:
+        """Note what people call an agent that is here."""
+        registry = self._base.registry
+        return replace(record, title=registry.title(record.id)) if record.present else record
+
     def _gone(self, record: AgentRecord) -> AgentRecord:
-        """Return what stays of an agent: its id and its name, and none of its secrets."""
+        """Return what stays of an agent: its id and its names, and none of its secrets."""
         now = self._base.clock.now()
-        return replace(record, entry=None, credentials={}, default=False, removed_at=now)
+        return replace(
+            self._titled(record),
+            entry=None,
+            credentials={},
+            default=False,
+            isolation_was="",
+            removed_at=now,
+        )
 
     def _stored(self, name: str) -> AgentRecord:
         entry = self._base.registry.find(name)
-        if entry.source == "environment":
-            raise Conflict(_OF_SETTINGS[self._base.configuration.agents_source].format(name=name))
+        if words := explain_fixed(entry, self._base.configuration.agents_source):
+            raise Conflict(words)
+        return self._record(entry)
+
+    def _record(self, entry: AgentEntry) -> AgentRecord:
         return next(each for each in self._base.registry.records if each.id == entry.id)
+
+    def _new_record(self, name: str) -> AgentRecord:
+        return AgentRecord(
+            id=new_id(name, (each.id for each in self._base.registry.records)), name=name
+        )
 
     def _read(self, records: Sequence[AgentRecord]) -> Configuration:
         return label(self._reader.read(records), self._base.files)
+
+    def _enrol(
+        self, records: tuple[AgentRecord, ...]
+    ) -> tuple[Configuration, tuple[AgentRecord, ...]]:
+        """Read the configuration with these records; a program that is found again gets one."""
+        configuration = self._read(records)
+        enrolled = tuple(enrol(configuration, records))
+        return (configuration if enrolled == records else self._read(enrolled)), enrolled
 
     def _with(self, *changed: AgentRecord) -> tuple[AgentRecord, ...]:
         """Return all records, these in place of those with the same ids."""
@@ -337,21 +397,31 @@ class AgentChanges:
 
         A record may take the place of that of an agent without sessions.
         """
-        stored = self._base.stores.agents
+        stored, registry = self._base.stores.agents, self._base.registry
         records = tuple(each for each in self._with(*changed) if each.id != instead_of)
-        configuration = await asyncio.to_thread(self._read, records)
+        configuration, records = await asyncio.to_thread(self._enrol, records)
         shelters = await asyncio.to_thread(shelter_all, configuration, self._base.outside)
-        registry, gone = self._base.registry, {each.id for each in changed if not each.present}
+        records = note_isolation(configuration, records, shelters)
+        news = [record for record in records if record not in registry.records]
+        gone = {each.id for each in changed if not each.present}
         registry.leaving |= gone
         try:
             if instead_of:
-                await stored.succeed(changed[0], instead_of)
+                heir = next(record for record in records if record.id == changed[0].id)
+                await stored.succeed(heir, instead_of)
             else:
-                await stored.save(*changed)
+                await stored.save(*news)
             self._signals.send(Topic.AGENTS)
             await self._applied.apply(configuration, records, shelters)
         finally:
             registry.leaving -= gone
+
+
+def _complete(entry: dict[str, Any], found: AgentEntry | None) -> dict[str, Any]:
+    """Return the keys for an agent; one that was found is its program unless they name another."""
+    if found is None or not entry.keys().isdisjoint({"command", "driver", EXTENDS}):
+        return entry
+    return {"driver": found.driver, **entry}
 
 
 def _without_default(entry: Entry) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.acp.card import card_path
 from app.agents.admission import Admission
-from app.agents.availability import CHECK_COMMAND
+from app.agents.availability import explain_command
 from app.agents.catalog import known_agents
 from app.agents.isolation import Shelter
 from app.agents.registry import PerAgent, Registry
@@ -90,7 +90,9 @@ def launch_of(
         meta=program.session_meta if program else {},
         trailing_slash=program.trailing_slash if program else False,
         obeys=program.obeys if program else (),
-        install=f"Install it: {program.install}" if program else CHECK_COMMAND,
+        install=(
+            f"Install it: {program.install}" if program else explain_command(configuration, entry)
+        ),
         admit=partial(admission.admit, agent),
         tool_exposure=exposure_of(configuration, agent),
         card=card_path(configuration.shared_dir, agent),

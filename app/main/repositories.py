@@ -11,10 +11,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
+from app.agents.catalog import unshared_files
 from app.agents.isolation import homes_root
 from app.agents.registry import PerAgent
 from app.children.disk import DiskSpace, identify
 from app.children.users import give
+from app.children.warden import Warden
 from app.config import Configuration
 from app.core.feed import Feed
 from app.core.folders import Folders
@@ -95,6 +97,7 @@ class RepositoryParts:
             variables=self._variables,
             guard=self.forge.guard,
             shelf=self.saving.shelf,
+            unshared=unshared_files(),
         )
 
     @cached_property
@@ -138,7 +141,14 @@ class RepositoryParts:
             shelter.home_of,
             partial(self._base.admission.admit, agent),
             shelter.network,
+            shelter.limits,
+            self.warden,
         )
+
+    @cached_property
+    def warden(self) -> Warden:
+        """Watches agents' resource use."""
+        return Warden(self._disk)
 
     def _give(self, path: Path, agent: str) -> None:
         """Give a path to an agent that has its own user."""
@@ -170,6 +180,7 @@ class RepositoryParts:
             names=stores.names,
             variables=self._variables,
             is_held=stores.groups.is_held,
+            errand_of=stores.delegations.errand,
             saved=self.saving.folders(
                 self._base.shelters, stores.folders, self._base.clock, self._machine
             ),
@@ -195,7 +206,7 @@ class RepositoryParts:
 
     def _name_of(self, agent: str) -> str:
         """Return what people call an agent, present or removed."""
-        return self._names.get(agent) or self._base.registry.name(agent)
+        return self._base.registry.title(agent)
 
     @cached_property
     def _folders(self) -> Folders:

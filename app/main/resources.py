@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from app import logs
 from app.agents.admission import Admission
+from app.agents.drift import note_isolation
 from app.agents.enrolling import open_registry
 from app.agents.files import AgentFiles
 from app.agents.isolation import Shelter, shelter_all
@@ -106,6 +107,8 @@ def open_resources(
             vault.register(*registry.configuration.secret_values(), *purged_texts(database))
             forget_process_secrets(registry.configuration)
             shelters = shelter_all(registry.configuration, outside)
+            noted = note_isolation(registry.configuration, registry.records, shelters)
+            registry.replace(registry.configuration, noted)
             metrics = Metrics(tracer)
             database.writer.on_commit = partial(metrics.observe, "commit_seconds")
             yield Resources(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +18,7 @@ from app.core.ports import Clock, Shelf
 from app.core.saved_folders import FolderKind, SavedFolders
 from app.core.stores.folders import SavedFolderStore
 from app.core.types import Session
+from app.descent import remove
 from app.shelf.bucket import BucketShelf
 from app.shelf.folder import FolderShelf
 
@@ -83,7 +83,7 @@ class Saving:
         for path in self.folder.iterdir() if self.folder.is_dir() else ():
             number = path.name.partition("-")[0]
             if number.isdecimal() and int(number) in sessions:
-                shutil.rmtree(path)
+                remove(path)
 
     def folders(
         self,

@@ -61,7 +61,7 @@ async def serve(
         listener.leave()
 
     hang_up = _HangUp(bridge, tasks, leave)
-    listener = Listener(bridge.application(), listens)
+    listener = Listener(bridge.application(), listens, trusted_proxies=bridge.trusted_proxies)
     local = bind_local(bridge.data_dir)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

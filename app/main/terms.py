@@ -11,8 +11,12 @@ from zoneinfo import ZoneInfo
 from pydantic import SecretStr
 
 import app
+from app.agents.bounds import Bounds
 from app.agents.catalog import AgentProgram, known_agents
+from app.agents.isolation import Shelter
+from app.agents.network import read_hosts
 from app.agents.registry import Registry
+from app.children.sandbox import Plain
 from app.config import AgentEntry, Configuration
 from app.config.fields import PAGE, is_loopback
 from app.core.consent.policy import PRESETS, Policy, Rule
@@ -180,6 +184,19 @@ def terms_of(configuration: Configuration, agent: str) -> Terms:
     )
 
 
+def bounds_of(configuration: Configuration, agent: str, shelter: Shelter) -> Bounds:
+    """Return how far an agent can go, in the shelter that it has."""
+    entry = configuration.agents[agent]
+    return Bounds(
+        isolated=not isinstance(shelter.sandbox, Plain),
+        network="host" if shelter.network is None else shelter.network.rules.mode,
+        hosts=tuple(read_hosts(entry)),
+        # Without the rule for the bridge's tools, which every agent may call in its own form.
+        policy=Policy(tuple(_rules_of(entry))),
+        asks=terms_of(configuration, agent).unasked is not None,
+    )
+
+
 def _rules_of(entry: AgentEntry) -> Sequence[Rule]:
     if isinstance(entry.permissions, str):
         return PRESETS[entry.permissions].rules
@@ -248,9 +265,17 @@ def place_prompts(configuration: Configuration) -> Callable[[PlaceKey], str]:
 
 def page_url_of(configuration: Configuration, secret_key: SecretStr) -> str:
     """Return the address at which people open the page."""
-    if configuration.has_base_url or configuration.host not in _LOCAL_HOSTS:
+    if not plain_url_of(configuration):
         return configuration.base_url
     return f"http://{private_host(secret_key)}:{configuration.port}"
+
+
+def plain_url_of(configuration: Configuration) -> str:
+    """Return the page's address for browsers that do not resolve its own name; else empty."""
+    if configuration.has_base_url or configuration.host not in _LOCAL_HOSTS:
+        return ""
+    host = "[::1]" if configuration.host == "::1" else "127.0.0.1"
+    return f"http://{host}:{configuration.port}"
 
 
 def tools_url_of(configuration: Configuration) -> str:

@@ -12,6 +12,7 @@ from app.config import Configuration
 from app.core.delegation.types import DelegationLimits
 from app.core.repositories.ports import Forge
 from app.core.schedules.book import ScheduleBook
+from app.core.scope import Scope
 from app.core.tools.door import ToolExposure
 from app.core.tools.home import Homes
 from app.core.tools.memory import MemoryTools
@@ -19,7 +20,6 @@ from app.core.tools.people import PeopleTools
 from app.core.tools.place import PlaceTools
 from app.core.tools.proposals import ProposalTools
 from app.core.tools.schedules import ScheduleTools
-from app.core.tools.scope import Scope
 from app.core.tools.tool import WAITS_SECONDS, Tool
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.turn_context import TurnContext

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from app.agents.registry import PerAgent
+from app.core.roster import Colleague
+from app.core.tools.door import ToolExposure
 from app.core.tools.tool import Tool
 from app.core.tools.toolbox import Toolbox
-from app.core.tools.wording import list_skills
+from app.core.tools.wording import list_colleagues, list_skills
 from app.main.resources import Resources
 from app.main.together import exposure_of, scope_of, tool_seconds_of
 from app.mcp_server.doors import ToolDoors
@@ -38,7 +40,15 @@ class Tooling:
 
     def list_skills(self, agent: str) -> str:
         """Tell an agent of the tools that it gets as a command; empty if it gets none so."""
-        configuration = self._base.configuration
-        if agent not in configuration.agents or exposure_of(configuration, agent) == "tools":
+        if self._exposure(agent) == "tools":
             return ""
         return list_skills({each.name: each.description for each in self.toolbox.tools(agent)})
+
+    def list_colleagues(self, agent: str, colleagues: Sequence[Colleague]) -> str:
+        """Tell an agent whom it can ask, and with which tool; empty if it can ask no agent."""
+        tools = [each.name for each in self.toolbox.tools(agent)]
+        return list_colleagues(colleagues, tools, as_command=self._exposure(agent) == "skills")
+
+    def _exposure(self, agent: str) -> ToolExposure:
+        configuration = self._base.configuration
+        return exposure_of(configuration, agent) if agent in configuration.agents else "tools"

@@ -16,7 +16,6 @@ from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
 from app.agents.personas import AgentPersonas
 from app.agents.prices import read_prices
-from app.children.warden import Warden
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
@@ -127,6 +126,7 @@ class TurnParts(RepositoryParts, ABC):
         """Records asks and their answers."""
         return Ledger(
             self._stores.asks,
+            self._stores.grants,
             self._stores.sessions,
             self.outbox,
             self.feed,
@@ -159,11 +159,6 @@ class TurnParts(RepositoryParts, ABC):
         return LateLauncher(
             lambda: acp_launcher(self._base, self.warden, self.tooling.doors, self._timeouts)
         )
-
-    @cached_property
-    def warden(self) -> Warden:
-        """Watches agents' resource use."""
-        return Warden(self._disk)
 
     @cached_property
     def live(self) -> LiveAgents:
@@ -229,8 +224,10 @@ class TurnParts(RepositoryParts, ABC):
             personas=AgentPersonas(
                 self.files,
                 base.registry,
-                self.adapters,
                 lambda agent: self.tooling.list_skills(agent),
+                lambda agent, turn: self.tooling.list_colleagues(
+                    agent, self.delegations.colleagues(agent, turn)
+                ),
             ),
             ledger=self.ledger,
             outbox=self.outbox,
@@ -266,6 +263,7 @@ class TurnParts(RepositoryParts, ABC):
             self._stores.posts,
             adapters=self.adapters,
             terms=self._per_agent(terms_of),
+            name_of=self._name_of,
             page=page_of(self._configuration),
             outbox=self.outbox,
             feed=self.feed,

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
+from app.agents.bounds import find_excess
 from app.agents.isolation import homes_root
 from app.agents.registry import PerAgent
 from app.children.traces import Traces
 from app.core.conversations import Conversations
 from app.core.delegation.delegations import Delegations
+from app.core.delegation.deputies import Deputies, Excess
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
@@ -23,6 +25,7 @@ from app.core.reviewing import Review
 from app.core.roster import Colleague, Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
+from app.core.scope import Scope
 from app.core.session_manager import SessionManager
 from app.core.together.group import Grouping
 from app.core.together.panel import Panel
@@ -33,11 +36,10 @@ from app.core.together.together import Together
 from app.core.tools.agents import AgentTools
 from app.core.tools.home import Homes
 from app.core.tools.reviews import ReviewTools
-from app.core.tools.scope import Scope
 from app.core.tools.tool import Tool
 from app.core.turns.reach import Reach
 from app.core.types import Session
-from app.main.terms import access_of, page_of, zone_of
+from app.main.terms import access_of, bounds_of, page_of, zone_of
 from app.main.together import delegation_limits, description_of, own_tools, scope_of
 from app.main.tooling import Tooling
 from app.main.turns import TurnParts
@@ -114,7 +116,8 @@ class Joined(TurnParts):
 
     @cached_property
     def _roster(self) -> Roster:
-        return Roster(self._list_colleagues, self._base.registry.removed, self.availability.of)
+        registry = self._base.registry
+        return Roster(self._list_colleagues, registry.removed, self.availability.of, registry.title)
 
     def _list_colleagues(self) -> list[Colleague]:
         return [
@@ -136,10 +139,10 @@ class Joined(TurnParts):
             self._stores.sessions,
             self._stores.turns,
             roster=self._roster,
-            may_ask=self._may_ask,
+            deputies=Deputies(self._scopes, self.adapters.keys(), self._find_excess),
             adapters=self.adapters,
             refusal=access_of(self._configuration).refusal,
-            target=self._target_of,
+            lend=self.workspaces.lend,
             limits=lambda: delegation_limits(self._configuration),
             redact=self._base.vault.redact,
             engine=self.engine,
@@ -153,8 +156,12 @@ class Joined(TurnParts):
     def _scopes(self) -> PerAgent[Scope]:
         return self._per_agent(scope_of)
 
-    def _may_ask(self, agent: str, name: str) -> bool:
-        return agent in self._scopes and self._scopes[agent].allows_agent(name)
+    def _find_excess(self, asking: str, asked: str) -> Excess:
+        bounds = (
+            bounds_of(self._configuration, each, self._base.shelters[each])
+            for each in (asking, asked)
+        )
+        return find_excess(*bounds)
 
     def _target_of(self, session: Session) -> str:
         chosen = self._stores.decisions.place(session.place).repository

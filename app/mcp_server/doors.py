@@ -1,7 +1,8 @@
-"""Opens a door to the bridge's tools for each agent process: a token, a folder and a socket.
+"""Opens a door to the bridge's tools for each agent process: a folder with a socket, or a token.
 
-A token belongs to one process, is never stored, and is worth nothing once that process has ended.
-The socket serves the tools and nothing else; only the sandbox of its own agent shows it.
+The socket serves the tools and nothing else, for its own process. Only the sandbox of its agent
+shows it, so it needs no token. A process that is not isolated gets a token for the bridge's port,
+which is redacted everywhere, never stored, and worth nothing once its process has ended.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import asyncio
 import logging
 import os
 import secrets
-import shutil
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ from app.core.tasks import Tasks
 from app.core.tools.door import SESSION, SOCKET, ToolDoor
 from app.core.tools.toolbox import Toolbox
 from app.core.types import Session
+from app.descent import discard
 from app.logs import bind
 from app.vault import Vault
 
@@ -47,6 +48,8 @@ GUESTS: Final = 32
 PREPARE_SECONDS: Final = 30.0
 """How long a call waits for a bridge that is still importing; it takes about a second."""
 _BACKLOG: Final = 8
+_HOLDER: Final = "agent_bridge.holder"
+"""The key under which a request that came over a socket carries whose socket that is."""
 _BEARER: Final = b"bearer "
 _STOP_SECONDS: Final = 5.0
 """How long the end of all calls may take; they are cancelled."""
@@ -54,7 +57,7 @@ _STOP_SECONDS: Final = 5.0
 
 @dataclass(slots=True)
 class _Holder:
-    """The process that holds a token."""
+    """The process that may use a door."""
 
     session: Session
     calls: int = 0
@@ -69,8 +72,13 @@ class ToolDoors:
         self._toolbox = toolbox
         self._vault = vault
         self._tasks = Tasks("tools")
+        # Every token begins with it: the rest alone opens nothing, and a vault in which a secret
+        # came with each process would get slower with each.
+        self._secret = secrets.token_urlsafe(32)
+        vault.register(self._secret)
         self._holders: dict[str, _Holder] = {}
-        self._listening: dict[str, _Listening] = {}
+        """By token, for requests that come to the bridge's port."""
+        self._listening: dict[Path, _Listening] = {}
         self._ready = asyncio.Event()
         self._ending = asyncio.Event()
         self._protocol: ToolProtocol | None = None
@@ -80,7 +88,7 @@ class ToolDoors:
 
     async def start(self) -> None:
         """Remove the doors of the last run, and begin to serve calls."""
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        await asyncio.to_thread(discard, self._folder)
         self._tasks.start(self._serve(), name="MCP")
 
     async def close(self) -> None:
@@ -91,35 +99,41 @@ class ToolDoors:
             listening.close()
         await self._tasks.close()
 
-    async def open(self, session: Session) -> ToolDoor | None:
-        """Open a door for a new process of a session; None if its agent can use no tool."""
+    async def open(self, session: Session, *, with_token: bool) -> ToolDoor | None:
+        """Open a door for a new process of a session; None if its agent can use no tool.
+
+        With a token it can also call tools at the bridge's port; its socket needs none.
+        """
         tools = self._toolbox.tools(session.key.agent)
         if not tools:
             return None
-        token = secrets.token_urlsafe(32)
         folder = self._folder / secrets.token_hex(8)
         try:
             listener = await asyncio.to_thread(_listen, folder)
         except OSError as error:
             logger.warning("no tools for this agent: %s; check the disk of DATA_DIR", error)
             return None
-        self._listening[token] = listening = _Listening(self._configure(), folder)
-        self._holders[token] = _Holder(session)
+        holder = _Holder(session)
+        self._listening[folder] = listening = _Listening(self._configure(), holder)
         await listening.start(listener)
+        if not with_token or not self.url:
+            return ToolDoor(folder, "", "", tuple(tools))
+        token = f"{self._secret}.{secrets.token_urlsafe(16)}"
+        self._holders[token] = holder
         return ToolDoor(folder, token, self.url, tuple(tools))
 
     async def shut(self, door: ToolDoor) -> None:
         """Close the door of a process that has ended."""
         self._holders.pop(door.token, None)
-        if (listening := self._listening.pop(door.token, None)) is not None:
+        if (listening := self._listening.pop(door.folder, None)) is not None:
             listening.close()
-        await asyncio.to_thread(shutil.rmtree, door.folder, ignore_errors=True)
+        await asyncio.to_thread(discard, door.folder)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             return
-        holder = self._holders.get(_token(scope))
+        holder = scope.get("state", {}).get(_HOLDER) or self._holders.get(_token(scope))
         if holder is None:
             await _refuse(send, 401, "unknown or expired token", (b"www-authenticate", b"Bearer"))
         elif scope["method"] != "POST":
@@ -180,9 +194,9 @@ class ToolDoors:
 class _Listening:
     """The socket of one door, and its connections."""
 
-    def __init__(self, config: uvicorn.Config, folder: Path) -> None:
+    def __init__(self, config: uvicorn.Config, holder: _Holder) -> None:
         self._config = config
-        self._folder = folder
+        self._holder = holder
         self._state = ServerState()
         self._server: asyncio.Server | None = None
 
@@ -199,7 +213,9 @@ class _Listening:
             guest.transport.abort()
 
     def _receive(self) -> H11Protocol:
-        return _Guest(config=self._config, server_state=self._state, app_state={})
+        return _Guest(
+            config=self._config, server_state=self._state, app_state={_HOLDER: self._holder}
+        )
 
 
 class _Guest(H11Protocol):

@@ -68,7 +68,7 @@ async def follow(inside: Inside, git: Git, mirrors: Mirrors, clone: Clone, commi
     """Bring the branch of a clone up to the remote, unless it has this commit already.
 
     Raises:
-        RepositoryError: the remote cannot be reached.
+        RepositoryError: the remote cannot be reached, or has too many files.
     """
     lacks, _, _ = await inside.run(
         *("git", "merge-base", "--is-ancestor", commit, "HEAD"), seconds=QUICK_SECONDS, limit=4096
@@ -80,6 +80,7 @@ async def follow(inside: Inside, git: Git, mirrors: Mirrors, clone: Clone, commi
     last = await mirrors.commit(repository, branch_ref(clone.branch))
     if last is None:
         return Followed("current")
+    await mirrors.check_size(repository, last)
     await mirrors.complete(repository, clone.agent, last)
     try:
         before = (await inside.git("rev-parse", "HEAD", seconds=QUICK_SECONDS)).decode().strip()

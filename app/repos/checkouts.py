@@ -15,6 +15,7 @@ from typing import Final
 
 from app.children.sandbox import Plain
 from app.core.ports import Shelf
+from app.core.repositories.branch_names import branch_ref, is_branch
 from app.core.workspaces import (
     Changes,
     Clone,
@@ -27,15 +28,19 @@ from app.core.workspaces import (
     Repository,
     Target,
 )
+from app.descent import discard
 from app.errors import GitFailed, RepositoryError
 from app.repos import branches, differences
 from app.repos import clone as clones
+from app.repos.agent_remote import AgentRemote
+from app.repos.differences import InPlace
 from app.repos.gate import Gate, Guard, conflicts
 from app.repos.git import Git
-from app.repos.in_place import find_programs
+from app.repos.in_place import find_programs, find_repository
 from app.repos.lfs import LargeFiles
 from app.repos.mirror import Mirrors
 from app.repos.objects import NEEDED, UNUSED, names_in
+from app.repos.owner import read_owner_settings
 from app.repos.preparation import Preparation
 from app.repos.remote import Tokens, is_damage
 from app.repos.sandboxed_git import Inside, SandboxedGit
@@ -46,6 +51,7 @@ logger = logging.getLogger(__name__)
 
 PUSH_SECONDS: Final = 2400.0
 """How long a push at the end of a turn may take, including the remote's half hour."""
+_EXCLUDES: Final = "excludes"
 NAMES_BYTES: Final = 256 * 1024 * 1024
 """The longest list of objects that is read from a clone: some millions."""
 
@@ -66,7 +72,9 @@ class GitCheckouts:
         variables: Mapping[Target, Mapping[str, str]] | None = None,
         guard: Guard | None = None,
         shelf: Shelf,
+        unshared: Sequence[str] = (),
     ) -> None:
+        """Keep gates below `root`; `unshared` are files that are not committed for agents."""
         self._states = SavedStates(shelf)
         self.gates = root
         """The folder of all gates."""
@@ -77,6 +85,7 @@ class GitCheckouts:
         self._vault = vault
         self._person = dict(person)
         self._guard = guard
+        self._unshared = unshared
         self._large = LargeFiles(git, mirrors, tokens)
         self._preparation = Preparation(
             git, mirrors, root, self._inside, self._has_lfs, variables or {}
@@ -169,6 +178,16 @@ class GitCheckouts:
         """
         await self._mirrors.reach(repository, agent)
 
+    def resume(self, folder: Path) -> None:
+        """Accept pushes from an open clone again."""
+        if (gate := self._open.get(folder)) is not None:
+            gate.resume()
+
+    async def pause(self, folder: Path) -> None:
+        """Refuse pushes from an open clone for now; one that is under way is ended."""
+        if (gate := self._open.get(folder)) is not None:
+            await gate.pause()
+
     async def close(self, folder: Path) -> None:
         """Accept no more pushes from a clone."""
         gate = self._open.pop(folder, None)
@@ -260,12 +279,24 @@ class GitCheckouts:
         """
         return await branches.compare(self._git, self._mirrors, repository, agent, head, base)
 
+    async def find_branch(self, repository: Repository, agent: str, branch: str) -> str | None:
+        """Return the last commit of a branch of the remote; None if there is none of that name.
+
+        Raises:
+            RepositoryError: the remote cannot be reached.
+        """
+        if not is_branch(branch):
+            return None
+        await self._mirrors.refresh(repository, agent)
+        return await self._mirrors.commit(repository, branch_ref(branch))
+
     async def check_out(self, clone: Clone, commit: str) -> None:
         """Check out another commit in a clone for reading; changes in it are dropped.
 
         Raises:
             RepositoryError: git cannot do it there.
         """
+        await self._mirrors.check_size(clone.repository, commit)
         await branches.check_out(self._inside(clone), commit)
 
     async def follow(self, clone: Clone, commit: str) -> Followed:
@@ -290,11 +321,47 @@ class GitCheckouts:
         """Measure how much a session changed; None if git cannot tell."""
         return await differences.count(self._inside(clone), since)
 
-    async def changes_in_place(self, folder: Path, own: Path, agent: str) -> Sequence[Diff]:
-        """Show what is uncommitted in a person's folder; `own` is the session's own folder."""
-        # The folder is only read: an owner is given to nothing but the session's own one.
-        inside = Inside(self._isolation(agent), own, own.name, (folder,), self._git.bridge)
-        return await differences.changes_in_place(inside, folder)
+    async def changes_in_place(
+        self, folder: Path, own: Path, agent: str, *, began: int
+    ) -> Sequence[Diff]:
+        """Show what is uncommitted in a person's folder; `own` is the session's own folder.
+
+        What changed after the session began, in nanoseconds, may be the agent's.
+        """
+        place = self._place(folder, agent, began)
+        inside = await self._inside_place(place, own, agent)
+        return await differences.changes_in_place(inside, place)
+
+    async def find_repositories(
+        self, folder: Path, own: Path, agent: str, *, began: int
+    ) -> Sequence[str]:
+        """List the repositories in a person's folder that its agent made or changed.
+
+        None without isolation: its agent needs no repository to run programs.
+        """
+        place = self._place(folder, agent, began)
+        if not place.is_protected:
+            return ()
+        inside = await self._inside_place(place, own, agent)
+        return await differences.find_repositories(inside, place)
+
+    def _place(self, folder: Path, agent: str, began: int) -> InPlace:
+        is_protected = not isinstance(self._isolation(agent).sandbox, Plain)
+        return InPlace(folder, began, is_protected)
+
+    async def _inside_place(self, place: InPlace, own: Path, agent: str) -> Inside:
+        repository = find_repository(place.folder) if place.is_protected else None
+        owner = await read_owner_settings(self._git, place.folder, repository, self._person)
+        isolation = self._isolation(agent).as_owner_of(place.folder)
+        return Inside(
+            isolation,
+            own,
+            own.name,
+            (place.folder, *owner.files, *filter(None, (repository,))),
+            self._git.bridge,
+            owner.settings,
+            reads=place.folder,
+        )
 
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be deleted."""
@@ -306,7 +373,7 @@ class GitCheckouts:
         """Delete a clone, its gate and its saved states."""
         await self.close(clone.folder)
         for folder in (clone.folder, self.gates / clone.folder.name):
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            await asyncio.to_thread(discard, folder)
         try:
             await self._states.forget_others(clone, "")
         except OSError as error:
@@ -364,6 +431,7 @@ class GitCheckouts:
     async def _fill(self, clone: Clone, gate: Gate, start: str) -> None:
         """Make a clone at a commit of the mirror."""
         mirrors, repository = self._mirrors, clone.repository
+        await mirrors.check_size(repository, start)
         await mirrors.complete(repository, clone.agent, start)
         await gate.begin(start)
         template = gate.door.folder / "template"
@@ -400,6 +468,7 @@ class GitCheckouts:
         )
         self._open[clone.folder] = gate  # first, so that a half-opened one is closed, too
         await gate.open()
+        await asyncio.to_thread(self._write_excludes, gate.door)
         return gate
 
     def _isolation(self, agent: str) -> SandboxedGit:
@@ -431,4 +500,11 @@ class GitCheckouts:
         gate = self._open.get(clone.folder)
         visible = (*more, door, mirror, *(gate.door.visible if gate is not None else ()))
         isolation = self._isolation(clone.agent)
-        return Inside(isolation, clone.folder, clone.home, visible, self._git.bridge)
+        settings = {"core.excludesFile": str(door / _EXCLUDES)}
+        return Inside(isolation, clone.folder, clone.home, visible, self._git.bridge, settings)
+
+    def _write_excludes(self, door: AgentRemote) -> None:
+        """Write what git does not add in a clone, where it can only be read inside."""
+        file = door.folder / _EXCLUDES
+        file.write_text("".join(f"**/{name}\n" for name in self._unshared))
+        door.give(file)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from app.core.repositories.commit_messages import SESSION_TRAILER
 from app.core.workspaces import Clone, Gathered
+from app.descent import remove
 from app.errors import GitFailed, RepositoryError
 from app.repos.git import COMMIT
 from app.repos.sandboxed_git import Inside
@@ -180,7 +179,4 @@ def clear(folder: Path) -> None:
     """Empty a folder of what an agent or a crash left in it; links are not followed."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for entry in folder.iterdir():
-        if stat.S_ISDIR(entry.lstat().st_mode):
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
+        remove(entry)

@@ -75,8 +75,7 @@ class Fetcher:
 
     async def access(self, repository: Repository, agent: str | None) -> Access:
         """Get access to a remote, anonymous without an agent."""
-        tokens = self.tokens if agent is not None else None
-        return await access_to(repository, agent or "", tokens, self.person)
+        return await access_to(repository, agent, self.tokens, self.person)
 
     async def _fetch_needed(
         self, repository: Repository, agent: str | None, mirror: Path, *, is_new: bool

@@ -23,9 +23,10 @@ import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from app.children.process import Child
+from app.core.repositories import wording
 from app.core.repositories.branch_names import branch_ref
 from app.core.workspaces import Clone, Repository
 from app.errors import BridgeError, GitFailed, RepositoryError
@@ -33,7 +34,7 @@ from app.repos import lfs_relay
 from app.repos.agent_remote import IDLE_SECONDS, AgentRemote
 from app.repos.git import Git
 from app.repos.hook import HOOK, Pipes, pipes
-from app.repos.inspection import PUSH_BYTES, Incoming, Inspector, parse, plain
+from app.repos.inspection import FILE_BYTES, PUSH_BYTES, Incoming, Inspector, parse, plain
 from app.repos.lfs import LargeFiles
 from app.repos.lfs_transfer import LargeFileDoor
 from app.repos.mirror import Mirrors
@@ -48,7 +49,13 @@ _AT_ONCE: Final = 8
 """How many git processes of one agent are served at a time; others wait."""
 _SILENCE_SECONDS: Final = 300.0
 """How long a push may be silent: a large repository takes minutes to pack."""
+_CUT_SECONDS: Final = 10.0
+"""How long the end of a push that is cut off may take: it has git to stop."""
+_SIZE_BYTES: Final = 4
+"""The length of a packet begins with its own length."""
 _BEGUN: Final = "refs/agent-bridge/begun"
+_ALLOCATION_BYTES: Final = 4 * FILE_BYTES
+"""What receiving a push may take at once: the list of a million objects, or a file too large."""
 _NAMES_BYTES: Final = 8 * 1024**2
 """The largest request of a relay: it asks for up to a hundred thousand objects at once."""
 
@@ -105,6 +112,8 @@ class Gate:
         self._bringing = asyncio.Semaphore(_AT_ONCE)
         self.door = AgentRemote(folder / "door", str(clone.session), user)
         self.mirror = mirrors.path(clone.repository)
+        self._is_open = True
+        self._pushes: set[asyncio.Task[Any]] = set()
         self.last: Verdict | None = None
         """What became of the last push."""
 
@@ -125,6 +134,18 @@ class Gate:
                 lfs_relay.SOCKET: self._large.serve,
             }
         )
+
+    def resume(self) -> None:
+        """Accept pushes again."""
+        self._is_open = True
+
+    async def pause(self) -> None:
+        """Refuse pushes for now; one that is under way is ended."""
+        self._is_open = False
+        for push in self._pushes:
+            push.cancel()
+        if self._pushes:
+            await asyncio.wait(self._pushes, timeout=_CUT_SECONDS)
 
     async def close(self) -> None:
         """Stop listening; a push that is under way is ended."""
@@ -215,13 +236,21 @@ class Gate:
         writer.write(f"{self._vault.redact(words)}\n".encode())
 
     async def _serve_push(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        push = asyncio.current_task()
+        assert push is not None
+        self._pushes.add(push)
         try:
             async with self._lock:
-                with pipes() as asking:
-                    await self._receive(reader, writer, asking)
+                if self._is_open:
+                    with pipes() as asking:
+                        await self._receive(reader, writer, asking)
+                else:
+                    logger.warning("push refused: no turn runs")
+                    writer.write(_error_packet(wording.NO_TURN))
         except GitFailed as error:
             logger.warning("push aborted: %s", error)
         finally:
+            self._pushes.discard(push)
             writer.close()
 
     async def _receive(
@@ -235,7 +264,8 @@ class Gate:
             "receive.autogc": "false",
             "receive.unpackLimit": "1",
         }
-        more = {"AGENT_BRIDGE_GATE": str(asking.folder)}
+        # A few kilobytes of differences can make a file of any size.
+        more = {"AGENT_BRIDGE_GATE": str(asking.folder), "GIT_ALLOC_LIMIT": str(_ALLOCATION_BYTES)}
         here = str(self._repository)
         await asyncio.to_thread(self._keep_boundary)
         async with (
@@ -371,6 +401,12 @@ class Gate:
         return f"The bridge could not push this: {words}"
 
 
+def _error_packet(words: str) -> bytes:
+    """Encode an error as git expects it in place of a list of refs (gitprotocol-pack(5))."""
+    content = f"ERR {words}".encode()
+    return f"{len(content) + _SIZE_BYTES:04x}".encode() + content
+
+
 async def _read_names(reader: asyncio.StreamReader) -> list[str]:
     """Read names of objects to the end.
 
@@ -410,17 +446,11 @@ async def _copy_output(child: Child, writer: asyncio.StreamWriter) -> None:
 
 async def conflicts(git: Git, repository: Path, onto: str, commit: str) -> tuple[str, ...]:
     """List the files in which two commits of a bare repository conflict."""
-    async with git.start(
-        repository,
-        *("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z"),
-        *(onto, commit),
-    ) as child:
-        child.close_input()
-        listed = bytearray()
-        while data := await child.stdout.read(_CHUNK_BYTES):
-            listed += data
+    words = ("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", onto, commit)
+    try:
         # Status 1 means conflicts; any other, that this git cannot tell.
-        if await child.wait() != 1:
-            return ()
-    _tree, *files = bytes(listed).decode(errors="replace").split("\0")
+        listed = await git.run(repository, *words, accept=(0, 1))
+    except GitFailed:
+        return ()
+    _tree, *files = listed.decode(errors="replace").split("\0")
     return tuple(dict.fromkeys(file for file in files if file))

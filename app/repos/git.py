@@ -2,7 +2,8 @@
 
 The bridge runs git only in repositories that no agent can write, and even there it obeys nothing
 that a repository says: hooks, file system monitors, helpers and every configuration but its own
-are off, and only the transport of the current remote is allowed. A credential is passed in the
+are off, and only the transport of the current remote is allowed. Each process is bounded in memory
+and time, and the kernel ends it before the bridge. A credential is passed in the
 environment of one process, never in argv, in a URL or on disk.
 """
 
@@ -10,14 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from app.children.command import Command
 from app.children.environment import MARKER
+from app.children.limits import bound, default_memory_bytes
 from app.children.proc_table import new_marker
 from app.children.process import Child, spawn
 from app.children.stop import StopSteps, stop
@@ -34,6 +37,14 @@ _STEPS: Final = StopSteps(close=0.5, terminate=1.0, kill=2.0)
 """Git has nothing to save when it ends."""
 COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
+_MOST_BYTES: Final = 4 * 1024**3
+"""The memory of one git process, at most: indexing some ten million objects takes less."""
+_CPU_SECONDS: Final = 3600
+"""The processor time of one git process: more than any command may take."""
+_THREADS: Final = 4
+"""Of one git process: each takes memory of its own."""
+BIG_FILE: Final = "50m"
+"""Larger files are never held in memory as a whole, unless they are stored as differences."""
 _PASSED_ON: Final = frozenset(
     {
         *("PATH", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
@@ -72,6 +83,9 @@ HARDENED: Final = {
     "fetch.recurseSubmodules": "false",
     "http.followRedirects": "false",
     "transfer.fsckObjects": "true",
+    "core.bigFileThreshold": BIG_FILE,
+    "pack.threads": str(_THREADS),
+    "pack.windowMemory": "64m",
     **{f"fetch.fsck.{fault}": "ignore" for fault in _FORGIVEN},
     **{f"receive.fsck.{fault}": "ignore" for fault in _FORGIVEN},
 }
@@ -116,11 +130,12 @@ class Git:
         more: Mapping[str, str] | None = None,
         seconds: float | None = None,
         limit: int = OUTPUT_BYTES,
+        accept: Collection[int] = (0,),
     ) -> bytes:
         """Run one command in a bare repository of the bridge and return what it wrote.
 
         Raises:
-            GitFailed: it ended with an error, wrote too much or took too long.
+            GitFailed: it ended with a status that is not accepted, wrote too much or took too long.
         """
         usual = LOCAL_SECONDS if access is NOWHERE else REMOTE_SECONDS
         name = f"git {arguments[0]}"
@@ -128,7 +143,7 @@ class Git:
             _limit_time(seconds or usual, name),
             self.start(repository, *arguments, access=access, more=more) as child,
         ):
-            return await _answer(child, name, given, limit)
+            return await _answer(child, name, given, limit, accept)
 
     async def run_for_stderr(self, repository: Path, *arguments: str, access: Access) -> str:
         """Run one command with a remote and return what it wrote to stderr, although it succeeded.
@@ -141,7 +156,7 @@ class Git:
             _limit_time(REMOTE_SECONDS, name),
             self.start(repository, *arguments, access=access) as child,
         ):
-            await _answer(child, name, b"", OUTPUT_BYTES)
+            await _answer(child, name, b"", OUTPUT_BYTES, (0,))
             return child.last_words()
 
     @asynccontextmanager
@@ -162,6 +177,7 @@ class Git:
         environment = self.environment(access, settings or {}) | dict(more or {})
         try:
             child = await spawn(command, name="git", env=environment, cwd=repository)
+            bound(child.pid, memory_bytes=_memory_bytes(), cpu_seconds=_CPU_SECONDS)
         except AgentNotStarted as error:
             raise GitFailed(f"git {arguments[0]}", str(error)) from error
         try:
@@ -184,6 +200,12 @@ class Git:
         }
 
 
+@cache
+def _memory_bytes() -> int:
+    """Return what one git process may take: never so much that the bridge has none left."""
+    return min(default_memory_bytes(), _MOST_BYTES)
+
+
 async def clean_up(child: Child) -> None:
     """Clean up after git, cheaply if it ended by itself: without hooks no child outlives it."""
     if child.status is None:
@@ -201,7 +223,9 @@ async def _limit_time(seconds: float, name: str) -> AsyncIterator[None]:
         raise GitFailed(name, f"timed out after {seconds:g} s") from None
 
 
-async def _answer(child: Child, name: str, given: bytes, limit: int) -> bytes:
+async def _answer(
+    child: Child, name: str, given: bytes, limit: int, accept: Collection[int]
+) -> bytes:
     if given:
         child.write(given)
     child.close_input()
@@ -210,6 +234,6 @@ async def _answer(child: Child, name: str, given: bytes, limit: int) -> bytes:
         written += data
         if len(written) > limit:
             raise GitFailed(name, f"wrote more than {limit} bytes")
-    if await child.wait() != 0:
+    if await child.wait() not in accept:
         raise GitFailed(name, child.last_words())
     return bytes(written)

@@ -134,6 +134,15 @@ async def find_programs(git: Git, root: Path) -> tuple[Path, ...]:
     return tuple(path for path in search.found if search.found.keys().isdisjoint(path.parents))
 
 
+def find_repository(folder: Path) -> Path | None:
+    """Return the repository that git uses in a folder: with its configuration, `.git` mostly."""
+    worktree = next(_repositories(folder), None)
+    if worktree is None:
+        return None
+    git = _git_folder(worktree)
+    return Path(os.path.normpath(git / _first_line(git / "commondir")))
+
+
 def _repositories(folder: Path) -> Iterator[Path]:
     """Yield the folders, from here upwards, in which git finds a repository."""
     for each in (folder, *folder.parents):

@@ -19,6 +19,7 @@ from app.core.workspaces import Author
 from app.errors import GitFailed
 from app.repos.git import Git
 from app.repos.lfs import POINTER_BYTES, Pointer, is_used, parse_pointer
+from app.repos.tree_size import find_excess
 from app.vault import Vault
 
 PUSH_BYTES: Final = 256 * 1024**2
@@ -116,22 +117,27 @@ class Inspector:
                         f"`origin/{self.branch}`, and push again."
                     )
             objects = await self._objects(incoming, update.new)
-            if reason := await self._too_large(incoming, objects) or await self._secret(
-                incoming, objects
+            if reason := (
+                await self._too_large(incoming, objects)
+                or await self._too_many(incoming, update.new)
+                or await self._secret(incoming, objects)
             ):
                 return reason
         return ""
 
     async def forgery(self, incoming: Incoming, base: str) -> str:
-        """Say which new commit names someone else as author or committer, and how to fix it.
+        """Say which new commit speaks for someone else, and how to fix it.
 
-        Commits of others are accepted only if the remote already has them.
+        It does so as its author or committer, or by a line such as `Signed-off-by:`. Commits of
+        others are accepted only if the remote already has them.
         """
         own = (_as_in_commits(self.author.name), _as_in_commits(self.author.email))
         for update in incoming.updates:
-            listed = await self._run(incoming, "log", _WHO, update.new, *_NEW)
-            for line in filter(None, listed.decode(errors="replace").split("\n")):
-                commit, *who = line.split("\0")
+            listed = await self._run(incoming, "log", "-z", _WHO, update.new, *_NEW)
+            fields = iter(listed.decode(errors="replace").split("\0")[:-1])
+            for commit, *who, message in zip(*[fields] * _FIELDS, strict=True):
+                if vow := next(_foreign_vows(message, own), ""):
+                    return _VOWED.format(commit=commit[:12], vow=plain(vow), own=self.author)
                 for role, *names in (("author", *who[:2]), ("committer", *who[2:])):
                     if tuple(map(_as_in_commits, names)) != own:
                         stranger = plain(f"{names[0]} <{names[1]}>")
@@ -220,6 +226,10 @@ class Inspector:
                     "store it with Git LFS."
                 )
         return ""
+
+    async def _too_many(self, incoming: Incoming, new: str) -> str:
+        commits = (await self._run(incoming, "rev-list", new, *_NEW)).decode().split()
+        return await find_excess(self.git, self.gate, commits, view=incoming.view)
 
     async def _sizes(self, incoming: Incoming, objects: Mapping[str, str]) -> dict[str, int]:
         listed = await self._run(
@@ -310,7 +320,18 @@ def holds_secret(vault: Vault, content: bytes) -> bool:
     return vault.contains(text) or ("\0" in text and vault.contains(text.replace("\0", "")))
 
 
-_WHO: Final = "--format=%H%x00%an%x00%ae%x00%cn%x00%ce"
+_WHO: Final = "--format=%H%x00%an%x00%ae%x00%cn%x00%ce%x00%B"
+_FIELDS: Final = 6
+_VOW: Final = re.compile(
+    r"(?:signed-off|reviewed|acked|approved|tested)-by\s*:\s*([^<]*)<?([^>]*)", re.IGNORECASE
+)
+"""A line by which a person vouches for a change; `Co-authored-by:` only gives credit."""
+_VOWED: Final = (
+    "The message of commit {commit} says `{vow}`, and only a person can say that about themselves. "
+    "Commits that are new to the remote may say so only for {own}. Remove the line "
+    "(`git commit --amend`, or `git rebase -i` for an earlier commit), and push again. To credit "
+    "others, use `Co-authored-by:`."
+)
 _FORGED: Final = (
     "Commit {commit} names {stranger} as its {role}. Commits that are new to the remote must name "
     "{own} as author and committer. Run `git config user.name {name}` and `git config user.email "
@@ -323,6 +344,14 @@ _FORGED: Final = (
 def _as_in_commits(name: str) -> str:
     """Write a name or an address as git does: without delimiters, and stripped at both ends."""
     return re.sub(r"[<>\n]", "", name).strip(".,:;\"\\' \t\r")
+
+
+def _foreign_vows(message: str, own: tuple[str, str]) -> Iterator[str]:
+    """Find the lines of a message that speak for someone else."""
+    for line in message.splitlines():
+        said = _VOW.match(line)
+        if said is not None and tuple(map(_as_in_commits, said.groups())) != own:
+            yield line
 
 
 def _workflows(listed: bytes) -> Iterator[str]:

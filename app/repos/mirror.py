@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import shutil
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -21,6 +20,7 @@ from uuid import uuid4
 from app.children.disk import DiskSpace
 from app.children.file_lock import hold
 from app.core.workspaces import Repository, Target
+from app.descent import discard
 from app.errors import GitFailed, RepositoryError
 from app.repos import partial
 from app.repos.fetching import Fetcher, with_promise
@@ -29,6 +29,7 @@ from app.repos.objects import delete_objects
 from app.repos.remote import Tokens, failure, file_name, is_damage
 from app.repos.repair import COMPLETE, keep_boundaries, salvage, swap, tidy
 from app.repos.submodules import Submodule, parse
+from app.repos.tree_size import find_excess
 
 logger = logging.getLogger(__name__)
 
@@ -100,8 +101,8 @@ class Mirrors:
     ) -> Path:
         """Update a mirror, with further refs or commits if named; create it if necessary.
 
-        Without an agent it is fetched anonymously, with no token. With `whole` it lacks nothing
-        from then on, regardless of the settings.
+        Without an agent it is fetched anonymously, with no token and no key. With `whole` it lacks
+        nothing from then on, regardless of the settings.
 
         Raises:
             RepositoryError: the remote cannot be reached, or the disk is nearly full.
@@ -186,8 +187,9 @@ class Mirrors:
         """Fetch what a merge of two commits may read.
 
         Raises:
-            RepositoryError: it cannot be fetched.
+            RepositoryError: it cannot be fetched, or has too many files.
         """
+        await self.check_size(repository, onto, commit, seen_from=seen_from)
         if not self.is_partial(repository):
             return
         try:
@@ -253,6 +255,17 @@ class Mirrors:
             return None
         commit = found.decode().strip()
         return commit if COMMIT.fullmatch(commit) else None
+
+    async def check_size(
+        self, repository: Repository, *commits: str, seen_from: Path | None = None
+    ) -> None:
+        """Check that some commits can be walked and checked out.
+
+        Raises:
+            RepositoryError: one has too many files.
+        """
+        if excess := await find_excess(self._git, seen_from or self.path(repository), commits):
+            raise RepositoryError(f"{repository.name} cannot be used here. {excess}")
 
     async def submodules(self, repository: Repository, commit: str) -> list[Submodule]:
         """List the submodules of a commit."""
@@ -323,14 +336,14 @@ class Mirrors:
         # Clones of a complete mirror cannot fetch missing files later.
         whole = whole or partial.is_whole(mirror)
         new = mirror.with_suffix(".new")
-        await asyncio.to_thread(shutil.rmtree, new, ignore_errors=True)
+        await asyncio.to_thread(discard, new)
         new.mkdir(parents=True)
         await self._git.run(new, "init", "--bare", "--quiet", "--template=")
         await self._make_readable(new)
         try:
             await self._fetcher.fetch(repository, agent, new, is_new=True, whole=whole)
         except GitFailed as error:
-            await asyncio.to_thread(shutil.rmtree, new, ignore_errors=True)
+            await asyncio.to_thread(discard, new)
             raise failure(repository, error) from error
         if partial.may_lack(mirror) and not partial.may_lack(new):
             partial.note(new, filtered=False)

@@ -7,7 +7,6 @@ around them.
 from __future__ import annotations
 
 import asyncio
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from app.children.process import Child
+from app.descent import discard, remove
 from app.errors import GitFailed
 from app.repos.git import Git
 from app.vault import Vault
@@ -105,7 +105,7 @@ async def searching(git: Git) -> AsyncIterator[ObjectSearch]:
         await git.run(empty, "init", "--bare", "--quiet", "--template=")
         yield ObjectSearch(git, empty)
     finally:
-        await asyncio.to_thread(shutil.rmtree, empty, ignore_errors=True)
+        await asyncio.to_thread(discard, empty)
 
 
 async def delete_objects(git: Git, repository: Path, unwanted: Collection[str]) -> bool:
@@ -163,9 +163,9 @@ def _delete_but(objects: Path, pack: str) -> None:
         if each.stem != pack:
             each.unlink()
     for each in objects.glob(_LOOSE):
-        shutil.rmtree(each)
+        remove(each)
     for each in (objects / "info").glob("commit-graph*"):
-        shutil.rmtree(each) if each.is_dir() else each.unlink()
+        remove(each)
 
 
 def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:

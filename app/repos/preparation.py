@@ -44,7 +44,7 @@ class _Level:
     path: str = "."
     depth: int = 0
     trusted: bool = True
-    """Whether what its default branch names is fetched with a token."""
+    """Whether what its default branch names is fetched with a token or a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,7 @@ class Preparation:
             raise RepositoryError("the repository names no commit of it.")
         trusted = await self._is_trusted(clone, level, child)
         mirror = await self._fetch(child, clone.agent if trusted else None, commit)
+        await self.mirrors.check_size(child, commit)
         inside = self.inside(clone, mirror)
         there = ("-C", level.path)
         await inside.git(*there, "config", f"submodule.{submodule.name}.url", str(mirror))
@@ -148,7 +149,7 @@ class Preparation:
         return _Level(child, commit, here, level.depth + 1, trusted)
 
     async def _is_trusted(self, clone: Clone, level: _Level, child: Repository) -> bool:
-        """Tell whether a token may be used: on the same host, if the default branch names it.
+        """Tell whether a token or key may be used: on the same host, named by the default branch.
 
         A submodule that only a branch names may come from a stranger who wants something fetched
         that they may not read.

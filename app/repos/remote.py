@@ -66,7 +66,7 @@ class Tokens(Protocol):
 
 async def access_to(
     repository: Repository,
-    agent: str,
+    agent: str | None,
     tokens: Tokens | None,
     person: Mapping[str, str],
     *,
@@ -74,14 +74,21 @@ async def access_to(
 ) -> Access:
     """Return what git needs to reach a remote, and to change workflow files only if told to.
 
+    Without an agent nothing of the bridge or its user is used: no token, no key, and no file of
+    this machine.
+
     Raises:
         RepositoryError: the bridge does not support its address.
     """
     parts = urlsplit(repository.url)
+    if agent is None and parts.scheme in {"ssh", "file"}:
+        raise RepositoryError(
+            f"the bridge fetches from {parts.scheme}:// only what the default branch names."
+        )
     match parts.scheme:
         case "https" | "http":
             token = None
-            if tokens is not None:
+            if tokens is not None and agent is not None:
                 token = await tokens.token(repository, agent, workflows=workflows)
             if token is None:
                 return Access(parts.scheme)

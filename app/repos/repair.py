@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import os
 import re
-import shutil
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from app.descent import discard, walk
 from app.repos.git import COMMIT, Git
 
 logger = logging.getLogger(__name__)
@@ -30,11 +31,11 @@ _LOOSE_BYTES: Final = 256 * 1024**2
 def swap(new: Path, mirror: Path) -> None:
     """Put a new mirror in the place of a damaged one."""
     damaged = mirror.with_suffix(".damaged")
-    shutil.rmtree(damaged, ignore_errors=True)
+    discard(damaged)
     if mirror.exists():
         mirror.rename(damaged)
     new.rename(mirror)
-    shutil.rmtree(damaged, ignore_errors=True)
+    discard(damaged)
 
 
 def tidy(mirror: Path) -> None:
@@ -46,18 +47,21 @@ def tidy(mirror: Path) -> None:
     elif not mirror.exists() and damaged.exists():
         damaged.rename(mirror)
     for rest in (new, damaged):
-        shutil.rmtree(rest, ignore_errors=True)
+        discard(rest)
     remove_locks(mirror)
 
 
 def remove_locks(repository: Path) -> None:
     """Remove what a git that was killed left behind in a bare repository of the bridge."""
-    for lock in (*repository.glob("*.lock"), *repository.glob("refs/**/*.lock")):
+    for lock in repository.glob("*.lock"):
         lock.unlink(missing_ok=True)
+    for found in walk(repository / "refs"):
+        if found.name.endswith(".lock") and not found.is_folder:
+            os.unlink(found.name, dir_fd=found.folder)
     for rest in (*repository.glob("objects/pack/tmp_*"), *repository.glob("objects/??/tmp_obj_*")):
         rest.unlink(missing_ok=True)
     for quarantine in repository.glob("objects/tmp_objdir-*"):
-        shutil.rmtree(quarantine, ignore_errors=True)
+        discard(quarantine)
 
 
 async def salvage(git: Git, old: Path, new: Path) -> None:

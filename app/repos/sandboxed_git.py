@@ -7,7 +7,8 @@ the bridge never runs git there itself; the output from inside is untrusted, lim
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import BinaryIO, Final
 
 from app.children.homes import Home
 from app.children.layout import Confinement
+from app.children.limits import ResourceLimits
 from app.children.network.access import Witness
 from app.children.network.link import Link, NetworkPlan
 from app.children.proc_table import new_marker
@@ -22,7 +24,8 @@ from app.children.process import Child, spawn
 from app.children.sandbox import Sandbox
 from app.children.stop import StopSteps, spawn_linked, stop
 from app.children.users import give
-from app.errors import AgentNotStarted, GitFailed
+from app.children.warden import Ward, Warden
+from app.errors import AgentError, AgentNotStarted, GitFailed
 from app.repos.git import as_environment, clean_up
 
 CLONE_SECONDS: Final = 600.0
@@ -45,10 +48,17 @@ _QUIET: Final = {
     "protocol.allow": "never",
     "protocol.file.allow": "always",
     "credential.helper": "",
+    # A session's home is its agent's: what it ignores there, people must still see.
+    "core.attributesFile": "/dev/null",
+    "core.excludesFile": "/dev/null",
+    "status.showUntrackedFiles": "normal",
     # All cores write files, where there are many.
     "checkout.workers": "0",
     "checkout.thresholdForParallelism": "1000",
 }
+_ALONE: Final = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_NO_REPLACE_OBJECTS": "1"}
+"""Keeps git from obeying what the agent has written into its home, or has put in place of objects.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,17 @@ class SandboxedGit:
     """Raises AgentNotStarted if nothing may start in this isolation."""
     network: NetworkPlan | None = None
     """What its agent can connect to, if it has its own network."""
+    limits: ResourceLimits | None = None
+    """What its agent may use."""
+    warden: Warden | None = None
+    """Sees to it that these limits are kept."""
+
+    def as_owner_of(self, folder: Path) -> SandboxedGit:
+        """Return the same isolation for the owner of a folder, as the agent works there."""
+        if self.confinement.user is None:
+            return self
+        user = folder.stat().st_uid or None
+        return replace(self, confinement=replace(self.confinement, user=user))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +100,8 @@ class Inside:
     """What else can be read inside: the mirror, the door of the gate."""
     bridge: str
     settings: Mapping[str, str] = field(default_factory=dict)
+    reads: Path | None = None
+    """A person's folder in which commands start, and which they only read."""
 
     async def git(
         self,
@@ -111,7 +134,8 @@ class Inside:
         """Run a command in the workspace; returns its status, output and last error output.
 
         `more` adds variables and never replaces those that it has anyway. With a witness, which is
-        told what was refused, it has its agent's network; without one it has none.
+        told what was refused, it works for the agent: with its network, and with the settings for
+        git in its home.
 
         Raises:
             GitFailed: it could not run, wrote too much or took too long.
@@ -147,16 +171,19 @@ class Inside:
             "LC_ALL": "C",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_EDITOR": "true",
+            **({} if witness else _ALONE),
             **as_environment(_QUIET | dict(self.settings)),
         }
         confinement = replace(
             isolation.confinement,
             home=home.path,
             workspace=self.workspace,
+            cwd=self.reads,
             readonly=(*isolation.confinement.readonly, *home.readonly),
             visible=(*isolation.confinement.visible, *self.visible),
         )
-        await asyncio.to_thread(give, self.workspace, confinement.user)
+        if self.reads is None:
+            await asyncio.to_thread(give, self.workspace, confinement.user)
         try:
             if isolation.admit is not None:
                 await isolation.admit()
@@ -164,19 +191,41 @@ class Inside:
         except AgentNotStarted as error:
             raise GitFailed(name, str(error)) from error
         try:
-            async with asyncio.timeout(seconds):
+            async with self._bound(child, name, seconds, home.path):
                 child.close_input()
                 while data := await child.stdout.read(_CHUNK_BYTES):
                     if into.tell() + len(data) > limit:
                         raise GitFailed(name, f"wrote more than {limit} bytes")
                     into.write(data)
                 return await child.wait(), child.last_words()
-        except TimeoutError:
-            raise GitFailed(name, f"timed out after {seconds:g} s") from None
         finally:
             # No process outlives the first one of a sandbox; without a sandbox it may.
             alone = child.guarded and child.link is None
             await (clean_up(child) if alone else stop(child, steps=_STEPS))
+
+    @asynccontextmanager
+    async def _bound(
+        self, child: Child, name: str, seconds: float, home: Path
+    ) -> AsyncIterator[None]:
+        """Limit the time of a command, and what it uses to what its agent may."""
+        isolation, stopped = self.isolation, list[AgentError]()
+        try:
+            async with asyncio.timeout(seconds) as time:
+
+                def halt(reason: AgentError) -> None:
+                    stopped.append(reason)
+                    time.reschedule(0)
+
+                if isolation.warden is None or isolation.limits is None:
+                    yield
+                else:
+                    folders = (self.workspace, home)
+                    ward = Ward(name, child.pid, isolation.limits, folders, halt)
+                    with isolation.warden.watching(ward):
+                        yield
+        except TimeoutError:
+            words = str(stopped[0]) if stopped else f"timed out after {seconds:g} s"
+            raise GitFailed(name, words) from None
 
     async def _spawn(
         self,
@@ -186,16 +235,16 @@ class Inside:
         environment: Mapping[str, str],
         witness: Witness | None,
     ) -> Child:
-        wrap = self.isolation.sandbox.wrap
+        wrap, cwd = self.isolation.sandbox.wrap, self.reads or self.workspace
         if self.isolation.network is None or witness is None:
             command = await asyncio.to_thread(wrap, argv, confinement)
-            return await spawn(command, name=name, env=environment, cwd=self.workspace)
+            return await spawn(command, name=name, env=environment, cwd=cwd)
         link = Link(self.isolation.network, name)
         link.tell(witness)
         try:
             linked = replace(confinement, handover=link.handover)
             command = await asyncio.to_thread(wrap, argv, linked)
-            return await spawn_linked(command, link, name=name, env=environment, cwd=self.workspace)
+            return await spawn_linked(command, link, name=name, env=environment, cwd=cwd)
         except BaseException:
             await link.close()
             raise

@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from app.core.ports import Shelf
 from app.core.workspaces import Clone, Rebuilt
+from app.descent import walk
 from app.errors import GitFailed, RepositoryError
 from app.repos.agent_remote import AgentRemote
 from app.repos.clone import CHECKOUT_SECONDS
@@ -158,22 +158,17 @@ def look_at(folder: Path) -> int | None:
     That is much cheaper than to start git. None if there are too many files for that, or some
     cannot be seen.
     """
-    looks, count, waiting = 0, 0, [str(folder)]
+    looks, unread = 0, list[PurePosixPath]()
     try:
-        while waiting:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    if (count := count + 1) > _MOST_SEEN:
-                        return None
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                        looks = hash((looks, entry.name, entry.inode()))
-                    else:
-                        changed = entry.stat(follow_symlinks=False).st_ctime_ns
-                        looks = hash((looks, entry.name, entry.inode(), changed))
+        for count, found in enumerate(walk(folder, unread=unread.append)):
+            if count >= _MOST_SEEN or unread:
+                return None
+            status = found.stat()
+            changed = 0 if found.is_folder else status.st_ctime_ns
+            looks = hash((looks, found.depth, found.name, status.st_ino, changed))
     except OSError:
         return None
-    return looks
+    return None if unread else looks
 
 
 def _cut_first_line(raw: Path, bundle: Path) -> None:

@@ -2,7 +2,8 @@
 
 `.gitmodules` is untrusted. Only https addresses, and those on the repository's own host, are
 followed; the bridge fetches them into a mirror, and a token goes only to that host. An ssh address
-on that host means the same repository as the https one.
+on that host means the same repository as the https one. A relative address stays with the
+repository's owner.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from app.core.workspaces import Repository
 
@@ -70,11 +71,18 @@ def _resolve(parent: Repository, url: str) -> str:
     """Turn a relative address, or one for ssh on the same host, into one like the parent's."""
     own = urlsplit(parent.url)
     if url.startswith(("./", "../")):
-        return own._replace(path=posixpath.normpath(posixpath.join(own.path, url))).geturl()
+        path = posixpath.normpath(posixpath.join(own.path, url))
+        return own._replace(path=path).geturl() if _is_of_owner(own, path) else ""
     found = _SCP.fullmatch(url)
     if found is not None and own.scheme in {"https", "http", "ssh"} and found[1] == own.hostname:
         return own._replace(path=f"/{found[2].lstrip('/')}").geturl()
     return ""
+
+
+def _is_of_owner(own: SplitResult, path: str) -> bool:
+    """Tell whether a path is in the folder that holds a repository; git would decode a `%`."""
+    folder = posixpath.dirname(own.path).rstrip("/")
+    return path.startswith(f"{folder}/") and "%" not in path
 
 
 def _may_name(scheme: str, url: str, submodule: Submodule) -> bool:

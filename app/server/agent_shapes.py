@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.agents.files import LOG_BYTES, AgentFile, Version
+from app.config.agents import EntrySource
 from app.core.availability import Availability, State
 from app.server.shapes import Closed
 
@@ -58,8 +59,11 @@ class AgentOut(BaseModel):
     version: str = ""
     """As the agent reported it when it was last tried; empty before that."""
     checks: list[CheckOut] = []
-    source: Literal["environment", "stored"] = "environment"
-    """Where its entry is; one of the environment is changed there."""
+    source: EntrySource = "environment"
+    """Where its entry is. One of the environment is changed there; a program that was found has
+    none until it is added under its name, and the demo agent has none."""
+    isolation_change: str = ""
+    """How its isolation changed, until a person has seen it."""
 
 
 class FileOut(BaseModel):

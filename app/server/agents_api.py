@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from fastapi import APIRouter, Depends
 
 from app.config import AgentEntry
 from app.server.agent_shapes import AgentDetail, AgentOut, ChangedAgent, NewAgent, NewName
 from app.server.api import agent_out
-from app.server.login import SignedInRoute, visitor
+from app.server.login import SignedInRoute, Visitor, require_fresh, visitor
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
 
+Who = Annotated[Visitor, Depends(visitor)]
 router = APIRouter(
     prefix="/api/v1/agents",
     route_class=SignedInRoute,
@@ -21,8 +24,9 @@ router = APIRouter(
 
 
 @router.post("", status_code=201)
-async def add_agent(parts: PartsOf, new: NewAgent) -> AgentOut:
-    """Add an agent; it works at once."""
+async def add_agent(parts: PartsOf, who: Who, new: NewAgent) -> AgentOut:
+    """Add an agent, or give one that was found on PATH an entry; it works at once."""
+    require_fresh(who)
     return _shown(parts, await parts.changer.add(new.name, new.entry, new.credentials))
 
 
@@ -42,8 +46,9 @@ async def read_agent(parts: PartsOf, name: str) -> AgentDetail:
 
 
 @router.patch("/{name}")
-async def change_agent(parts: PartsOf, name: str, new: ChangedAgent) -> AgentOut:
+async def change_agent(parts: PartsOf, who: Who, name: str, new: ChangedAgent) -> AgentOut:
     """Change some keys of an agent; this holds from its next turn."""
+    require_fresh(who, new.entry)
     return _shown(parts, await parts.changer.change(name, new.entry, new.credentials))
 
 
@@ -57,6 +62,12 @@ async def remove_agent(parts: PartsOf, name: str) -> None:
 async def choose_default(parts: PartsOf, name: str) -> AgentOut:
     """Let requests without a name go to this agent."""
     return _shown(parts, await parts.changer.choose_default(name))
+
+
+@router.post("/{name}/acknowledge")
+async def acknowledge_isolation(parts: PartsOf, name: str) -> AgentOut:
+    """Note that the change of an agent's isolation was seen."""
+    return _shown(parts, await parts.changer.acknowledge(name))
 
 
 @router.post("/{name}/rename")

@@ -11,11 +11,15 @@ from fastapi import APIRouter, Depends, Header, Query
 from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
 
+from app.core.availability import State as Availability
 from app.core.feed import Unfinished
-from app.core.inbound import Accepted
-from app.core.types import Session
+from app.core.inbound import Accepted, DeliveryState
+from app.core.posts import PostState
+from app.core.types import Session, SessionState
+from app.core.updates import AskState
 from app.errors import Conflict, NotFound, StoreUnavailable
 from app.server.agent_shapes import AgentOut, AvailabilityOut, CheckOut
+from app.server.filters import AgentName, ServiceName, Since, find_service, read_filter
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import AgentCard, Parts, PartsOf
 from app.server.problems import RESPONSES, end_when_away
@@ -28,9 +32,9 @@ from app.server.shapes import (
     NewHandover,
     NewMessage,
     NewSession,
-    NewTitle,
     Page,
     PostOut,
+    SessionChanges,
     SessionDetail,
     SessionOut,
     SessionTurn,
@@ -47,6 +51,7 @@ OPERATOR = ("operator", "operator")
 
 Limit = Annotated[int, Query(ge=1, le=500)]
 Number = Annotated[int, PathParameter(ge=1, le=2**63 - 1)]
+Row = Annotated[int, Query(ge=0, le=2**63 - 1)]
 CURSOR = r"^\d{1,15}(\.\d{1,9})?_\d{1,18}$"
 
 router = APIRouter(
@@ -58,9 +63,20 @@ router = APIRouter(
 
 
 @router.get("/agents")
-async def list_agents(parts: PartsOf) -> Page[AgentOut]:
-    """List the agents."""
-    return Page(items=[agent_out(parts, card) for card in parts.agents.values()])
+async def list_agents(
+    parts: PartsOf, state: Availability | None = None, service: ServiceName = None
+) -> Page[AgentOut]:
+    """List the agents; `state` is that of their availability."""
+    wanted = find_service(parts, service)
+    shown = [agent_out(parts, card) for card in parts.agents.values()]
+    return Page(
+        items=[
+            each
+            for each in shown
+            if state in {None, each.availability.state}
+            and (wanted is None or wanted in each.services)
+        ]
+    )
 
 
 @router.post("/agents/{name}/probe")
@@ -89,16 +105,21 @@ async def begin_session(parts: PartsOf, new: NewSession) -> SessionTurn:
 async def list_sessions(
     parts: PartsOf,
     *,
-    agent: str | None = None,
-    state: str | None = None,
+    agent: AgentName = None,
+    service: ServiceName = None,
+    state: SessionState | None = None,
+    since: Since = None,
     before: Annotated[str | None, Query(pattern=CURSOR)] = None,
     limit: Limit = 50,
 ) -> Page[SessionOut]:
-    """List sessions, most recently used first; `next` is the `before` of the next page."""
+    """List sessions, most recently used first; `next` is the `before` of the next page.
+
+    `since` finds those that were used since then.
+    """
     at, _, number = (before or "").partition("_")
     start = (float(at), int(number)) if before else None
-    wanted = None if agent is None else parts.find_agent(agent).id
-    found = await parts.sessions.recent(agent=wanted, state=state, before=start, limit=limit)
+    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
+    found = await parts.sessions.recent(only, before=start, limit=limit)
     more = f"{found[-1].updated_at!r}_{found[-1].id}" if len(found) == limit else None
     return Page(items=[_session_out(parts, session) for session in found], next=more)
 
@@ -110,15 +131,24 @@ async def read_session(parts: PartsOf, session_id: Number) -> SessionDetail:
     detail = SessionDetail.with_turns(
         _session_out(parts, session), await parts.turns.turns(session_id)
     )
-    return detail.model_copy(update={"repository": _repository(parts, session)})
+    more = {"repository": _repository(parts, session), "attributes": dict(session.attributes)}
+    return detail.model_copy(update=more)
 
 
 @router.patch("/sessions/{session_id}")
-async def rename_session(parts: PartsOf, session_id: Number, new: NewTitle) -> SessionOut:
-    """Rename the conversation of a session; agents do not change that title."""
+async def change_session(
+    parts: PartsOf, session_id: Number, changes: SessionChanges
+) -> SessionDetail:
+    """Rename the conversation of a session, or change its attributes; null removes one.
+
+    Agents do not change that title.
+    """
     place = _session(parts, session_id).place
-    await parts.talks.rename(place, new.title, OPERATOR[1])
-    return _session_out(parts, _session(parts, session_id))
+    if changes.attributes is not None:
+        await parts.sessions.annotate(session_id, changes.attributes)
+    if changes.title is not None:
+        await parts.talks.rename(place, changes.title, OPERATOR[1])
+    return await read_session(parts, session_id)
 
 
 @router.delete("/sessions/{session_id}", status_code=204)
@@ -165,7 +195,7 @@ async def read_turn(parts: PartsOf, session_id: Number, turn_id: Number) -> Turn
 
 @router.get("/sessions/{session_id}/transcript")
 async def read_transcript(
-    parts: PartsOf, session_id: Number, after: int = 0, limit: Limit = 200
+    parts: PartsOf, session_id: Number, after: Row = 0, limit: Limit = 200
 ) -> Page[EntryOut]:
     """Read the transcript of a session, in order."""
     _session(parts, session_id)
@@ -178,7 +208,7 @@ async def read_transcript(
 async def follow_session(
     parts: PartsOf,
     session_id: Number,
-    after: int = 0,
+    after: Row = 0,
     last_event_id: Annotated[int | None, Header()] = None,
 ) -> StreamingResponse:
     """Follow a session; rows carry their number, unfinished text carries none."""
@@ -193,10 +223,18 @@ async def follow_session(
 
 @router.get("/asks")
 async def list_asks(
-    parts: PartsOf, state: str | None = None, after: int = 0, limit: Limit = 50
+    parts: PartsOf,
+    *,
+    agent: AgentName = None,
+    service: ServiceName = None,
+    state: AskState | None = None,
+    since: Since = None,
+    after: Row = 0,
+    limit: Limit = 50,
 ) -> Page[AskOut]:
-    """List asks, oldest first."""
-    found = await parts.ledger.list(state, after=after, limit=limit)
+    """List asks, oldest first; `next` is the `after` of the next page."""
+    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
+    found = await parts.ledger.list(only, after=after, limit=limit)
     more = found[-1].id if len(found) == limit else None
     return Page(items=[AskOut.of(ask) for ask in found], next=more)
 
@@ -209,18 +247,36 @@ async def answer_ask(parts: PartsOf, ask_id: Number, new: NewAnswer) -> AskOut:
 
 @router.get("/deliveries")
 async def list_deliveries(
-    parts: PartsOf, before: int | None = None, limit: Limit = 50
+    parts: PartsOf,
+    *,
+    agent: AgentName = None,
+    service: ServiceName = None,
+    state: DeliveryState | None = None,
+    since: Since = None,
+    before: Row | None = None,
+    limit: Limit = 50,
 ) -> Page[DeliveryOut]:
-    """List deliveries, newest first."""
-    found = await parts.deliveries.recent(before=before, limit=limit)
+    """List deliveries, newest first; `next` is the `before` of the next page."""
+    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
+    found = await parts.deliveries.recent(only, before=before, limit=limit)
     more = found[-1].seq if len(found) == limit else None
     return Page(items=[DeliveryOut.of(line) for line in found], next=more)
 
 
 @router.get("/posts")
-async def list_posts(parts: PartsOf, before: int | None = None, limit: Limit = 50) -> Page[PostOut]:
-    """List posts, newest first."""
-    found = await parts.posts.recent(before=before, limit=limit)
+async def list_posts(
+    parts: PartsOf,
+    *,
+    agent: AgentName = None,
+    service: ServiceName = None,
+    state: PostState | None = None,
+    since: Since = None,
+    before: Row | None = None,
+    limit: Limit = 50,
+) -> Page[PostOut]:
+    """List posts, newest first; `next` is the `before` of the next page."""
+    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
+    found = await parts.posts.recent(only, before=before, limit=limit)
     more = found[-1].id if len(found) == limit else None
     return Page(items=[PostOut.of(post) for post in found], next=more)
 
@@ -242,6 +298,7 @@ def agent_out(parts: Parts, card: AgentCard) -> AgentOut:
         visible=card.visible,
         services=list(card.services),
         source=card.source,
+        isolation_change=card.isolation_change,
         availability=AvailabilityOut.of(found),
         version=found.version,
         checks=CheckOut.all_of(found),
@@ -264,7 +321,7 @@ def _thread_of(parts: Parts, session_id: int) -> str:
 
 
 def _session_out(parts: Parts, session: Session) -> SessionOut:
-    return SessionOut.of(session, parts.name_of(session.key.agent))
+    return SessionOut.of(session, parts.name_of(session.key.agent), parts.state_of(session))
 
 
 def _session_turn(parts: Parts, session: Session, accepted: Accepted) -> SessionTurn:

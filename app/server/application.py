@@ -15,6 +15,7 @@ from app.server import (
     elsewhere,
     erasure_api,
     files_api,
+    grants_api,
     install,
     login,
     memory_api,
@@ -24,6 +25,7 @@ from app.server import (
     schedules_api,
     spending_api,
 )
+from app.server.filters import refuse_unknown_parameters
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 
@@ -45,7 +47,13 @@ class Application(FastAPI):
     """FastAPI application that also describes the webhooks that the front handles."""
 
     def __init__(self, webhooks: Iterable[str]) -> None:
-        super().__init__(title="Agent Bridge", version=VERSION, docs_url=None, redoc_url=None)
+        super().__init__(
+            title="Agent Bridge",
+            version=VERSION,
+            docs_url=None,
+            redoc_url=None,
+            dependencies=[Depends(refuse_unknown_parameters)],
+        )
         self._webhooks = tuple(webhooks)
 
     def openapi(self) -> dict[str, Any]:
@@ -77,6 +85,7 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     application.include_router(schedules_api.router)
     application.include_router(erasure_api.router)
     application.include_router(spending_api.router)
+    application.include_router(grants_api.router)
     application.include_router(operating_api.router)
     application.include_router(install.router)
     page.install(application)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.core.stores.conversations import Contents
-from app.core.types import Thread
+from app.core.types import Session, Thread
 from app.server.shapes import EntryOut, SessionOut
-from app.server.titles import path_of, title_of
+from app.server.titles import last_words, path_of, title_of
 
 TITLE_CHARACTERS = 300
 
@@ -31,13 +31,17 @@ class ConversationOut(BaseModel):
     archived: bool
     forked_from: str | None
     updated_at: float
+    last: str = ""
+    """The last words in it, on one line."""
     found: str = ""
     """The text that a search found."""
     sessions: list[SessionOut]
 
     @classmethod
-    def of(cls, thread: Thread, name_of: Callable[[str], str]) -> ConversationOut:
-        """Show a conversation; `name_of` returns the name that an agent has now."""
+    def of(
+        cls, thread: Thread, name_of: Callable[[str], str], state_of: Callable[[Session], str]
+    ) -> ConversationOut:
+        """Show a conversation, under the names of its agents and in the states they have now."""
         return cls(
             id=thread.number,
             service=thread.place.service,
@@ -50,8 +54,12 @@ class ConversationOut(BaseModel):
             archived=thread.archived,
             forked_from=str(thread.forked_from) if thread.forked_from else None,
             updated_at=thread.last.at,
+            last=last_words(thread),
             found=thread.found,
-            sessions=[SessionOut.of(each, name_of(each.key.agent)) for each in thread.sessions],
+            sessions=[
+                SessionOut.of(each, name_of(each.key.agent), state_of(each))
+                for each in thread.sessions
+            ],
         )
 
 

@@ -10,7 +10,7 @@ from fastapi import Path as PathParameter
 from fastapi.responses import Response
 
 from app.core.stores.conversations import Wanted
-from app.core.types import Entry, Thread
+from app.core.types import Entry, SessionState, Thread
 from app.core.visible import reveal_line
 from app.core.wording import ASKED_AGENT, DELEGATED
 from app.errors import NotFound
@@ -23,6 +23,13 @@ from app.server.conversation_shapes import (
     NewFork,
 )
 from app.server.exporting import Exported, file_name, write_markdown
+from app.server.filters import (
+    AgentName,
+    ServiceName,
+    Since,
+    find_agent_id,
+    find_service,
+)
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
@@ -35,6 +42,8 @@ ROWS = 1_000
 """Rows per read of an export."""
 QUERY_WORDS = 8
 """Words of a query that count."""
+LAST = 2**63 - 1
+"""After every row there is: where the list goes on after a page of pinned conversations."""
 
 Limit = Annotated[int, Query(ge=1, le=500)]
 Number = Annotated[int, PathParameter(ge=1, le=2**63 - 1)]
@@ -53,20 +62,31 @@ async def list_conversations(
     parts: PartsOf,
     *,
     q: Annotated[str, Query(max_length=200)] = "",
-    agent: str | None = None,
+    agent: AgentName = None,
+    service: ServiceName = None,
+    state: SessionState | None = None,
+    since: Since = None,
     repository: str | None = None,
     archived: bool = False,
+    before: Annotated[int | None, Query(ge=0, le=LAST)] = None,
     limit: Limit = 50,
 ) -> Page[ConversationOut]:
-    """List conversations, most recently active first.
+    """List conversations: pinned ones in the order of pinning, then the most recently active.
 
-    `q` finds words in titles and texts, in archived ones too; `agent` and `repository` narrow it
-    down, `archived` lists only archived ones.
+    `next` is the `before` of the next page.
+
+    `q` finds words in titles and texts, in archived ones too; `state` finds those with a session in
+    that state, `since` those in which something happened since then, `archived` only archived ones.
     """
     wanted = Wanted(
-        agent=None if agent is None else parts.find_agent(agent).id,
+        agent=find_agent_id(parts, agent),
         repository=repository,
         archived=None if q and not archived else archived,
+        service=find_service(parts, service),
+        state=state,
+        since=since,
+        before=before,
+        pinned_first=True,
     )
     words = q.split()[:QUERY_WORDS]
     found = await (
@@ -74,13 +94,18 @@ async def list_conversations(
         if words
         else parts.threads.list(wanted, limit=limit)
     )
-    return Page(items=[ConversationOut.of(each, parts.name_of) for each in found])
+    more = None
+    if len(found) == limit:
+        only_pinned = before is None and not words and found[-1].pinned
+        more = LAST if only_pinned else found[-1].last.id
+    items = [ConversationOut.of(each, parts.name_of, parts.state_of) for each in found]
+    return Page(items=items, next=more)
 
 
 @router.get("/conversations/{number}")
 async def read_conversation(parts: PartsOf, number: Number) -> ConversationOut:
     """Read a conversation with its sessions."""
-    return ConversationOut.of(await parts.talks.find(number), parts.name_of)
+    return ConversationOut.of(await parts.talks.find(number), parts.name_of, parts.state_of)
 
 
 @router.patch("/conversations/{number}")
@@ -95,7 +120,7 @@ async def change_conversation(
         await parts.talks.pin(place, pinned=new.pinned)
     if new.archived is not None:
         await parts.talks.archive(place, archived=new.archived)
-    return ConversationOut.of(await parts.talks.read(place), parts.name_of)
+    return ConversationOut.of(await parts.talks.read(place), parts.name_of, parts.state_of)
 
 
 @router.post("/conversations/{number}/clear")
@@ -103,7 +128,7 @@ async def clear_conversation(parts: PartsOf, who: Who, number: Number) -> Conver
     """Delete what was said, and let the agents start over; the files they work on stay."""
     place = (await parts.talks.find(number)).place
     await parts.talks.clear(place, who.name)
-    return ConversationOut.of(await parts.talks.read(place), parts.name_of)
+    return ConversationOut.of(await parts.talks.read(place), parts.name_of, parts.state_of)
 
 
 @router.post("/conversations/{number}/fork", status_code=201)
@@ -111,7 +136,7 @@ async def fork_conversation(parts: PartsOf, number: Number, new: NewFork) -> Con
     """Copy a conversation up to a row into a new thread of the page."""
     place = (await parts.talks.find(number)).place
     made = await parts.talks.fork(place, events.SERVICE, after=new.after)
-    return ConversationOut.of(await parts.talks.read(made), parts.name_of)
+    return ConversationOut.of(await parts.talks.read(made), parts.name_of, parts.state_of)
 
 
 @router.post("/sessions/{number}/fork", status_code=201)
@@ -180,7 +205,7 @@ def write_json(parts: Parts, thread: Thread, entries: list[Entry]) -> str:
         for each in entries
     ]
     return ExportOut(
-        conversation=ConversationOut.of(thread, parts.name_of), transcript=rows
+        conversation=ConversationOut.of(thread, parts.name_of, parts.state_of), transcript=rows
     ).model_dump_json(indent=2)
 
 

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, SecretStr
 
 from app.core.erasure.types import Erased, Left, Person, Stays
-from app.server.login import with_token
+from app.server.filters import ServiceName, find_service
+from app.server.login import SignedInRoute, with_token
 from app.server.parts import PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
@@ -34,7 +35,12 @@ WORDS = {
     "e-mails, backups, compressed files. Replace the secret where it is used",
 }
 
-router = APIRouter(prefix="/api/v1", dependencies=[Depends(with_token)], responses=RESPONSES)
+router = APIRouter(
+    prefix="/api/v1",
+    route_class=SignedInRoute,
+    dependencies=[Depends(with_token)],
+    responses=RESPONSES,
+)
 
 
 class NewPurge(BaseModel):
@@ -102,9 +108,11 @@ class PersonOut(BaseModel):
 
 
 @router.get("/people")
-async def list_people(parts: PartsOf, q: str = "") -> Page[PersonOut]:
+async def list_people(parts: PartsOf, q: str = "", service: ServiceName = None) -> Page[PersonOut]:
     """List the people whose name or id has these words."""
-    return Page(items=[PersonOut.of(each) for each in await parts.forgetter.find(q)])
+    wanted = find_service(parts, service)
+    found = await parts.forgetter.find(q)
+    return Page(items=[PersonOut.of(each) for each in found if wanted in {None, each.service}])
 
 
 @router.delete("/people/{service}/{who:path}")

@@ -1,4 +1,8 @@
-"""Writes a whole conversation as Markdown: names, times, words, tool calls and answers; pure."""
+"""Writes a whole conversation as Markdown: names, times, words, tool calls and answers; pure.
+
+What people and agents said is quoted, fenced or on one line, so that none of it passes for a
+heading, which says who speaks.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +63,7 @@ class _Writer:
             if not shown:
                 continue
             if words:
-                yield "".join(words).strip()
+                yield _quoted("".join(words))
                 words = []
             now = (self._speaker(entry), entry.turn)
             if now != speaker:
@@ -70,7 +74,7 @@ class _Writer:
             else:
                 yield from shown
         if words:
-            yield "".join(words).strip()
+            yield _quoted("".join(words))
 
     def _speaker(self, entry: Entry) -> str:
         if entry.kind == "message":
@@ -80,24 +84,27 @@ class _Writer:
     def _blocks(self, entry: Entry) -> Iterator[str]:
         match entry.kind:
             case "message":
-                yield entry.text.strip()
+                yield _quoted(entry.text)
                 yield from (f"- Attached: {reveal_line(each['name'])}" for each in _files(entry))
             case "text" if entry.text:
                 yield entry.text
             case "thought" if entry.text.strip():
-                yield _quoted(f"*Thought:* {entry.text.strip()}")
+                yield f"*Thought:*\n\n{_quoted(entry.text)}"
             case "tool" if _call(entry) not in self._told:
                 self._told.add(_call(entry))
                 yield from _tool(self._last[_call(entry)])
             case "plan":
                 steps = entry.data.get("steps") or ()
-                lines = [f"- [{_DONE.get(each['status'], ' ')}] {each['text']}" for each in steps]
+                lines = [
+                    f"- [{_DONE.get(each['status'], ' ')}] {reveal_line(each['text'])}"
+                    for each in steps
+                ]
                 yield "\n".join(["*Plan:*", "", *lines])
             case "ask":
                 label = "Asked" if entry.data.get("state") == "open" else "Outcome"
                 yield f"**{label}:** {reveal_line(entry.text)}"
             case "notice" if entry.text:
-                yield _quoted(entry.text)
+                yield f"*Notice:*\n\n{_quoted(entry.text)}"
                 yield from (f"- File: {reveal_line(each['name'])}" for each in _files(entry))
 
 
@@ -107,7 +114,8 @@ def _tool(entry: Entry) -> Iterator[str]:
     decided = wording.decision(data.get("decided"))
     state = data.get("status") or "pending"
     notes = ", ".join(filter(None, (state, decided)))
-    yield f"**Tool:** {reveal_line(entry.text or data.get('kind') or 'call')} ({notes})"
+    title = entry.text or data.get("kind") or "call"
+    yield f"**Tool:** {reveal_line(f'{title} ({notes})')}"
     given = data.get("input")
     if given:
         shown = given if isinstance(given, str) else json.dumps(given, indent=2, ensure_ascii=False)
@@ -127,7 +135,8 @@ def _call(entry: Entry) -> tuple[int | None, str]:
 
 
 def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+    """Quote every line of a text, whatever ends it."""
+    return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
 
 
 def _fenced(text: str) -> str:

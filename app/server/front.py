@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from http import HTTPStatus
 from typing import Any
 
@@ -19,6 +27,7 @@ from app.core.inbound import Delivery
 from app.core.outage import hurried
 from app.core.ports import Clock, Counters
 from app.errors import DeliveryRefused, StoreUnavailable
+from app.server.bodies import Bodies
 from app.server.origins import own_origin
 from app.server.problems import AGAIN_SECONDS
 
@@ -30,17 +39,19 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-BODY_BYTES = 25 * 1024 * 1024
-"""The largest limit that a platform sets for its own deliveries."""
 HEAD_BYTES = 32 * 1024
 """Twice what browsers and platforms send at most."""
-BODY_SECONDS = 10.0
-"""How long a sender may take for a body: platforms give up after this time."""
 START_SECONDS = 10.0
 """How long a request waits for a bridge that is still starting: ten times the usual start."""
 ACKNOWLEDGED = 200
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+OWN_SITES = frozenset({b"same-origin", b"none"})
+"""What browsers call our own page, and an address that a person typed or bookmarked."""
+OPENED = (b"navigate", b"document")
+"""What browsers call a link that a person follows in a window of their own."""
+OTHER_SITE = "requests from other sites are refused"
 _JSON = (b"content-type", b"application/problem+json")
+_CLOSE = (b"connection", b"close")
 _EMPTY = (b"content-length", b"0")
 _AGAIN = (b"retry-after", str(AGAIN_SECONDS).encode())
 
@@ -70,6 +81,7 @@ class Front:
         self._started = started
         self._hooks_port = hooks_port
         self._table: dict[str, Adapter] = {}
+        self._bodies = Bodies()
 
     def open(self, adapters: Iterable[Adapter]) -> None:
         """Accept the webhooks of these adapters from now on, and of no others."""
@@ -108,8 +120,8 @@ class Front:
         began = self._clock.monotonic()
         try:
             headers = dict(scope["headers"])
-            async with asyncio.timeout(BODY_SECONDS):
-                body = await _body(headers, receive)
+            _require_signature(adapter, headers)
+            body = await self._bodies.read(headers, receive)
             delivery = adapter.verify(headers, body, self._clock.now())
             await self._take(delivery)
         except DeliveryRefused as refused:
@@ -159,8 +171,19 @@ class Front:
         origin = headers.get(b"origin")
         own = own_origin(host, self._base_url)
         if origin is not None and origin.decode("latin-1").lower() != own:
-            return "requests from other sites are refused"
-        return None
+            return OTHER_SITE
+        return None if _is_own_or_opened(headers) else OTHER_SITE
+
+
+def _is_own_or_opened(headers: Mapping[bytes, bytes]) -> bool:
+    """Tell whether a request is of our own page, of no page, or a person who opens an address.
+
+    The scripts and images of another page send no Origin with a GET, but browsers name the page's
+    site. One on another port of this machine is of the same site, and not ours either.
+    """
+    if headers.get(b"sec-fetch-site", b"none") in OWN_SITES:
+        return True
+    return (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == OPENED
 
 
 def _check_headers(headers: Sequence[tuple[bytes, bytes]]) -> tuple[int, str] | None:
@@ -172,34 +195,11 @@ def _check_headers(headers: Sequence[tuple[bytes, bytes]]) -> tuple[int, str] | 
     return None
 
 
-async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
-    """Read a body up to the cap.
-
-    Raises:
-        DeliveryRefused: it is too large or incomplete.
-    """
-    length = headers.get(b"content-length", b"0")
-    if not length.isdigit() or int(length) > BODY_BYTES:
-        raise DeliveryRefused("the body is too large", status=413)
-    message = await receive()
-    if not message.get("more_body"):
-        return _piece(message)
-    pieces = [_piece(message)]
-    size = len(pieces[0])
-    while message.get("more_body"):
-        message = await receive()
-        pieces.append(_piece(message))
-        size += len(pieces[-1])
-        if size > BODY_BYTES:
-            raise DeliveryRefused("the body is too large", status=413)
-    return b"".join(pieces)
-
-
-def _piece(message: Message) -> bytes:
-    if message["type"] == "http.disconnect":
-        raise DeliveryRefused("the body is incomplete", status=400)
-    piece: bytes = message.get("body", b"")
-    return piece
+def _require_signature(adapter: Adapter, headers: Mapping[bytes, bytes]) -> None:
+    """Refuse what is certainly not signed before its body is read."""
+    name = adapter.signature_header
+    if name and not headers.get(name.lower().encode()):
+        raise DeliveryRefused(f"{name} is missing")
 
 
 async def _hang_up(_scope: Scope, _receive: Receive, send: Send) -> None:
@@ -213,9 +213,12 @@ async def _acknowledge(send: Send) -> None:
 
 
 async def _answer(send: Send, status: int, detail: str) -> None:
-    """Answer with a problem; the text is ours and repeats nothing from the request."""
+    """Answer with a problem; the text is ours and repeats nothing from the request.
+
+    The connection is closed: the rest of the request may never come, and is not wanted.
+    """
     body = orjson.dumps({"title": detail, "status": status})
-    headers = [_JSON, (b"content-length", str(len(body)).encode())]
+    headers = [_JSON, _CLOSE, (b"content-length", str(len(body)).encode())]
     headers += [_AGAIN] if status == HTTPStatus.SERVICE_UNAVAILABLE else []
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
 
 from app.errors import ConfigurationError
+from app.server.connections import Connection, Connections
 
 REQUEST_GRACE_SECONDS = 3
 """How long open requests may take at shutdown: webhooks need milliseconds."""
@@ -21,17 +22,27 @@ BACKLOG = 2048
 class Listener(uvicorn.Server):
     """uvicorn without its own signal handling: the bridge decides the order of shutdown."""
 
-    def __init__(self, application: Any, on_listening: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        application: Any,
+        on_listening: Callable[[], None],
+        *,
+        trusted_proxies: Sequence[str] = (),
+    ) -> None:
+        """Listen for an application; only `trusted_proxies` are believed whom they speak for."""
         super().__init__(
             uvicorn.Config(
-                application,
+                Connections(application),
+                http=Connection,
+                ws="none",
                 lifespan="off",
                 log_config=None,
                 access_log=False,
                 server_header=False,
                 date_header=False,
-                # Any program on this machine could claim to be a proxy.
-                proxy_headers=False,
+                # Any program on this machine could claim to be a proxy, so none is one by itself.
+                proxy_headers=bool(trusted_proxies),
+                forwarded_allow_ips=list(trusted_proxies),
                 timeout_graceful_shutdown=REQUEST_GRACE_SECONDS,
             )
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -16,8 +16,9 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from app.errors import LoginTooOld
 from app.server import login_pages
-from app.server.login_links import LOGIN_SECONDS
+from app.server.login_links import FRESH_SECONDS, LoginLinks
 from app.server.origins import own_origin
 from app.server.parts import Parts, PartsOf, parts_of
 from app.server.problems import problem
@@ -29,6 +30,15 @@ CSRF_HEADER: Final = "X-CSRF-Token"
 CSRF_FIELD: Final = "csrf"
 OPERATOR: Final = "operator"
 """The person who is signed in; there is one so far."""
+
+GUARDED: Final = frozenset(
+    {
+        *("command", "driver", "extends", "url", "env", "env_passthrough"),
+        *("sandbox", "home", "network", "network_hosts", "limits"),
+    }
+)
+"""Keys of an agent's entry that decide which program runs, and with which protection. Others grant
+nothing that the conversations of a log-in do not: the person answers the agent's asks there."""
 
 _SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -46,6 +56,10 @@ class Visitor:
     """The token that a page sends with each change; empty for the bearer of the admin token."""
     login: str = ""
     """The log-in behind the cookie; empty for the bearer of the admin token."""
+    done: str = ""
+    """The code of what the form did whose answer this page is; empty for other pages."""
+    is_fresh: bool = True
+    """Whether the log-in has just begun; the bearer of the admin token always counts as fresh."""
 
 
 class NotSignedIn(HTTPException):
@@ -80,6 +94,16 @@ async def with_token(request: Request, parts: PartsOf, given: Given) -> None:
     """Accept only the bearer of the admin token: a log-in must not create further ones."""
     if given is None or not _is_admin(request, parts, given):
         raise HTTPException(401, "send the admin token as a bearer token")
+
+
+def require_fresh(who: Visitor, keys: Iterable[str] = GUARDED) -> None:
+    """Refuse to let an old log-in decide which program runs, or with which protection.
+
+    Raises:
+        LoginTooOld: one of the keys of an agent's entry decides that.
+    """
+    if not who.is_fresh and not GUARDED.isdisjoint(keys):
+        raise LoginTooOld(FRESH_SECONDS // 60)
 
 
 async def is_signed_in(request: Request, parts: PartsOf, given: Given) -> bool:
@@ -120,7 +144,7 @@ class SignedInRoute(APIRoute):
 
 
 pages = APIRouter(include_in_schema=False)
-api = APIRouter(prefix="/api/v1", dependencies=[Depends(with_token)])
+api = APIRouter(prefix="/api/v1", route_class=SignedInRoute, dependencies=[Depends(with_token)])
 
 
 @pages.get("/login/{token}")
@@ -134,40 +158,62 @@ async def log_in(request: Request, parts: PartsOf, token: str) -> Response:
     """Exchange a link for a cookie, once."""
     if (elsewhere := _elsewhere(request, parts, token)) is not None:
         return elsewhere
-    cookie = await parts.door.exchange(token)
+    return await _let_in(request, parts.door, token)
+
+
+@pages.get("/login/plain/{token}")
+async def show_plain_link(request: Request, parts: PartsOf, token: str) -> Response:
+    """Ask for one click at the plain address, and say what is different there."""
+    return _elsewhere(request, parts, token, plain=True) or login_pages.sign_in_plainly()
+
+
+@pages.post("/login/plain/{token}")
+async def log_in_plainly(request: Request, parts: PartsOf, token: str) -> Response:
+    """Exchange a link for a cookie of the plain address, once."""
+    if (elsewhere := _elsewhere(request, parts, token, plain=True)) is not None:
+        return elsewhere
+    return await _let_in(request, _door_of(request, parts), token)
+
+
+async def _let_in(request: Request, door: LoginLinks, token: str) -> Response:
+    cookie = await door.exchange(token, request.cookies.get(door.cookie_name, ""))
     if cookie is None:
         return login_pages.link_expired()
-    logger.info("signed in with a log-in link")
+    logger.info("signed in with a log-in link%s", " at the plain address" * door.is_plain)
     answer = RedirectResponse("/", 303, headers={"Cache-Control": "no-store"})
     answer.set_cookie(
-        parts.door.cookie_name,
+        door.cookie_name,
         cookie,
-        max_age=LOGIN_SECONDS,
-        secure=parts.door.secure,
+        # That of the plain address also ends with the browser.
+        max_age=None if door.is_plain else door.seconds,
+        secure=door.secure,
         httponly=True,
         # Not strict: the link may be clicked in a terminal or a post that is itself a web page, and
-        # then a strict cookie is not even sent along with the redirect.
-        samesite="lax",
+        # then a strict cookie is not even sent along with the redirect. At the plain address other
+        # sites must not even show that it is there.
+        samesite="strict" if door.is_plain else "lax",
     )
     return answer
 
 
 @pages.post("/logout")
-async def log_out(parts: PartsOf, who: Annotated[Visitor, Depends(visitor)]) -> Response:
+async def log_out(
+    request: Request, parts: PartsOf, who: Annotated[Visitor, Depends(visitor)]
+) -> Response:
     """End this browser's log-in."""
+    door = _door_of(request, parts)
     if who.login:
         await parts.door.close(who.login)
     answer = login_pages.signed_out()
-    answer.delete_cookie(
-        parts.door.cookie_name, secure=parts.door.secure, httponly=True, samesite="lax"
-    )
+    answer.delete_cookie(door.cookie_name, secure=door.secure, httponly=True, samesite="lax")
     return answer
 
 
 @api.post("/login-links", status_code=201)
 async def make_link(parts: PartsOf) -> LinkOut:
     """Make a link that logs in the first person who opens it, within 15 minutes."""
-    return LinkOut(url=await parts.door.make_link())
+    link = await parts.door.make_link()
+    return LinkOut(url=link, plain=parts.door.plain_link(link))
 
 
 @api.delete("/logins", status_code=204)
@@ -186,23 +232,31 @@ def install(application: FastAPI) -> None:
 
 async def _not_signed_in(request: Request, error: Exception) -> Response:
     assert isinstance(error, NotSignedIn)
-    is_page = request.method == "GET" and not request.url.path.startswith("/api/")
+    is_page = not request.url.path.startswith("/api/")
     if is_page and "text/html" in request.headers.get("accept", ""):
+        door = _door_of(request, parts_of(request))
         host = request.headers.get("host", "").lower()
-        return login_pages.not_signed_in(own_address=host == parts_of(request).door.host)
+        return login_pages.not_signed_in(own_address=host == door.host and not door.is_plain)
     return problem(error.status_code, error.detail)
 
 
-def _elsewhere(request: Request, parts: Parts, token: str) -> Response | None:
+def _door_of(request: Request, parts: Parts) -> LoginLinks:
+    return parts.door.at(request.headers.get("host", ""))
+
+
+def _elsewhere(
+    request: Request, parts: Parts, token: str, *, plain: bool = False
+) -> Response | None:
     """Answer a link that does not work, or one that was opened under another host name.
 
-    Only a link that works redirects to the page's host name, which stays unknown to others.
+    Only a link that works redirects to the page's host name, which stays unknown to others; and
+    only the link of the plain address is used there, so that no one gets its cookie by mistake.
     """
-    parts.door.guesses.check(_peer(request))
     if not parts.door.is_open(token):
         parts.door.guesses.count(_peer(request))
         return login_pages.link_expired()
-    if request.headers.get("host", "").lower() == parts.door.host:
+    door = _door_of(request, parts)
+    if request.headers.get("host", "").lower() == door.host and door.is_plain == plain:
         return None
     return RedirectResponse(parts.door.link(token), 303, headers={"Cache-Control": "no-store"})
 
@@ -211,17 +265,19 @@ def _recognise(request: Request, parts: Parts, given: Given) -> Visitor:
     if given is not None:
         if _is_admin(request, parts, given):
             return Visitor(OPERATOR)
-    elif login := parts.door.login_of(request.cookies.get(parts.door.cookie_name, "")):
-        return Visitor(OPERATOR, parts.door.form_token(login), login)
+    else:
+        door = _door_of(request, parts)
+        cookie = request.cookies.get(door.cookie_name, "")
+        if login := door.login_of(cookie):
+            done, is_fresh = request.query_params.get("done", ""), door.is_fresh(login)
+            return Visitor(OPERATOR, door.form_token(cookie), login, done, is_fresh)
     raise NotSignedIn
 
 
 def _is_admin(request: Request, parts: Parts, given: HTTPAuthorizationCredentials) -> bool:
-    guesses, peer = parts.door.guesses, _peer(request)
-    guesses.check(peer)
     is_right = secrets.compare_digest(given.credentials.encode(), parts.admin_token.encode())
     if not is_right:
-        guesses.count(peer)
+        parts.door.guesses.count(_peer(request))
     return is_right
 
 

@@ -2,7 +2,8 @@
 
 A link is stored as its hash only, and a cookie counts only as long as its log-in lasts. On this
 machine the page has a host name that only its visitors know: cookies are sent to every port of a
-host, and agents may listen on some.
+host, and agents may listen on some. A browser that does not resolve that name can use the plain
+address of this machine, with a log-in of its own that counts nowhere else and ends soon.
 """
 
 from __future__ import annotations
@@ -25,10 +26,15 @@ LINK_SECONDS = 15 * 60
 """How long a link can be opened: it is printed where a person looks at that moment."""
 LOGIN_SECONDS = 30 * 24 * 3600
 """How long a log-in lasts: a new link is one command away."""
+PLAIN_SECONDS = 12 * 3600
+"""How long a log-in at the plain address lasts: a day's work, as other ports may see its cookie."""
+FRESH_SECONDS = 10 * 60
+"""How long a log-in may decide which programs run: a cookie is in the browser for weeks."""
 TOKEN_BYTES = 32
 """256 bits cannot be guessed."""
 
 _COOKIE = "agent_bridge"
+_PLAIN = "plain"
 _SIGNED_FOR = "agent-bridge log-in at "
 _HOST_OF = b"agent-bridge host of the page"
 _HOST_BYTES = 10
@@ -47,6 +53,8 @@ class LoginLinks:
         *,
         base_url: str,
         secret_key: SecretStr,
+        plain_url: str = "",
+        kind: str = "",
     ) -> None:
         self._logins = logins
         self._clock = clock
@@ -55,14 +63,33 @@ class LoginLinks:
         self._serializer = URLSafeSerializer(
             self._key,
             # For this address only: others may have seen a cookie for another address.
-            salt=f"{_SIGNED_FOR}{base_url}",
+            salt=f"{_SIGNED_FOR}{kind}{base_url}",
             signer_kwargs={"key_derivation": "hmac", "digest_method": hashlib.sha256},
         )
         self.guesses = Guesses(clock.monotonic)
         self.base_url = base_url
         self.host = urlsplit(base_url).netloc.lower()
         self.secure = urlsplit(base_url).scheme == "https"
-        self.cookie_name = _cookie_name(base_url)
+        self.cookie_name = _cookie_name(base_url, kind)
+        self.is_plain = kind == _PLAIN
+        self.seconds = PLAIN_SECONDS if self.is_plain else LOGIN_SECONDS
+        self.plain: LoginLinks | None = None
+        """The same at the plain address of this machine; None where the page has another one."""
+        if plain_url:
+            self.plain = LoginLinks(
+                logins, clock, vault, base_url=plain_url, secret_key=secret_key, kind=_PLAIN
+            )
+
+    def at(self, host: str) -> LoginLinks:
+        """Return the log-ins of a Host header: those of one address count at no other."""
+        if self.plain is not None and host.lower() == self.plain.host:
+            return self.plain
+        return self
+
+    def plain_link(self, link: str) -> str:
+        """Return the same link at the plain address; empty where there is none."""
+        token = link.rpartition("/")[2]
+        return "" if self.plain is None else self.plain.link(token)
 
     async def make_link(self) -> str:
         """Make a link that logs in the first person who opens it.
@@ -77,36 +104,58 @@ class LoginLinks:
 
     def link(self, token: str) -> str:
         """Name the address of a token's link."""
-        return f"{self.base_url}/login/{token}"
+        return f"{self.base_url}/login/{f'{_PLAIN}/' if self.is_plain else ''}{token}"
 
     def is_open(self, token: str) -> bool:
         """Return whether the link of a token can be used; this does not use it up."""
         return self._logins.is_open(_hash(token))
 
-    async def exchange(self, token: str) -> str | None:
-        """Use up a token's link; returns the cookie's value, None if the link does not work."""
-        until = self._clock.now() + LOGIN_SECONDS
+    async def exchange(self, token: str, earlier: str = "") -> str | None:
+        """Use up a token's link; returns the cookie's value, None if the link does not work.
+
+        Pages that were opened with the `earlier` cookie of the same browser can still send theirs.
+        """
+        until = self._clock.now() + self.seconds
         login = await self._logins.begin(_hash(token), until=until)
         if login is None:
             return None
-        cookie = str(self._serializer.dumps(login))
+        forms = self._read(earlier)[1] or login
+        cookie = str(self._serializer.dumps([login, forms]))
         self._vault.register(cookie)
         return cookie
 
     def login_of(self, cookie: str) -> str | None:
         """Return the log-in of a cookie; None if it is not ours or has ended."""
-        try:
-            login = self._serializer.loads(cookie)
-        except BadData:
-            return None
-        if not isinstance(login, str) or not self._logins.lasts(login):
+        login, _ = self._read(cookie)
+        if not login or not self.lasts(login):
             return None
         self._vault.register(cookie)  # a cookie from an earlier run is first seen here
         return login
 
-    def form_token(self, login: str) -> str:
-        """Make the token that only our own pages of this log-in can send."""
-        return hmac.new(self._key, f"{_FORM_OF}{login}".encode(), hashlib.sha256).hexdigest()
+    def lasts(self, login: str) -> bool:
+        """Tell whether a log-in has neither ended nor been revoked."""
+        return self._logins.lasts(login)
+
+    def is_fresh(self, login: str) -> bool:
+        """Return whether a log-in has just begun."""
+        return self._logins.lasts(login, seconds=self.seconds - FRESH_SECONDS)
+
+    def form_token(self, cookie: str) -> str:
+        """Make the token that only our own pages of this browser can send."""
+        _, forms = self._read(cookie)
+        return hmac.new(self._key, f"{_FORM_OF}{forms}".encode(), hashlib.sha256).hexdigest()
+
+    def _read(self, cookie: str) -> tuple[str, str]:
+        """Read the names of a cookie's log-in and of its forms; empty if it is not ours."""
+        try:
+            match self._serializer.loads(cookie):
+                case [str(login), str(forms)]:
+                    return login, forms
+                case str(login):  # as the release before wrote it
+                    return login, login
+        except BadData:
+            pass
+        return "", ""
 
     async def close(self, login: str) -> None:
         """End a log-in."""
@@ -132,11 +181,11 @@ def _hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _cookie_name(base_url: str) -> str:
+def _cookie_name(base_url: str, kind: str) -> str:
     """Name the cookie: hosts share theirs among all ports, so two bridges need two names.
 
     The prefix makes browsers refuse one that was set without TLS or for a parent domain.
     """
     address = urlsplit(base_url)
-    name = _COOKIE if address.port is None else f"{_COOKIE}_{address.port}"
+    name = "_".join(filter(None, (_COOKIE, kind, str(address.port or ""))))
     return f"__Host-{name}" if address.scheme == "https" else name

@@ -1,4 +1,4 @@
-"""Renders the plain log-in and installation pages: what happened, and what to do next.
+"""Renders the plain pages of log-in, installation and refusal: what happened, what to do next.
 
 They run no script and load nothing.
 """
@@ -37,6 +37,7 @@ _LINKS: Final = """<p>For a new link, run this on the bridge's machine, with the
 in a container, <code>docker compose exec bridge agent-bridge login</code>.</p>"""
 _MOVED: Final = """<p>The link opens the page's own address. If this browser is already signed in,
 find that address in its history.</p>"""
+_BUTTON: Final = '<form method="post"><button autofocus>Sign in</button></form>'
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -61,11 +62,19 @@ def not_signed_in(*, own_address: bool) -> HTMLResponse:
 
 def sign_in() -> HTMLResponse:
     """Show the button that uses up a log-in link."""
+    words = "<p>This link works once. This browser stays signed in for 30 days.</p>"
+    return _page(200, "Sign in to Agent Bridge", words + _BUTTON, links=False)
+
+
+def sign_in_plainly() -> HTMLResponse:
+    """Show the button at the plain address of this machine, and what is different there."""
     words = (
-        "<p>This link works once. This browser stays signed in for 30 days.</p>"
-        '<form method="post"><button autofocus>Sign in</button></form>'
+        "<p>This link works once. This browser stays signed in until you close it, at most for 12 "
+        "hours.</p><p>Browsers send the cookie of this address to every server on this machine "
+        "that you open. Until you sign out, do not open in this browser what agents serve at "
+        "127.0.0.1. The link with the page's own name has no such limit.</p>"
     )
-    return _page(200, "Sign in to Agent Bridge", words, links=False)
+    return _page(200, "Sign in at the plain address", words + _BUTTON, links=False)
 
 
 def link_expired() -> HTMLResponse:
@@ -82,6 +91,16 @@ def signed_out() -> HTMLResponse:
     """Say that the log-in has ended."""
     words = "<p>Log in again to use the bridge in this browser.</p>"
     return _page(200, "You are signed out", words)
+
+
+def refused(status: int, reason: str) -> HTMLResponse:
+    """Say that a form was refused, and why."""
+    sentence = f"{reason[:1].upper()}{reason[1:].rstrip('.')}."
+    words = (
+        f'<p role="alert">{escape(sentence)}</p><p>Go back in your browser to what you wrote, '
+        'or <a href="/">open the page</a>.</p>'
+    )
+    return _page(status, "This did not work", words, links=False)
 
 
 def installed(agent: str, found: str) -> HTMLResponse:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
 from app.core.memory.log import Remembered
 from app.server.agent_shapes import NoteOut
+from app.server.filters import Since
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import PartsOf
 from app.server.problems import RESPONSES
@@ -26,11 +28,19 @@ router = APIRouter(
 
 @router.get("")
 async def list_notes(
-    parts: PartsOf, name: str, q: Annotated[str, Query(max_length=QUERY_CHARACTERS)] = ""
+    parts: PartsOf,
+    name: str,
+    q: Annotated[str, Query(max_length=QUERY_CHARACTERS)] = "",
+    since: Since = None,
 ) -> Page[NoteOut]:
-    """List what an agent noted, the newest first; with `q` only what has all these words."""
+    """List what an agent noted, the newest first; with `q` only what has all these words.
+
+    Notes have a day: `since` finds those of its day, and later ones.
+    """
     agent = parts.find_agent(name)
-    return Page(items=[_out(note) for note in await parts.memory.entries(agent.id, q)])
+    first = "" if since is None else datetime.fromtimestamp(since, UTC).date().isoformat()
+    found = await parts.memory.entries(agent.id, q)
+    return Page(items=[_out(note) for note in found if note.day >= first])
 
 
 @router.delete("/{day}/{note}", status_code=204)

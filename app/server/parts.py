@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Final, Protocol, TypeVar
 
 from fastapi import Depends, Request
 from fastapi.responses import Response
 
 from app.agents.files import AgentFiles
 from app.config import AgentEntry
+from app.config.agents import EntrySource
 from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
 from app.core.delegation.tree import DelegationTree
+from app.core.delegation.types import SERVICE as DELEGATIONS
 from app.core.erasure.people import Forgetting
 from app.core.erasure.purging import Purging
 from app.core.feed import Feed
@@ -35,15 +37,20 @@ from app.core.stores.spending import SpendingStore
 from app.core.suspension import Suspension
 from app.core.tools.tool import Tool
 from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
+from app.core.types import Session, SessionState
 from app.core.updates import Choices
 from app.core.vitals import Vital
 from app.errors import AgentRemoved, Conflict, NotFound
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
 from app.server.metrics import Metrics
+from app.services import PAGE
 from app.services.service import Setup
 
 T = TypeVar("T")
+
+DISCONNECTED: Final = "disconnected"
+"""The state shown of a session that nothing wakes: its agent has no credentials there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +75,14 @@ class AgentCard:
     visible: bool = True
     """Whether it is offered where people choose an agent."""
     services: tuple[str, ...] = ()
-    source: Literal["environment", "stored"] = "environment"
+    isolation_change: str = ""
+    """How its isolation changed, until a person has seen it."""
+    source: EntrySource = "environment"
     """Where its entry is."""
+    origin: str = ""
+    """Where it comes from, in a few words."""
+    fixed: str = ""
+    """Why it cannot be changed here, and what to do; empty if it can."""
     driver: str = ""
     """The title of the known program that it is, if it is one."""
     model: str = ""
@@ -143,6 +156,10 @@ class AgentChanger(Protocol):
         """Add an agent."""
         ...
 
+    async def isolate(self, name: str) -> AgentEntry:
+        """Give an agent that was found on PATH an entry, so that it runs isolated."""
+        ...
+
     async def change(
         self,
         name: str,
@@ -172,6 +189,10 @@ class AgentChanger(Protocol):
 
     async def choose_default(self, name: str) -> AgentEntry:
         """Let requests without a name go to this agent."""
+        ...
+
+    async def acknowledge(self, name: str) -> AgentEntry:
+        """Note that a person has seen how an agent's isolation changed."""
         ...
 
     async def remove(self, name: str) -> None:
@@ -255,6 +276,8 @@ class Parts:
     conversations: Conversations | None = None
     removed: Callable[[], Mapping[str, str]] = dict
     """Returns the names of removed agents, by id."""
+    removed_titles: Callable[[], Mapping[str, str]] = dict
+    """Returns what people called removed agents, by id."""
     fetch_page: Callable[[int, str], Awaitable[Response | None]] = _find_nothing
     """Fetches a page about the files of a session from the member that has them."""
 
@@ -325,6 +348,14 @@ class Parts:
         """
         if (name := self.removed().get(agent)) is not None:
             raise AgentRemoved(name)
+
+    def state_of(self, session: Session) -> str:
+        """Return the state of a session; `disconnected` if its agent left the session's service."""
+        card, asleep = self.agents.get(session.key.agent), {SessionState.IDLE, SessionState.PARKED}
+        if card is None or session.state not in asleep:
+            return session.state
+        own = {PAGE, DELEGATIONS, *card.services}
+        return session.state if session.place.service in own else DISCONNECTED
 
     def name_of(self, agent: str) -> str:
         """Return the name of an agent by its id, present or removed."""

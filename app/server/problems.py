@@ -1,4 +1,7 @@
-"""Turns errors into HTTP answers: problem+json with our own text, never a traceback."""
+"""Turns errors into HTTP answers: problem+json with our own text, never a traceback.
+
+A form that a browser sends by itself is answered with a page.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,11 @@ from app.errors import (
     Conflict,
     DeliveryUnreadable,
     FileRefused,
+    LoginTooOld,
     NotFound,
     StoreUnavailable,
 )
+from app.server import login_pages
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +38,7 @@ STATUS: tuple[tuple[type[BridgeError], HTTPStatus], ...] = (
     (NotFound, HTTPStatus.NOT_FOUND),
     (AgentRemoved, HTTPStatus.GONE),
     (ConfigurationError, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (LoginTooOld, HTTPStatus.FORBIDDEN),
     (Conflict, HTTPStatus.CONFLICT),
     (FileRefused, HTTPStatus.UNPROCESSABLE_ENTITY),
     (DeliveryUnreadable, HTTPStatus.UNPROCESSABLE_ENTITY),
@@ -111,22 +117,31 @@ async def _bridge_error(request: Request, error: Exception) -> Response:
         return HTMLResponse(page, HTTPStatus.SERVICE_UNAVAILABLE, headers)
     for kind, status in STATUS:
         if isinstance(error, kind):
-            return problem(status, str(error))
-    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+            return _refuse(request, status, str(error))
+    return _refuse(request, HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
 
 
-async def _http_error(_request: Request, error: Exception) -> JSONResponse:
+async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return problem(error.status_code, str(error.detail))
+    return _refuse(request, error.status_code, str(error.detail))
 
 
-async def _invalid(_request: Request, error: Exception) -> JSONResponse:
+async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
-    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{where}: {first['msg']}")
+    return _refuse(request, HTTPStatus.UNPROCESSABLE_ENTITY, f"{where}: {first['msg']}")
 
 
-async def _unexpected(_request: Request, error: Exception) -> JSONResponse:
+async def _unexpected(request: Request, error: Exception) -> Response:
     logger.error("request failed", exc_info=error)
-    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong. See the bridge's log.")
+    words = "Something went wrong. See the bridge's log."
+    return _refuse(request, HTTPStatus.INTERNAL_SERVER_ERROR, words)
+
+
+def _refuse(request: Request, status: int, detail: str) -> Response:
+    """Answer with a problem, or with a page where a person sent a form."""
+    is_form = request.method == "POST" and not request.url.path.startswith("/api/")
+    if is_form and "text/html" in request.headers.get("accept", ""):
+        return login_pages.refused(status, detail)
+    return problem(status, detail)

@@ -10,9 +10,10 @@ from fastapi import APIRouter, Depends
 
 from app.core.schedules.book import origin_of
 from app.core.schedules.command import write
-from app.core.schedules.types import Schedule
+from app.core.schedules.types import Schedule, ScheduleState
 from app.errors import Conflict, StoreUnavailable
 from app.server.api import OPERATOR, SETTLE_SECONDS, Number
+from app.server.filters import AgentName, ServiceName, read_filter
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
@@ -30,15 +31,21 @@ router = APIRouter(
 
 @router.get("")
 async def list_schedules(
-    parts: PartsOf, agent: str | None = None, service: str | None = None, place: str | None = None
+    parts: PartsOf,
+    *,
+    agent: AgentName = None,
+    service: ServiceName = None,
+    state: ScheduleState | None = None,
+    place: str | None = None,
 ) -> Page[ScheduleOut]:
     """List schedules, in the order in which they were made."""
-    wanted = None if agent is None else parts.find_agent(agent).id
+    only = read_filter(parts, agent=agent, service=service, state=state)
     found = [
         each
         for each in parts.schedules.all()
-        if wanted in {None, each.key.agent}
-        and service in {None, each.place.service}
+        if only.agent in {None, each.key.agent}
+        and only.service in {None, each.place.service}
+        and only.state in {None, each.state}
         and place in {None, each.place.name}
     ]
     return Page(items=[_shown(parts, each) for each in found])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from app.core.attributes import KEY
 from app.core.consent.ledger import ANSWER_CHARACTERS
 from app.core.inbound import DeliveryLine
 from app.core.posts import Post
@@ -52,10 +54,22 @@ class NewHandover(Closed):
     text: str | None = Field(default=None, min_length=1, max_length=TEXT_CHARACTERS)
 
 
-class NewTitle(Closed):
-    """A new title for a session."""
+class SessionChanges(Closed):
+    """A new title for a session, or some of its attributes; null removes one."""
 
-    title: str = Field(min_length=1, max_length=300)
+    title: str | None = Field(default=None, min_length=1, max_length=300)
+    attributes: dict[Annotated[str, Field(pattern=KEY)], JsonValue] | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> SessionChanges:
+        if self.title is None and self.attributes is None:
+            raise ValueError("give a title or attributes")
+        try:
+            # Half of a surrogate pair cannot be stored, and no number is infinite in JSON.
+            json.dumps(self.attributes, ensure_ascii=False, allow_nan=False).encode()
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"the attributes are no plain JSON: {error}") from error
+        return self
 
 
 class NewAnswer(Closed):
@@ -87,6 +101,8 @@ class LinkOut(BaseModel):
     """A log-in link."""
 
     url: str
+    plain: str = ""
+    """The same link for browsers that do not find the page's name; empty where it has none."""
 
 
 class TurnOut(BaseModel):
@@ -116,14 +132,14 @@ class SessionOut(BaseModel):
     updated_at: float
 
     @classmethod
-    def of(cls, session: Session, agent: str) -> SessionOut:
-        """Show a session, under the name that its agent has now."""
+    def of(cls, session: Session, agent: str, state: str = "") -> SessionOut:
+        """Show a session, under the name that its agent has now and in the state it has here."""
         return cls(
             id=session.id,
             key=str(replace(session.key, agent=agent)),
             agent=agent,
             thread=session.place.name,
-            state=session.state,
+            state=state or session.state,
             title=session.title,
             updated_at=session.updated_at,
         )
@@ -150,6 +166,8 @@ class SessionDetail(SessionTurn):
     """A session with its last turn and all its turns."""
 
     turns: list[TurnOut]
+    attributes: dict[str, JsonValue] = Field(default_factory=dict)
+    """What other programs keep with it."""
 
     @classmethod
     def with_turns(cls, session: SessionOut, turns: Sequence[Turn]) -> SessionDetail:

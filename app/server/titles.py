@@ -40,6 +40,11 @@ def title_of(thread: Thread) -> str:
     return thread.named or next(filter(None, titles), "") or _fallback(thread.place)
 
 
+def last_words(thread: Thread) -> str:
+    """Return what was said last in a thread, on one line; empty if a tool or the bridge spoke."""
+    return headline(thread.last.text) if thread.last.kind in {"message", "text"} else ""
+
+
 def path_of(place: PlaceKey) -> str:
     """Return the path of a thread's page."""
     return f"/t/{place.service}/{in_path(place.name)}"

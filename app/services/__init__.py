@@ -43,6 +43,16 @@ def registered_services() -> tuple[Service, ...]:
     return tuple(services.values())
 
 
+def added_services() -> tuple[tuple[str, str], ...]:
+    """List the services of other packages: each name, and the package with its version."""
+    points = sorted(entry_points(group=GROUP), key=lambda each: each.name)
+    return tuple((each.name, _package(each)) for each in points)
+
+
+def _package(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
+
+
 def find_area(place: PlaceKey) -> PlaceKey | None:
     """Return the area of a place, such as the channel of a thread; None if it has none."""
     service = _by_name().get(place.service)

@@ -105,6 +105,10 @@ def _record_of(row: Row[Any]) -> AgentRecord:
         credentials=_open(row.name, row.credentials) or {},
         former=tuple(row.former),
         known_as=tuple(row.known_as),
+        title=row.title,
+        source=row.source,
+        isolation=row.isolation,
+        isolation_was=row.isolation_was,
         default=row.is_default,
         removed_at=row.removed_at,
     )
@@ -120,6 +124,10 @@ def _row_of(record: AgentRecord) -> dict[str, Any]:
         else None,
         "former": list(record.former),
         "known_as": list(record.known_as),
+        "title": record.title,
+        "source": record.source,
+        "isolation": record.isolation,
+        "isolation_was": record.isolation_was,
         "is_default": record.default,
         "removed_at": record.removed_at,
     }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol, TypeVar
 from urllib.parse import quote
 
@@ -12,8 +13,9 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import QueuePool
 
+from app.core.clean import clean_json, clean_text
 from app.core.outage import Outage
-from app.errors import StoreUnavailable
+from app.errors import FileUnusable, StoreUnavailable
 from app.store.dialects import POSTGRESQL, measure
 from app.store.fencing import Fence
 
@@ -26,6 +28,9 @@ COMPACTED_BYTES = 512 * 1024 * 1024
 are overwritten where they are."""
 CHECKPOINTS = 5
 """How often emptying the log is tried: readers take a fraction of the busy timeout."""
+
+_NUL = rb"\u0000"
+_REFUSED = re.compile(r"\\u0000|\\u[dD][89a-fA-F]|NaN|Infinity")
 
 
 class Backend(Protocol):
@@ -57,7 +62,7 @@ class Backend(Protocol):
         ...
 
     def prepare_migration(self, connection: Connection) -> None:
-        """Let no other bridge migrate at the same time."""
+        """Make all that follows one transaction, in which no other bridge writes."""
         ...
 
     def compact(self, connection: Connection) -> None:
@@ -91,12 +96,34 @@ class Backend(Protocol):
 
 def open_backend(url: str, *, readonly: bool = False) -> Backend:
     """Choose the backend of an address; read-only ones neither write nor wait."""
+    backend: Backend
     if make_url(url).get_backend_name() == POSTGRESQL:
         # The import takes 0.2 s, and only PostgreSQL needs it.
         from app.store.postgresql import Server  # noqa: PLC0415
 
-        return Server(url, to_json, readonly=readonly)
-    return File(_readonly(url) if readonly else url)
+        backend = Server(url, to_json, readonly=readonly)
+    else:
+        backend = File(_readonly(url) if readonly else url)
+    event.listen(backend.engine, "before_cursor_execute", _clean_parameters, retval=True)
+    return backend
+
+
+def _clean_parameters(
+    _connection: object, _cursor: object, statement: str, parameters: Any, *_context: object
+) -> tuple[str, Any]:
+    """Replace what a database refuses in all texts of a statement, written or searched for."""
+    if isinstance(parameters, list):
+        return statement, [_clean_values(each) for each in parameters]
+    return statement, _clean_values(parameters)
+
+
+def _clean_values(values: Any) -> Any:
+    if isinstance(values, Mapping):
+        return {
+            name: clean_text(value) if type(value) is str else value
+            for name, value in values.items()
+        }
+    return tuple(clean_text(value) if type(value) is str else value for value in values)
 
 
 def _readonly(url: str) -> str:
@@ -107,11 +134,19 @@ def _readonly(url: str) -> str:
 
 
 def to_json(value: object) -> str:
-    """Write a value as JSON."""
+    """Write a value as JSON that every database can read fields of."""
     try:
-        return orjson.dumps(value).decode()
+        written = orjson.dumps(value)
     except TypeError:  # what only the slower one can: larger numbers, halves of surrogate pairs
-        return json.dumps(value)
+        return json.dumps(clean_json(value), ensure_ascii=False)
+    if _NUL in written:
+        written = orjson.dumps(clean_json(orjson.loads(written)))
+    return written.decode()
+
+
+def clean_written(text: str) -> str:
+    """Return JSON that an earlier version wrote, as it is written now if a database refuses it."""
+    return to_json(json.loads(text)) if _REFUSED.search(text) else text
 
 
 class File:
@@ -148,8 +183,9 @@ class File:
         with self.engine.connect() as connection:
             return function(connection)
 
-    def prepare_migration(self, _connection: Connection) -> None:
-        """Do nothing: the holder of DATA_DIR is alone."""
+    def prepare_migration(self, connection: Connection) -> None:
+        """Begin: the driver does so at the first row that is written, and not for tables."""
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     def compact(self, connection: Connection) -> None:
         """Rewrite the file and empty its log."""
@@ -174,10 +210,8 @@ class File:
 
     def refuse(self, error: DatabaseError) -> NoReturn:
         """Say why the file cannot be used."""
-        raise StoreUnavailable(
-            f"{error.orig}. The file is unchanged: free some disk space, stop the process that "
-            "locks it, or move it away and restore a copy"
-        ) from error
+        fault = getattr(error.orig, "sqlite_errorname", "")
+        raise FileUnusable(str(error.orig), fault) from error
 
 
 def _prepare(connection: Any, _record: object) -> None:

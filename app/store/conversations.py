@@ -12,18 +12,21 @@ from app.core.delegation.types import SERVICE
 from app.core.keys import PlaceKey
 from app.core.notes import Note
 from app.core.stores.conversations import Copied, Holdings, Wanted
-from app.core.types import Entry, Session, Thread
+from app.core.types import Entry, Session, SessionState, Thread
 from app.store import erasing
 from app.store.database import Database
 from app.store.dialects import hold_words
 from app.store.forking import fork
-from app.store.sessions import select_sessions
+from app.store.sessions import STATE, select_sessions
 from app.store.tables import checkout, delegation, place, session, transcript, turn
 from app.store.transcript import insert_in_place
 from app.store.values import entry_of, place_of, session_of
 
 SEARCHED_ROWS = 100_000
 """Rows of the transcript that a search reads: years of a small team, a fraction of a second."""
+
+MOST_FOUND = 2_000
+"""Conversations that a search finds before they are put in order and shown page by page."""
 
 _FIND = select(place.c.service, place.c.name).where(place.c.id == bindparam("of"))
 
@@ -36,10 +39,15 @@ class ConversationRows:
         self._now = now
 
     async def list(self, wanted: Wanted, *, limit: int) -> Sequence[Thread]:
-        """List conversations, most recently active first."""
+        """List conversations, most recently active first, or pinned ones before all others."""
         return await self._database.read(
             lambda connection: _threads(
-                connection, limit, *_filters(wanted), pinned_first=wanted.pinned_first
+                connection,
+                limit,
+                *_filters(wanted),
+                *_by_last_row(wanted),
+                *_skip_pinned(wanted, limit),
+                pinned_first=wanted.pinned_first and wanted.before is None,
             )
         )
 
@@ -221,7 +229,31 @@ def _filters(wanted: Wanted) -> list[ColumnElement[bool]]:
     if wanted.archived is not None:
         is_archived = place.c.archived_at.is_not(None)
         found.append(is_archived if wanted.archived else ~is_archived)
+    if wanted.service is not None:
+        found.append(place.c.service == wanted.service)
+    if wanted.state is not None:
+        present = select(session.c.place).where(session.c.closed.is_(None))
+        found.append(place.c.id.in_(present.where(STATE.in_([wanted.state])).correlate(None)))
     return found
+
+
+def _by_last_row(wanted: Wanted) -> list[ColumnElement[bool]]:
+    """Narrow down by what happened last in a place."""
+    found: list[ColumnElement[bool]] = []
+    if wanted.since is not None:
+        found.append(transcript.c.at >= wanted.since)
+    if wanted.before is not None:
+        found.append(transcript.c.id < wanted.before)
+    return found
+
+
+def _skip_pinned(wanted: Wanted, limit: int) -> list[ColumnElement[bool]]:
+    """Leave out the pinned ones that began the first page, on all pages after it."""
+    if not wanted.pinned_first or wanted.before is None:
+        return []
+    pinned = place.c.pinned_at.is_not(None) & place.c.deleted_at.is_(None)
+    first = select(place.c.id).where(pinned, *_filters(wanted)).order_by(place.c.pinned_at)
+    return [place.c.id.not_in(first.limit(limit).correlate(None))]
 
 
 def _threads(
@@ -230,7 +262,7 @@ def _threads(
     """List places by their last message: one index lookup per place."""
     order: list[ColumnElement[Any]] = [transcript.c.id.desc()]
     if pinned_first:
-        order.insert(0, place.c.pinned_at.is_(None))
+        order = [place.c.pinned_at.is_(None), place.c.pinned_at, *order]
     query = (
         select(
             transcript,
@@ -254,10 +286,14 @@ def _threads(
     rows = connection.execute(query).all()
     here = [row.place for row in rows]
     members: dict[PlaceKey, list[Session]] = {}
-    shown = select_sessions().where(session.c.place.in_(here), session.c.closed.is_(None))
-    for found in connection.execute(shown.order_by(session.c.id)):
+    # Where no agent is left, those that were removed say whose conversation it was.
+    shown = select_sessions().where(session.c.place.in_(here))
+    open_first = (session.c.closed.is_not(None), session.c.id)
+    for found in connection.execute(shown.order_by(*open_first)):
         member = session_of(found)
-        members.setdefault(member.place, []).append(member)
+        there = members.setdefault(member.place, [])
+        if member.state is not SessionState.REMOVED or not there or there[0].state is member.state:
+            there.append(member)
     busy = _HELPERS.where(delegation.c.root_place.in_(here))
     helpers: dict[int, list[Session]] = {}
     for found in connection.execute(busy):
@@ -301,7 +337,7 @@ def _search(
         )
         .group_by(place.c.id)
         .order_by(last.desc())
-        .limit(limit)
+        .limit(MOST_FOUND)
     )
     titles = (
         func.coalesce(place.c.named, "")
@@ -315,11 +351,11 @@ def _search(
         .outerjoin(session, session.c.place == place.c.id)
         .where(*hold_words(connection.dialect, titles, words), *_filters(wanted))
         .order_by(session.c.updated_at.desc().nulls_last())
-        .limit(limit)
+        .limit(MOST_FOUND)
     )
     rows = {found.place: found.row for found in connection.execute(said)}
     which = [*rows, *connection.execute(titled).scalars()]
     texts = select(transcript.c.id, transcript.c.text).where(transcript.c.id.in_(rows.values()))
     found = {row.id: row.text for row in connection.execute(texts)}
-    threads = _threads(connection, limit, place.c.id.in_(which))
+    threads = _threads(connection, limit, place.c.id.in_(which), *_by_last_row(wanted))
     return [replace(each, found=found.get(rows.get(each.number, 0), "")) for each in threads]

@@ -21,16 +21,10 @@ from sqlalchemy.exc import DatabaseError
 
 from app.core.suspension import ALL
 from app.errors import BackupUnusable, StoreUnavailable
-from app.store.backend import open_backend
-from app.store.database import (
-    FILE_NAME,
-    HEAD_REVISION,
-    migrate,
-    migrate_to,
-    revision_of,
-    sqlite_url,
-)
+from app.store.backend import Backend, open_backend
+from app.store.database import FILE_NAME, sqlite_url
 from app.store.dialects import MEMORY_TEXT, POSTGRESQL
+from app.store.schema import HEAD_REVISION, migrate, migrate_to, revision_of
 from app.store.tables import duty, member, metadata, process, progress, suspension
 
 if TYPE_CHECKING:
@@ -84,8 +78,8 @@ def copy_in(url: str, folder: Path, copied: Copied, now: float) -> None:
     if copied.database == POSTGRESQL:
         _fill_server(url, folder, copied, now)
         return
-    with _connected(sqlite_url(folder)) as (_, connection):
-        migrate(connection.engine)
+    with _connected(sqlite_url(folder)) as (backend, _, connection):
+        migrate(backend)
         with connection.begin():
             _pause(connection, now)
     file = _file_of(url)
@@ -123,7 +117,7 @@ def _is_empty(url: str, revision: str) -> bool:
     """Tell whether nothing is stored; a server may have the tables already."""
     if kind_of(url) != POSTGRESQL:
         return not _file_of(url).exists()
-    with _connected(url) as (_, connection):
+    with _connected(url) as (_, _, connection):
         found = revision_of(connection)
         if found != revision:
             return found is None
@@ -160,7 +154,7 @@ def _count(execute: Any) -> dict[str, int]:
     tables = execute("select name from sqlite_master where type = 'table'").fetchall()
     known = {name for (name,) in tables}
     return {
-        name: execute(f"select count(*) from {name}").fetchone()[0]  # noqa: S608 - our own names
+        name: execute(f'select count(*) from "{name}"').fetchone()[0]  # noqa: S608 - our own names
         for name in _COPIED
         if name in known
     }
@@ -168,7 +162,7 @@ def _count(execute: Any) -> dict[str, int]:
 
 def _copy_server(url: str, folder: Path) -> Copied:
     rows: dict[str, int] = {}
-    with _connected(url) as (driver, connection):
+    with _connected(url) as (_, driver, connection):
         driver.execute("begin isolation level repeatable read read only")
         revision = revision_of(connection)
         if revision is None:
@@ -176,7 +170,7 @@ def _copy_server(url: str, folder: Path) -> Copied:
         columns = {name: _columns_of(driver, name) for name in _COPIED}
         for name, listed in columns.items():
             with (folder / name).open("wb") as file, driver.cursor() as cursor:
-                with cursor.copy(_write(f"copy {name} ({{}}) to stdout", listed)) as copy:
+                with cursor.copy(_write(f'copy "{name}" ({{}}) to stdout', listed)) as copy:
                     for data in copy:
                         file.write(data)
                 rows[name] = cursor.rowcount
@@ -188,12 +182,12 @@ def _copy_server(url: str, folder: Path) -> Copied:
 
 def _fill_server(url: str, folder: Path, copied: Copied, now: float) -> None:
     layout = json.loads((folder / LAYOUT).read_text())
-    with _connected(url) as (driver, connection):
-        migrate_to(copied.revision, connection.engine)
+    with _connected(url) as (backend, driver, connection):
+        migrate_to(copied.revision, backend)
         driver.execute("begin")
         for name, listed in layout["columns"].items():
             with (folder / name).open("rb") as file, driver.cursor() as cursor:
-                with cursor.copy(_write(f"copy {name} ({{}}) from stdin", listed)) as copy:
+                with cursor.copy(_write(f'copy "{name}" ({{}}) from stdin', listed)) as copy:
                     while data := file.read(BLOCK_BYTES):
                         copy.write(data)
                 if cursor.rowcount != copied.rows[name]:
@@ -202,7 +196,7 @@ def _fill_server(url: str, folder: Path, copied: Copied, now: float) -> None:
             driver.execute("select setval(%s::text::regclass, %s, %s)", (sequence, last, is_used))
         _pause(connection, now)
         driver.execute("commit")
-        migrate(connection.engine)
+        migrate(backend)
 
 
 def _columns_of(driver: Driver, name: str) -> list[str]:
@@ -237,12 +231,13 @@ def _write(statement: str, names: Sequence[str]) -> Composed:
 
 
 @contextmanager
-def _connected(url: str) -> Iterator[tuple[Driver, Connection]]:
+def _connected(url: str) -> Iterator[tuple[Backend, Driver, Connection]]:
     """Connect to a server: as the driver does, and as the store does."""
     backend = open_backend(url)
     try:
         with backend.engine.connect() as connection:
-            yield cast("Driver", connection.connection.driver_connection), connection
+            driver = cast("Driver", connection.connection.driver_connection)
+            yield backend, driver, connection
     except DatabaseError as error:
         backend.refuse(error)
     finally:

@@ -1,4 +1,4 @@
-"""Opens the store: DATA_DIR lock, connections, schema and migrations.
+"""Opens the store: DATA_DIR lock, connections, writer and readers.
 
 One bridge uses one DATA_DIR: the lock is taken before the file is touched and held until the end.
 """
@@ -15,23 +15,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, Executable, Row, delete, insert, make_url
+from sqlalchemy import Connection, Executable, Row, delete, insert, make_url
 from sqlalchemy.exc import DatabaseError, DBAPIError
 
 from app.core.outage import is_hurried
 from app.errors import ConfigurationError, DataDirInUse, StoreUnavailable
 from app.store.backend import open_backend
-from app.store.dialects import POSTGRESQL, has_table, is_postgresql, transaction
+from app.store.dialects import POSTGRESQL, has_table, is_postgresql
 from app.store.faults import describe_cause, has_failed
+from app.store.schema import migrate
 from app.store.tables import sealed
 from app.store.writer import Writer
 
 T = TypeVar("T")
 
-HEAD_REVISION = "0007"
-"""The newest migration; tested against the files, so that alembic need not be imported."""
-REVISION_BEFORE = "0006"
-"""The migration of the release before this one, which knows SQLite alone."""
 MOVING = "bridge_move"
 """The table that is there while rows are moved to a database; see `moving.py`."""
 FILE_NAME = "bridge.db"
@@ -104,7 +101,7 @@ class Database:
         """
         try:
             self.check()
-            migrate(self.engine, self._backend.prepare_migration)
+            migrate(self._backend)
         except DatabaseError as error:
             self._backend.refuse(error)
 
@@ -227,55 +224,3 @@ def check_not_moved(data_dir: Path) -> None:
 def sqlite_url(data_dir: Path) -> str:
     """Return the address of a data folder's default database."""
     return f"sqlite:///{quote(str(data_dir / FILE_NAME))}"
-
-
-def migrate(engine: Engine, prepare: Callable[[Connection], None] = lambda _: None) -> None:
-    """Apply missing migrations; alembic is imported only if there are any.
-
-    Raises:
-        StoreUnavailable: a newer release migrated it.
-    """
-    with engine.connect() as connection:
-        found = revision_of(connection)
-    if found is not None and found > HEAD_REVISION:
-        raise StoreUnavailable(
-            f"it is at migration {found}, and this release knows {HEAD_REVISION}. Start the newer "
-            "release, or run its `agent-bridge migrate --back`"
-        )
-    if found != HEAD_REVISION:
-        migrate_to("head", engine, prepare)
-
-
-def migrate_to(
-    revision: str,
-    engine: Engine,
-    prepare: Callable[[Connection], None] = lambda _: None,
-    *,
-    back: bool = False,
-) -> None:
-    """Bring the schema to a migration: forward, or `back` to an earlier one."""
-    # The import takes 0.6 s and is needed only at the first start of a new version.
-    from alembic.config import Config  # noqa: PLC0415
-
-    from alembic import command  # noqa: PLC0415
-
-    config = Config()
-    config.set_main_option("script_location", str(migrations_folder()))
-    with engine.connect() as connection, transaction(connection):
-        prepare(connection)
-        config.attributes["connection"] = connection
-        (command.downgrade if back else command.upgrade)(config, revision)
-
-
-def migrations_folder() -> Path:
-    """Find the migrations: inside the installed package, else next to it in a checkout."""
-    installed = Path(__file__).parent / "migrations"
-    return installed if installed.is_dir() else Path(__file__).parents[2] / "alembic"
-
-
-def revision_of(connection: Connection) -> str | None:
-    """Return the migration of a database; None if it has no tables yet."""
-    if not has_table(connection, "alembic_version"):
-        return None
-    row = connection.exec_driver_sql("select version_num from alembic_version").first()
-    return row[0] if row else None

@@ -11,6 +11,7 @@ from app.core.delegation.store import Begun
 from app.core.delegation.types import (
     SERVICE,
     Answer,
+    Call,
     Delegation,
     DelegationLimits,
     Errand,
@@ -43,7 +44,12 @@ _BEGUN_IN = (
     .order_by(delegation.c.id)
 )
 _ERRAND = (
-    select(delegation.c.caller_session, delegation.c.workspace)
+    select(
+        delegation.c.caller_session,
+        delegation.c.workspace,
+        delegation.c.branch,
+        delegation.c.folder,
+    )
     .join(session, session.c.id == delegation.c.session)
     .join(place, place.c.id == session.c.place)
     .where(delegation.c.session == bindparam("of"), place.c.service == SERVICE)
@@ -106,7 +112,11 @@ class DelegationRows:
     def errand(self, session_id: int) -> Errand | None:
         """Read what a session was begun for; None if people began it."""
         row = self._database.one(_ERRAND, of=session_id)
-        return None if row is None else Errand(row.caller_session, row.workspace)
+        return (
+            None
+            if row is None
+            else Errand(row.caller_session, row.workspace, row.branch, row.folder)
+        )
 
     def untold(self, session_id: int, turn_id: int) -> Sequence[Delegation]:
         """List what a session asked for and does not know the end of, oldest first."""
@@ -120,7 +130,7 @@ class DelegationRows:
             said = connection.execute(_SAID, {"in": asked.session, "of": asked.turn}).all()
             cost = costs(connection, [asked.session]).get(asked.turn, 0.0)
             seconds = 0.0 if row.ended_at is None else row.ended_at - row.created_at
-            return Answer(_last_words(said), turn_error(row.error), seconds, cost)
+            return Answer(_last_words(said), turn_error(row.error), seconds, cost, _calls(said))
 
         return self._database.look(read)
 
@@ -165,6 +175,16 @@ class DelegationRows:
 def read_last_words(connection: Connection, session_id: int, turn_id: int) -> str:
     """Read the words that a turn ended with; of a turn that works, what it has said so far."""
     return _last_words(connection.execute(_SAID, {"in": session_id, "of": turn_id}).all())
+
+
+def _calls(rows: Iterable[Any]) -> tuple[Call, ...]:
+    """List the tool calls of a turn, each as it was last reported."""
+    calls = {
+        row.data["call"]: Call(row.data.get("kind") or "other", row.text)
+        for row in rows
+        if row.kind == "tool"
+    }
+    return tuple(calls.values())
 
 
 def _last_words(rows: Iterable[Any]) -> str:

@@ -21,16 +21,21 @@ from sqlalchemy import (
     Executable,
     Integer,
     Select,
+    String,
     Table,
     column,
     delete,
     func,
+    literal,
     literal_column,
     select,
     table,
     text,
 )
 from sqlalchemy.dialects.sqlite import dml
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 POSTGRESQL = "postgresql"
 
@@ -77,6 +82,24 @@ def has_table(connection: Connection, name: str) -> bool:
     return connection.execute(query, {"name": name}).scalar() is not None
 
 
+def list_names(connection: Connection) -> frozenset[tuple[str, str, str]]:
+    """List the columns and the indexes: the kind, the table, the name."""
+    query = (
+        "select 'column', table_name::text, column_name::text from information_schema.columns"
+        " where table_schema = any(current_schemas(false)) union all"
+        " select 'index', tablename::text, indexname::text from pg_indexes"
+        " where schemaname = any(current_schemas(false))"
+        if is_postgresql(connection.dialect)
+        # What the database or its search made by itself comes and goes with what it is for.
+        else "select 'column', m.name, c.name from sqlite_master m join pragma_table_info(m.name) c"
+        " where m.type = 'table' and m.name not glob 'memory_text_*'"
+        " and m.name not glob 'sqlite_*' union all"
+        " select 'index', tbl_name, name from sqlite_master"
+        " where type = 'index' and sql is not null"
+    )
+    return frozenset((kind, of, name) for kind, of, name in connection.exec_driver_sql(query))
+
+
 def measure(connection: Connection) -> int:
     """Return how many bytes the database takes."""
     query = (
@@ -94,6 +117,35 @@ def find_next_number(connection: Connection, of: Table) -> int:
         return int(connection.exec_driver_sql(query).scalar_one())
     used = text("select seq from sqlite_sequence where name = :name")
     return int(connection.execute(used, {"name": of.name}).scalar() or 0) + 1
+
+
+class Field(FunctionElement[str]):
+    """A field of a JSON column as text; on PostgreSQL null in a row whose texts it cannot read.
+
+    Earlier versions stored NUL and halves of surrogate pairs: one such row must not fail a query.
+    """
+
+    type = String()
+    name = "field"
+    inherit_cache = True
+
+    def __init__(self, within: ColumnElement[Any], name: str) -> None:
+        super().__init__(within, literal(name))
+
+
+@compiles(Field)
+def _compile_field(element: Field, compiler: SQLCompiler, **options: Any) -> str:
+    within, name = (compiler.process(each, **options) for each in element.clauses)
+    return f"json_extract({within}, '$.' || {name})"
+
+
+@compiles(Field, POSTGRESQL)
+def _compile_field_on_server(element: Field, compiler: SQLCompiler, **options: Any) -> str:
+    within, name = (compiler.process(each, **options) for each in element.clauses)
+    # Without backslashes that are themselves escaped: these begin no character.
+    escapes = rf"replace({within}::text, '\\', '')"
+    refused = r"'\\u(0000|[dD][89a-fA-F])'"
+    return f"(case when {escapes} !~ {refused} then {within} ->> {name} end)"
 
 
 def delete_some(dialect: Dialect, of: Table, *which: ColumnElement[bool], limit: int) -> Delete:

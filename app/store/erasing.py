@@ -42,6 +42,7 @@ from app.store.tables import (
     delegation,
     delivery,
     forgotten,
+    grant,
     heard,
     memory_note,
     message,
@@ -253,7 +254,8 @@ def _forget(connection: Connection, scope: _Scope, now: float) -> None:
         delete(heard).where(or_(heard.c.session.in_(scope.sessions), heard.c.message.in_(numbers)))
     )
     forget_words(connection)
-    connection.execute(delete(ask).where(ask.c.session.in_(scope.sessions)))
+    for table in (ask, grant):
+        connection.execute(delete(table).where(table.c.session.in_(scope.sessions)))
     proposed = memory_note.c.state == "proposed"
     connection.execute(
         delete(memory_note).where(memory_note.c.session.in_(scope.sessions), proposed)

@@ -25,11 +25,16 @@ def has_failed(error: Exception) -> bool:
     )
 
 
+def is_locked(error: Exception) -> bool:
+    """Whether a lock of another session was not free in time."""
+    return getattr(getattr(error, "orig", None), "sqlstate", None) == LOCK_TIMEOUT
+
+
 def describe_cause(error: Exception) -> str:
     """Return a short cause; SQLAlchemy's own message would print the statement and its values."""
     if isinstance(error, StoreUnavailable):
         return error.cause
-    original = getattr(error, "orig", None)
-    if getattr(original, "sqlstate", None) == LOCK_TIMEOUT:
+    if is_locked(error):
         return "database is locked"
+    original = getattr(error, "orig", None)
     return str(original if original is not None else error) or type(error).__name__

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, select, update
 
 from app.core.inbound import Delivery, DeliveryLine, DeliveryState
+from app.core.stores.filters import EVERYTHING, ListFilter
 from app.store.database import Database
 from app.store.dialects import insert
 from app.store.tables import DELIVERY_IS_NEW, delivery
@@ -83,12 +84,23 @@ class Deliveries:
         rows = await self._database.all(query.order_by(delivery.c.seq.desc()).limit(limit))
         return [_delivery_of(row) for row in rows]
 
-    async def recent(self, *, before: int | None, limit: int) -> Sequence[DeliveryLine]:
+    async def recent(
+        self, only: ListFilter = EVERYTHING, *, before: int | None, limit: int
+    ) -> Sequence[DeliveryLine]:
         """List deliveries without their content, newest first."""
         shown = (delivery.c[name] for name in DeliveryLine.__slots__)
         query = select(*shown).order_by(delivery.c.seq.desc()).limit(limit)
         if before is not None:
             query = query.where(delivery.c.seq < before)
+        # The name of an adapter is that of its service and the id of its agent.
+        if only.agent is not None:
+            query = query.where(delivery.c.adapter.endswith(f":{only.agent}", autoescape=True))
+        if only.service is not None:
+            query = query.where(delivery.c.adapter.startswith(f"{only.service}:", autoescape=True))
+        if only.state is not None:
+            query = query.where(delivery.c.state == only.state)
+        if only.since is not None:
+            query = query.where(delivery.c.received_at >= only.since)
         rows = await self._database.all(query)
         return [
             DeliveryLine(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, case, func, or_, select, update
 
-from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, SESSION, TAKE, receiver
+from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, OWN, TAKE, receiver
 from app.core.consent.record import by_person
 from app.core.keys import AreaOf, PlaceKey, SessionKey, no_area
 from app.core.notes import Note, NoteCode
 from app.core.posts import NewPost, PostContent
 from app.core.stores.asks import OpenedAsk, TakenAnswer
+from app.core.stores.filters import EVERYTHING, ListFilter
 from app.core.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
 from app.core.updates import ASK_PERSON, Ask, AskRequest
 from app.store.commits.admission import attach
@@ -25,6 +26,7 @@ from app.store.commits.holding import hold
 from app.store.commits.offers import decide_offer
 from app.store.commits.suspending import tell_suspended
 from app.store.database import Database
+from app.store.grants import write_grant
 from app.store.memory import decide_note
 from app.store.posts import insert_post
 from app.store.tables import ASK_IS_OPEN, ASK_STAYS, ask, place, session, surface, turn
@@ -49,24 +51,6 @@ _LATE = (
         ask.c.kind.not_in(("pause", "repository", "offer", "memory", "schedule", "race")),
     )
     .order_by(ask.c.id)
-)
-_GRANTS = (
-    select(ask.c.tool_kind, ask.c.answered_by)
-    .join(session, session.c.id == ask.c.session)
-    .where(
-        ask.c.session == bindparam("of"),
-        ask.c.answer == SESSION,
-        ask.c.generation == session.c.generation,
-    )
-)
-_ANSWERED = (
-    select(ask.c.tool_kind, ask.c.options, ask.c.answer)
-    .join(session, session.c.id == ask.c.session)
-    .where(
-        ask.c.session == bindparam("of"),
-        ask.c.state == "answered",
-        ask.c.generation == session.c.generation,
-    )
 )
 _DUE = select(
     func.min(case((ask.c.resume_at < ask.c.deadline, ask.c.resume_at), else_=ask.c.deadline))
@@ -169,21 +153,6 @@ class Asks:
         """List the answers that started a turn and that its agent does not know yet."""
         return self._some(_LATE, turn_id)
 
-    def grants(self, session_id: int) -> Mapping[str, str]:
-        """Return the kinds of calls allowed for the whole conversation, and by whom."""
-        rows = self._database.some(_GRANTS, of=session_id)
-        return {row.tool_kind: row.answered_by for row in rows}
-
-    def always(self, session_id: int) -> frozenset[str]:
-        """Return the kinds of calls for which a person told the agent not to ask again."""
-        rows = self._database.some(_ANSWERED, of=session_id)
-        return frozenset(
-            row.tool_kind
-            for row in rows
-            for option in row.options
-            if option["id"] == row.answer and option["kind"] == "allow_always"
-        )
-
     def due(self) -> float | None:
         """Return when the next ask expires or answers itself."""
         row = self._database.one(_DUE)
@@ -194,11 +163,26 @@ class Asks:
         due = select(ask.c.id).where(ASK_IS_OPEN, ask.c.resume_at <= self._now())
         return [row.id for row in self._database.some(due)]
 
-    async def asks(self, state: str | None, *, after: int, limit: int) -> Sequence[Ask]:
+    async def asks(self, only: ListFilter = EVERYTHING, *, after: int, limit: int) -> Sequence[Ask]:
         """List asks, oldest first."""
-        query = select(ask).where(ask.c.id > after).order_by(ask.c.id).limit(limit)
-        if state is not None:
-            query = query.where(ask.c.state == state)
+        shown_in = func.coalesce(ask.c.host, ask.c.session)
+        query = (
+            select(ask)
+            .join(session, session.c.id == ask.c.session)
+            .where(ask.c.id > after)
+            .order_by(ask.c.id)
+            .limit(limit)
+        )
+        if only.agent is not None:
+            query = query.where(session.c.agent == only.agent)
+        if only.service is not None:
+            here = session.alias()
+            query = query.join(here, here.c.id == shown_in).join(place, place.c.id == here.c.place)
+            query = query.where(place.c.service == only.service)
+        if only.state is not None:
+            query = query.where(ask.c.state == only.state)
+        if only.since is not None:
+            query = query.where(ask.c.created_at >= only.since)
         return [ask_of(row) for row in await self._database.all(query)]
 
     def _some(self, query: Any, number: int) -> list[Ask]:
@@ -226,6 +210,7 @@ def answer_ask(
         remember(connection, place_id, answer, area_of)
         return settle_choices(connection, place_id, answer, by, now)
     posts, note = _close_answered(connection, row, answer, by, now, speaker)
+    write_grant(connection, row, answer, by, now, speaker=speaker)
     if row.kind == "pause":
         turns, more = _decide_pause(connection, row, answer, now)
     elif row.kind == "offer":
@@ -371,10 +356,12 @@ def _asked_before(
         )
         .order_by(ask.c.state, ask.c.id)
     ).all()
-    offered = {option.id for option in request.options} - {SESSION}
-    return next(
-        (row for row in rows if {o["id"] for o in row.options} - {SESSION} == offered), None
-    )
+    offered = _of_agent(option.id for option in request.options)
+    return next((row for row in rows if _of_agent(o["id"] for o in row.options) == offered), None)
+
+
+def _of_agent(options: Iterable[str]) -> set[str]:
+    return {option for option in options if not option.startswith(OWN)}
 
 
 def _take_over(connection: Connection, row: Row[Any], ref: TurnRef, now: float) -> tuple[int, ...]:

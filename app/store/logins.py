@@ -56,13 +56,13 @@ class Logins:
             lambda connection: connection.execute(change).scalar_one_or_none()
         )
 
-    def lasts(self, login_id: str) -> bool:
-        """Tell whether a login was started and has neither expired nor been revoked."""
+    def lasts(self, login_id: str, *, seconds: float = 0.0) -> bool:
+        """Tell whether a login was started and neither expires within `seconds` nor was revoked."""
         found = select(login.c.id).where(
             login.c.id == login_id,
             login.c.used_at.is_not(None),
             login.c.revoked_at.is_(None),
-            login.c.expires_at > self._now(),
+            login.c.expires_at > self._now() + seconds,
         )
         return self._database.one(found) is not None
 

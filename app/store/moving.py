@@ -34,10 +34,11 @@ from sqlalchemy import (
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from app.core.clean import clean_text
 from app.errors import Conflict, StoreUnavailable
+from app.store.backend import clean_written
 from app.store.database import MOVING, Database
 from app.store.dialects import MEMORY_TEXT, add_entries, has_table, transaction
-from app.store.postgresql import replace_refused
 from app.store.tables import metadata
 
 AT_ONCE = 1_000
@@ -59,6 +60,8 @@ class _Copied:
     columns: tuple[Any, ...]
     """What is read, from either database."""
     key: tuple[str, ...]
+    texts: frozenset[str]
+    """The names of the columns that hold JSON."""
     add: Callable[[Connection, list[dict[str, Any]]], object]
 
     @property
@@ -149,13 +152,13 @@ def _check_all(source: Engine, target: Engine, copied: Sequence[_Copied], tell: 
         places, checked = each.places, 0
         with target.connect() as connection:
             for _, rows in _read(source, each, 0):
-                keys = [tuple(_sent(row[place]) for place in places) for row in rows]
+                keys = [tuple(row[place] for place in places) for row in rows]
                 own = tuple_(*(each.raw.c[name] for name in each.key))
                 query = select(*each.columns).where(own.in_(keys))
                 found = [tuple(row) for row in connection.execute(query)]
                 there = {tuple(row[place] for place in places): row for row in found}
                 for key, row in zip(keys, rows, strict=True):
-                    if there.get(key) != tuple(map(_sent, row)):
+                    if there.get(key) != row:
                         return False
                 checked += len(rows)
             if connection.execute(select(func.count()).select_from(each.raw)).scalar() != checked:
@@ -173,7 +176,17 @@ def _read(source: Engine, each: _Copied, last: int) -> Iterator[tuple[int, list[
             if not rows:
                 return
             last = rows[-1][0]
-            yield last, [tuple(row[1:]) for row in rows]
+            yield last, [_clean(each, row[1:]) for row in rows]
+
+
+def _clean(each: _Copied, row: Sequence[Any]) -> tuple[Any, ...]:
+    """Replace what a server refuses, which a file takes."""
+    return tuple(
+        value
+        if not isinstance(value, str)
+        else clean_text(clean_written(value) if name in each.texts else value)
+        for name, value in zip(each.raw.c.keys(), row, strict=True)
+    )
 
 
 def _finish(source: Engine, target: Engine) -> None:
@@ -204,7 +217,7 @@ def _clear(engine: Engine) -> None:
 def _copy_of(of: Table) -> _Copied:
     kinds = {each.name: _plain(each.type) for each in of.columns}
     raw = table(of.name, *(column(name, kind) for name, kind in kinds.items()))
-    texts = {name for name, kind in kinds.items() if isinstance(kind, JSON)}
+    texts = frozenset(name for name, kind in kinds.items() if isinstance(kind, JSON))
     columns = tuple(
         cast(each, Text).label(each.name) if each.name in texts else each for each in raw.c
     )
@@ -213,7 +226,7 @@ def _copy_of(of: Table) -> _Copied:
         for name in kinds
     }
     key = tuple(each.name for each in of.columns if each.primary_key)
-    return _Copied(of.name, raw, columns, key, partial(_insert, insert(raw).values(given)))
+    return _Copied(of.name, raw, columns, key, texts, partial(_insert, insert(raw).values(given)))
 
 
 def _insert(statement: Insert, connection: Connection, rows: list[dict[str, Any]]) -> None:
@@ -223,12 +236,8 @@ def _insert(statement: Insert, connection: Connection, rows: list[dict[str, Any]
 def _entries() -> _Copied:
     names = ("agent", "day", "number", "text")
     raw = table(MEMORY_TEXT, *(column(name, Text) for name in names))
-    return _Copied(MEMORY_TEXT, raw, tuple(raw.c), names[:3], add_entries)
+    return _Copied(MEMORY_TEXT, raw, tuple(raw.c), names[:3], frozenset(), add_entries)
 
 
 def _plain(kind: TypeEngine[Any]) -> TypeEngine[Any]:
     return kind.impl_instance if isinstance(kind, TypeDecorator) else kind
-
-
-def _sent(value: Any) -> Any:
-    return replace_refused(value) if isinstance(value, str) else value

@@ -30,6 +30,7 @@ from app.store.tables import (
     ask,
     delegation,
     delivery,
+    grant,
     heard,
     message,
     place,
@@ -52,12 +53,15 @@ _IDS: tuple[Column[Any], ...] = (
     message.c.speaker_id,
     message.c.speaker_number,
     ask.c.speaker,
+    grant.c.speaker,
     delegation.c.person_id,
     delegation.c.person_number,
 )
 _NAMES: tuple[Column[Any], ...] = (
     transcript.c.speaker,
     ask.c.answered_by,
+    grant.c.granted_by,
+    grant.c.ended_by,
     delegation.c.person_name,
 )
 
@@ -237,6 +241,8 @@ def _forget(connection: Connection, person: Person) -> int:
     connection.execute(words.values(answer=FORGOTTEN))
     theirs = (schedule.c.service == person.service, schedule.c.creator_id.in_(person.ids))
     connection.execute(delete(schedule).where(*theirs))
+    # What they let agents do is theirs to say, and no longer said.
+    connection.execute(delete(grant).where(grant.c.speaker.in_(person.ids)))
     for column in _IDS:
         _put(connection, column, person.ids, person.pseudonym)
     for column in _NAMES:

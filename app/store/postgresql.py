@@ -6,6 +6,7 @@ a file: what is read in it stays true until it ends, and ids become visible in t
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
@@ -18,12 +19,11 @@ from psycopg.types.string import StrDumper
 from sqlalchemy import URL, Connection, create_engine, event, make_url
 from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 from sqlalchemy.pool import QueuePool
-from typing_extensions import override
 
 from app.core.outage import Outage, is_hurried
 from app.errors import StoreUnavailable
 from app.store.dialects import measure
-from app.store.faults import has_failed
+from app.store.faults import has_failed, is_locked
 from app.store.fencing import Fence
 from app.store.holding import Holding, step_aside
 from app.store.server_check import check_server, refuse_server
@@ -53,6 +53,9 @@ POOL_SIZE = 16
 """Connections that stay open: more than threads that read at the same time."""
 LOCK_SECONDS = 5
 """How long a write waits for the commit of another bridge."""
+READ_LOCK_MS = 250
+"""How long one attempt to read waits for a table that another session has locked: the event loop
+waits with it."""
 IDLE_SECONDS = 3
 """After which the server ends a commit whose bridge does nothing: a stopped process must not keep
 all others from writing."""
@@ -64,7 +67,9 @@ LOCK = f"select pg_advisory_xact_lock({LOCK_CLASS}, hashtext(current_schema()))"
 """Waits for the lock that all commits of one schema share, and holds it until the end."""
 UNKNOWN_TRANSACTION = "22023"
 """The code for a transaction that is "in the future": the server crashed, and nothing is left."""
-_BEGIN = f"begin; {LOCK}, pg_current_xact_id()::text"
+_WAIT = f"set local lock_timeout = '{LOCK_SECONDS}s'"
+_BEGIN = f"begin; {_WAIT}; {LOCK}, pg_current_xact_id()::text"
+_TABLES = "; ".join(f'select 1 from "{name}" limit 1' for name in metadata.tables)  # noqa: S608 - our own names
 _STATUS = "select pg_xact_status(%s::text::xid8)"
 
 
@@ -103,6 +108,8 @@ class Server:
         """Where the last commit of a member is counted, and its number."""
         self._lock = threading.Lock()
         self._is_away = False
+        self._is_locked = False
+        """Whether it counts as away because another session has locked a table."""
         self._back = threading.Event()
         self._closed = threading.Event()
         self._lookout: threading.Thread | None = None
@@ -151,6 +158,7 @@ class Server:
             try:
                 with self.engine.connect() as connection:
                     connection.exec_driver_sql("BEGIN")
+                    connection.exec_driver_sql(_WAIT)
                     connection.exec_driver_sql(LOCK)
                     was_committed = self._has_come(connection)
                     connection.exec_driver_sql("ROLLBACK")
@@ -185,13 +193,18 @@ class Server:
 
     def prepare_migration(self, connection: Connection) -> None:
         """Wait for a bridge that migrates, and for all commits."""
+        connection.exec_driver_sql(_WAIT)
         connection.exec_driver_sql(LOCK)
 
     def compact(self, connection: Connection) -> None:
         """Rewrite the tables; the server's own log forgets by itself."""
         tables = ", ".join(f'"{name}"' for name in metadata.tables)
         small = measure(connection) <= COMPACTED_BYTES
-        connection.exec_driver_sql(f"vacuum full {tables}" if small else f"vacuum {tables}")
+        connection.exec_driver_sql(f"set lock_timeout = '{LOCK_SECONDS}s'")
+        try:
+            connection.exec_driver_sql(f"vacuum full {tables}" if small else f"vacuum {tables}")
+        finally:
+            connection.exec_driver_sql("reset lock_timeout")
 
     def check(self) -> None:
         """Check the server's version, and what we may do in the schema.
@@ -214,7 +227,8 @@ class Server:
                 logger.warning("the database is away: %s", " ".join(str(error).split()))
                 self.doubt()
             raise
-        self._note(is_away=False)
+        if not self._is_locked:
+            self._note(is_away=False)
         return connection
 
     def _note(self, *, is_away: bool) -> bool:
@@ -241,7 +255,8 @@ class Server:
         pause = 0.0
         while not self._closed.wait(pause):
             with suppress(DBAPIError), self.engine.connect() as connection:
-                connection.exec_driver_sql("select 1")
+                connection.exec_driver_sql(_TABLES if self._is_locked else "select 1")
+                self._is_locked = False
                 self._note(is_away=False)
                 with self._lock:
                     if not self._is_away:
@@ -259,19 +274,33 @@ class Server:
     def _insist(self, attempt: Callable[[], T], seconds: float) -> T:
         """Try until it succeeds, at most for so long, as long as the server is the cause."""
         if self._is_in_vain():
-            raise StoreUnavailable("the database is away")
+            cause = "database is locked" if self._is_locked else "the database is away"
+            raise StoreUnavailable(cause)
         deadline = time.monotonic() + seconds
         while True:
             try:
                 return attempt()
             except DBAPIError as error:
+                is_blocking = is_locked(error) and _is_in_loop()
+                if is_blocking:
+                    self._wait_for_lock()
                 is_late = time.monotonic() > deadline or self._is_in_vain()
                 if is_late or not has_failed(error):
                     raise
-            if self._is_away and step_aside():
+                locked = error if is_blocking else None
+            if (self._is_away or locked) and step_aside():
                 deadline = time.monotonic() + seconds
+            elif locked is not None:
+                raise locked
             else:
                 self._pause()
+
+    def _wait_for_lock(self) -> None:
+        """Take a server for away whose tables are locked: reads in the event loop stop it."""
+        self._is_locked = True
+        if self._note(is_away=True):
+            logger.warning("a table of the database is locked by another session")
+        self.doubt()
 
     def _is_in_vain(self) -> bool:
         """Tell whether the server is away for a caller that does not wait."""
@@ -281,6 +310,15 @@ class Server:
         """Give a server that is away some time; a lost connection alone is replaced at once."""
         if self._is_away:
             self._back.wait(LOOK_SECONDS)
+
+
+def _is_in_loop() -> bool:
+    """Tell whether an event loop waits for what this thread does."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def name_driver(address: str) -> URL:
@@ -297,7 +335,7 @@ def _options(address: URL, *, readonly: bool) -> str:
     given = address.query.get("options", "")
     bounds = {
         "default_transaction_read_only": "on" if readonly else "off",
-        "lock_timeout": f"{LOCK_SECONDS}s",
+        "lock_timeout": f"{READ_LOCK_MS}ms",
         "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
         "synchronous_commit": "on",
     }
@@ -305,18 +343,6 @@ def _options(address: URL, *, readonly: bool) -> str:
     return f"{ours} {given if isinstance(given, str) else ' '.join(given)}".strip()
 
 
-def replace_refused(said: str) -> str:
-    """Replace the one character that PostgreSQL refuses in a text."""
-    return said.replace("\0", "\ufffd") if "\0" in said else said
-
-
-class _Text(StrDumper):
-    """Texts as PostgreSQL takes them."""
-
-    @override
-    def dump(self, obj: str) -> Any:
-        return super().dump(replace_refused(obj))
-
-
 def _prepare(connection: psycopg.Connection[Any], _record: object) -> None:
-    connection.adapters.register_dumper(str, _Text)
+    # Texts are of the type `text`, where the server would have to guess.
+    connection.adapters.register_dumper(str, StrDumper)

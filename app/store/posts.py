@@ -12,6 +12,7 @@ from sqlalchemy import Connection, bindparam, case, delete, func, select, update
 from app.core.notes import Note
 from app.core.posts import NewPost, Post, PostContent, PostSent
 from app.core.schedules.types import PauseReason
+from app.core.stores.filters import EVERYTHING, ListFilter
 from app.core.types import Entry
 from app.store.database import Database
 from app.store.dialects import insert
@@ -131,11 +132,17 @@ class Posts:
         )
         return [post_of(row) for row in rows]
 
-    async def recent(self, *, before: int | None, limit: int) -> Sequence[Post]:
+    async def recent(
+        self, only: ListFilter = EVERYTHING, *, before: int | None, limit: int
+    ) -> Sequence[Post]:
         """List posts, newest first."""
         query = select(post).order_by(post.c.id.desc()).limit(limit)
         if before is not None:
             query = query.where(post.c.id < before)
+        equal = ((post.c[name], getattr(only, name)) for name in ("agent", "service", "state"))
+        query = query.where(*(column == value for column, value in equal if value is not None))
+        if only.since is not None:
+            query = query.where(post.c.created_at >= only.since)
         return [post_of(row) for row in await self._database.all(query)]
 
     async def show(self, post_id: int, content: PostContent) -> bool:

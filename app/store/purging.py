@@ -18,6 +18,7 @@ from sqlalchemy import (
     Table,
     UniqueConstraint,
     and_,
+    delete,
     select,
     type_coerce,
     update,
@@ -31,7 +32,7 @@ from app.store.dialects import transaction
 from app.store.guarding import Kept, Shown, ShownJson, guard_of
 from app.store.memory import forget_index
 from app.store.sealed import put_sealed
-from app.store.tables import agent, machine, metadata, post, sealed, surface, turn
+from app.store.tables import agent, grant, machine, metadata, post, sealed, surface, turn
 from app.vault.octets import Known, cross_out
 
 AT_ONCE = 200
@@ -249,7 +250,10 @@ def _redact(connection: Connection, hit: _Hit, vault: Known, *, only_words: bool
         guard = guard_of(connection)
         assert guard is not None, "only a guard seals"
         changed["value"] = guard.seal(changed["value"])
-    if changed:
+    if table is grant and changed:
+        # People could no longer see what it covers.
+        connection.execute(delete(table).where(here))
+    elif changed:
         connection.execute(update(table).where(here).values(changed))
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import DatabaseError
 
 from app.core.clock import SystemClock
 from app.errors import StoreUnavailable
-from app.store.database import HEAD_REVISION, Database, revision_of
+from app.store.database import Database
 from app.store.dialects import POSTGRESQL
 from app.store.guarding import Guard, put_on_guard
+from app.store.schema import HEAD_REVISION, check_fit, plan_undo, revision_of
 from app.store.stores import Stores
+
+T = TypeVar("T")
 
 
 def name_store(url: str) -> str:
@@ -31,15 +35,33 @@ def revision(url: str) -> str | None:
     """Return a database's migration; None if there is no database yet.
 
     Raises:
-        StoreUnavailable: it cannot be read.
+        StoreUnavailable: it cannot be read, or its tables do not fit this migration.
     """
-    if _is_missing(url):
-        return None
+    return None if _is_missing(url) else _look(url, _check_revision)
+
+
+def was_cut_off(url: str) -> bool:
+    """Tell whether an upgrade to this release was cut off, so that the next start does it again.
+
+    Raises:
+        StoreUnavailable: it cannot be read, or its tables do not fit its version.
+    """
+    return not _is_missing(url) and bool(_look(url, plan_undo))
+
+
+def _check_revision(connection: Connection) -> str | None:
+    found = revision_of(connection)
+    if found == HEAD_REVISION:
+        check_fit(connection)
+    return found
+
+
+def _look(url: str, function: Callable[[Connection], T]) -> T:
     database = _open_readonly(url)
     try:
         database.check()
         with database.engine.connect() as connection:
-            return revision_of(connection)
+            return function(connection)
     except DatabaseError as error:
         raise StoreUnavailable(f"{name_store(url)} cannot be read: {error.orig}") from error
     finally:

@@ -1,4 +1,4 @@
-"""Deletes what is no longer needed: old deliveries, sent posts and settled decisions.
+"""Deletes what is no longer needed: old deliveries, sent posts, settled decisions, ended grants.
 
 Messages and their files stay with their session; files that agents made for people are kept for as
 long as posts are. Nothing unfinished is ever deleted.
@@ -9,12 +9,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import partial
 
-from sqlalchemy import Connection, Delete, String, cast, select
+from sqlalchemy import Connection, Delete, String, cast, or_, select
 
 from app.store.database import Database
 from app.store.dialects import delete_some
 from app.store.posts import UNSENT
-from app.store.tables import decision, delivery, forgotten, message, post, spending
+from app.store.tables import decision, delivery, forgotten, grant, message, post, spending
 
 LEAST_DAYS = 7
 """A captured delivery can be replayed within this time, so its signature must be kept."""
@@ -40,6 +40,7 @@ async def forget(
         some(decision, decision.c.at < before),
         some(forgotten, forgotten.c.at < before),
         some(spending, spending.c.day < last_day),
+        some(grant, or_(grant.c.expires_at < before, grant.c.ended_at < before)),
         some(post, post.c.created_at < posted, post.c.state.in_(("done", "failed"))),
     )
     gone = 0

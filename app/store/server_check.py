@@ -11,6 +11,8 @@ from app.errors import StoreUnavailable
 
 OLDEST_VERSION = 13
 """The first version that tells by a 64-bit id whether a transaction was committed."""
+SCHEMA_FAULTS = ("42P01", "42703", "42P07", "42701")
+"""PostgreSQL's codes for a table or a column that is missing, or there already."""
 _FACTS = """
 select current_setting('server_version_num')::int / 10000 as version,
   current_setting('server_encoding') as encoding,
@@ -60,6 +62,12 @@ def refuse_server(error: DatabaseError) -> NoReturn:
         StoreUnavailable: always.
     """
     cause = " ".join(str(error.orig).split())
+    if getattr(error.orig, "sqlstate", None) in SCHEMA_FAULTS:
+        raise StoreUnavailable(
+            f"its tables do not fit its version: {cause}",
+            "Name an empty database in DATABASE_URL, and restore a backup with "
+            "`agent-bridge restore`.",
+        ) from error
     if "password" in cause:
         raise StoreUnavailable(
             cause, "Correct the user and the password in DATABASE_URL."

@@ -20,9 +20,11 @@ from sqlalchemy import (
     update,
 )
 
+from app.core.attributes import merge_attributes
 from app.core.keys import AreaOf, PlaceKey, SessionKey, no_area
 from app.core.schedules.runs import RUN
-from app.core.types import ActivePlace, ProcessRecord, Session, SessionState
+from app.core.stores.filters import EVERYTHING, ListFilter
+from app.core.types import ActivePlace, Activity, ProcessRecord, Session, SessionState
 from app.store.commits.holding import remove_session
 from app.store.database import Database
 from app.store.dialects import insert
@@ -32,6 +34,7 @@ from app.store.tables import (
     ASK_HOLDS,
     ASK_IS_OPEN,
     OFFER,
+    OPEN_TURN,
     ask,
     message,
     place,
@@ -50,7 +53,7 @@ def _some_turn(*states: str) -> Any:
 
 
 _LIMITED = exists().where(turn.c.session == session.c.id, turn.c.paused == "limited")
-_STATE: ColumnElement[str] = case(
+STATE: ColumnElement[str] = case(
     (session.c.closed.is_not(None), session.c.closed),
     (_LIMITED, SessionState.LIMITED),
     (
@@ -64,6 +67,7 @@ _STATE: ColumnElement[str] = case(
     (exists().where(process.c.session == session.c.id), SessionState.IDLE),
     else_=SessionState.PARKED,
 )
+"""What a session is doing."""
 _HELD = exists().where(
     turn.c.session == session.c.id, turn.c.state == "queued", turn.c.held.is_(True)
 )
@@ -88,7 +92,7 @@ def select_sessions() -> Select[Any]:
     return (
         select(
             session,
-            _STATE.label("state"),
+            STATE.label("state"),
             _HELD.label("held"),
             _LAST_TURN.label("last_turn"),
             surface.c.service,
@@ -151,22 +155,35 @@ class Sessions:
 
     async def recent(
         self,
+        only: ListFilter = EVERYTHING,
         *,
-        agent: str | None,
-        state: str | None,
-        before: tuple[float, int] | None,
+        before: tuple[float, int] | None = None,
         limit: int,
     ) -> Sequence[Session]:
         """List sessions, most recently used first."""
         order = (session.c.updated_at.desc(), session.c.id.desc())
         query = select_sessions().order_by(*order).limit(limit)
-        if agent is not None:
-            query = query.where(session.c.agent == agent)
-        if state is not None:
-            query = query.where(_STATE.in_([state]))
+        if only.agent is not None:
+            query = query.where(session.c.agent == only.agent)
+        if only.service is not None:
+            query = query.where(place.c.service == only.service)
+        if only.state is not None:
+            query = query.where(STATE.in_([only.state]))
+        if only.since is not None:
+            query = query.where(session.c.updated_at >= only.since)
         if before is not None:
             query = query.where(tuple_(session.c.updated_at, session.c.id) < before)
         return [session_of(row) for row in await self._database.all(query)]
+
+    async def activities(self) -> Mapping[str, Activity]:
+        """Tell which agents have open turns, and whether all of these wait."""
+        is_open = exists().where(turn.c.session == session.c.id, OPEN_TURN)
+        query = select(session.c.agent, STATE.label("state")).where(is_open).distinct()
+        found: dict[str, Activity] = {}
+        for row in await self._database.all(query):
+            waits = row.state in {SessionState.WAITING, SessionState.LIMITED}
+            found[row.agent] = "waiting" if waits and found.get(row.agent) != "busy" else "busy"
+        return found
 
     async def counts(self) -> Mapping[str, int]:
         """Count the sessions of each agent that were not removed."""
@@ -252,6 +269,18 @@ class Sessions:
         change = update(session).where(session.c.id == session_id).values(title=title)
         await self._database.writer.run(lambda connection: connection.execute(change))
 
+    async def annotate(self, session_id: int, changes: Mapping[str, Any]) -> None:
+        """Change what other programs keep with a session; None removes an attribute."""
+
+        def write(connection: Connection) -> None:
+            own = session.c.id == session_id
+            known = connection.execute(select(session.c.attributes).where(own)).scalar_one()
+            merged = merge_attributes(known or {}, changes)
+            changed = {"attributes": merged or None, "updated_at": self._now()}
+            connection.execute(update(session).where(own).values(changed))
+
+        await self._database.writer.run(write)
+
     async def remove(self, session_id: int) -> None:
         """Remove an agent from its place; what was said stays readable."""
         await self._database.writer.run(lambda connection: remove_session(connection, session_id))
@@ -262,9 +291,9 @@ class Sessions:
         await self._database.writer.run(lambda connection: connection.execute(change))
 
     async def spend(
-        self, session_id: int, cost: float, *, turn: int, day: str
+        self, session_id: int, cost: float, *, turn: int, day: str, most: float
     ) -> tuple[float, float]:
-        """Record the cost that an agent reports for its conversation."""
+        """Record the cost that an agent reports for its conversation, up to `most` of it."""
 
         def write(connection: Connection) -> tuple[float, float]:
             row = connection.execute(
@@ -273,14 +302,16 @@ class Sessions:
                 )
             ).one()
             # An agent that restarted or began a new conversation may count from zero.
-            grown = cost - row.reported if cost >= row.reported else cost
+            claimed = cost - row.reported if cost >= row.reported else cost
+            grown = min(claimed, most)
             connection.execute(
                 update(session)
                 .where(session.c.id == session_id)
                 .values(spent=row.spent + grown, reported=cost)
             )
             if day:
-                add_spending(connection, turn, day, grown, self._area_of)
+                believed = claimed <= most
+                add_spending(connection, turn, day, grown, self._area_of, shared=believed)
             return row.spent - row.cleared, row.spent + grown - row.cleared
 
         return await self._database.writer.run(write)

@@ -188,7 +188,7 @@ async def _follow(connection: _Connection, hear: Callable[[str], None]) -> None:
         try:
             server.consume_input()
             while (notice := server.notifies()) is not None:
-                hear(notice.extra.decode())
+                hear(notice.extra.decode(errors="replace"))
         except psycopg.OperationalError as error:
             loop.remove_reader(handle)
             lost.set_exception(error)

@@ -57,10 +57,17 @@ class SpendingRows:
 
 
 def add_spending(
-    connection: Connection, turn_id: int, day: str, usd: float, area_of: AreaOf
+    connection: Connection,
+    turn_id: int,
+    day: str,
+    usd: float,
+    area_of: AreaOf,
+    *,
+    shared: bool,
 ) -> None:
-    """Count a cost for those whom a turn counts for, inside the caller's commit."""
-    for share, name in _accounts(connection, turn_id, area_of).items():
+    """Count a cost for those whom a turn counts for, or its agent alone, in the caller's commit."""
+    accounts = _accounts(connection, turn_id, area_of)
+    for share, name in accounts.items() if shared else [("agent", accounts["agent"])]:
         new = insert(spending).values(day=day, share=share, name=name, usd=usd)
         more = {"usd": spending.c.usd + usd}
         keys = [spending.c.day, spending.c.share, spending.c.name]

@@ -13,6 +13,7 @@ from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
 from app.core.stores.conversations import ConversationStore
 from app.core.stores.folders import SavedFolderStore
+from app.core.stores.grants import GrantStore
 from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
 from app.core.stores.inbox import DeliveryStore, IntakeStore
 from app.core.stores.memory import MemoryStore
@@ -29,6 +30,7 @@ from app.store.database import Database
 from app.store.decisions import Decisions
 from app.store.delegations import DelegationRows
 from app.store.folders import SavedFolderRows
+from app.store.grants import GrantRows
 from app.store.groups import GroupRows
 from app.store.inbox import Deliveries
 from app.store.ledger import Asks
@@ -62,6 +64,7 @@ class Stores:
     turns: TurnStore
     transcript: TranscriptStore
     asks: AskStore
+    grants: GrantStore
     posts: PostStore
     processes: ProcessStore
     logins: LoginStore
@@ -95,6 +98,7 @@ class Stores:
             turns=Turns(database, now),
             transcript=Transcript(database, now),
             asks=Asks(database, now, area_of),
+            grants=GrantRows(database, now),
             posts=Posts(database, now),
             processes=Processes(database),
             logins=Logins(database, now),

@@ -107,6 +107,8 @@ session = Table(
     Column("read_others", Boolean, nullable=False, server_default=FALSE),
     # The member that served it last: it has the clone, and maybe a live process.
     Column("served_by", String),
+    # What plug-ins and other programs keep with it.
+    Column("attributes", ShownJson),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
     sqlite_autoincrement=True,
@@ -247,6 +249,8 @@ ask = Table(
     Column("speaker", String, nullable=False, server_default=""),
     # The session in whose place it is shown, if its own is not where people talk.
     Column("host", NUMBER),
+    # What an answer allows from then on, by option.
+    Column("scopes", ShownJson),
     Column("created_at", Float, nullable=False),
     Column("closed_at", Float),
     sqlite_autoincrement=True,
@@ -269,6 +273,32 @@ Index("ask_open", ask.c.session, ask.c.id, **where(ASK_IS_OPEN))
 Index("ask_turn", ask.c.turn)
 Index("ask_host", ask.c.host, ask.c.id, **where(ASK_IS_OPEN))
 Index("ask_session", ask.c.session, ask.c.answer)
+
+# What a person lets an agent do in a place without being asked each time.
+grant = Table(
+    "grant",
+    metadata,
+    Column("id", NUMBER, primary_key=True),
+    # One agent in one place; a grant ends when the conversation starts over.
+    Column("session", NUMBER, ForeignKey("session.id"), nullable=False),
+    Column("generation", NUMBER, nullable=False),
+    # The kind of call, and how far it goes: one command, some files, all files, or one call.
+    Column("kind", String, nullable=False),
+    Column("extent", String, nullable=False),
+    # What people saw; a known secret in it is not stored, so calls are compared by the hash.
+    Column("subject", Shown, nullable=False),
+    Column("digest", String, nullable=False),
+    Column("granted_by", String, nullable=False),
+    # The platform's id of the person, where it is known.
+    Column("speaker", String, nullable=False, server_default=""),
+    Column("ask", NUMBER),
+    Column("granted_at", Float, nullable=False),
+    Column("expires_at", Float, nullable=False),
+    Column("ended_at", Float),
+    Column("ended_by", String, nullable=False, server_default=""),
+    sqlite_autoincrement=True,
+)
+Index("grant_session", grant.c.session, grant.c.digest)
 
 post = Table(
     "post",
@@ -410,6 +440,13 @@ agent = Table(
     Column("former", JSON, nullable=False),
     # Its driver, else its command, when the bridge last started with it.
     Column("known_as", JSON, nullable=False),
+    # What people called it when the bridge last started with it, or when it was removed.
+    Column("title", String, nullable=False, server_default=""),
+    # Where its entry was and how it was isolated when the bridge was last seen with it, and how
+    # it was isolated before that changed, until a person has seen the change.
+    Column("source", String, nullable=False, server_default=""),
+    Column("isolation", String, nullable=False, server_default=""),
+    Column("isolation_was", String, nullable=False, server_default=""),
     Column("is_default", Boolean, nullable=False, server_default=FALSE),
     Column("created_at", Float, nullable=False),
     Column("removed_at", Float),
@@ -502,6 +539,9 @@ delegation = Table(
     Column("task", Shown, nullable=False),
     Column("name", Shown, nullable=False, server_default=""),
     Column("workspace", String, nullable=False, server_default=""),
+    # The branch and the folder that it works on, if they were named.
+    Column("branch", String, nullable=False, server_default=""),
+    Column("folder", String, nullable=False, server_default=""),
     # Several that belong together: a panel, a race, the rounds of a review.
     Column("group", String, nullable=False, server_default=""),
     Column("round", NUMBER, nullable=False, server_default="1"),

@@ -20,10 +20,14 @@ from sqlalchemy import (
     or_,
     select,
 )
+from sqlalchemy.exc import DBAPIError
 
 from app.core.keys import PlaceKey, SessionKey
 from app.core.types import Entry, Overheard
+from app.errors import StoreUnavailable
 from app.store.database import Database
+from app.store.dialects import Field
+from app.store.faults import describe_cause
 from app.store.tables import (
     OPEN_TURN,
     decision,
@@ -127,7 +131,7 @@ _BY_PEOPLE = (
     & transcript.c.id.not_in(_COMMANDS)
 )
 # How an answer ended is part of it: it names the branch and the pull request.
-_ANSWERS = (transcript.c.kind == "text") | transcript.c.data["end"].as_string().is_not(None)
+_ANSWERS = (transcript.c.kind == "text") | Field(transcript.c.data, "end").is_not(None)
 _BY_AGENTS = _ANSWERS & (transcript.c.session != _OF)
 _HERE = transcript.c.place.in_(_PLACES)
 _OVERHEARD = (
@@ -155,6 +159,24 @@ def _overheard(connection: Connection, turn_id: int, limit: int) -> Overheard:
         upto=last or 0,
         introduced=any(row.surface == own.surface for row in told),
     )
+
+
+async def check_turns(database: Database) -> None:
+    """Run the query with which the latest turn began: a row that fails it fails every turn.
+
+    Raises:
+        StoreUnavailable: it failed.
+    """
+
+    def read(connection: Connection) -> None:
+        latest = connection.execute(select(func.max(turn.c.id))).scalar()
+        if latest is not None:
+            _overheard(connection, latest, limit=1)
+
+    try:
+        await database.read(read)
+    except DBAPIError as error:
+        raise StoreUnavailable(describe_cause(error)) from error
 
 
 def _after(which: ColumnElement[bool], after: int, limit: int) -> Select[Any]:
@@ -264,7 +286,7 @@ class Transcript:
         query = (
             select(transcript.c.data)
             .where(transcript.c.session == session_id, transcript.c.kind == "notice")
-            .where(transcript.c.data["state"].as_string() == "commands")
+            .where(Field(transcript.c.data, "state") == "commands")
             .order_by(transcript.c.id.desc())
             .limit(1)
         )

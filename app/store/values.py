@@ -60,6 +60,7 @@ def session_of(row: Row[Any]) -> Session:
         spent=row.spent - row.cleared,
         read_others=bool(row.read_others),
         told=Told(**row.standing) if row.standing else None,
+        attributes=row.attributes or {},
     )
 
 

@@ -133,18 +133,15 @@ class GrowingText:
         self.waiting = ""
         """What has come and may not leave yet, as it came."""
 
-    def add(self, piece: str, *, final: bool = False) -> str:
-        """Return what may leave now; with the final piece, all of it."""
-        safe, self.waiting = self._vault.hold_back(
-            self.waiting + piece, final=final, before=self._left
-        )
+    def split(self, piece: str, *, final: bool = False) -> tuple[str, str]:
+        """Return what may leave with another piece, and what must wait; it is not taken yet."""
+        return self._vault.hold_back(self.waiting + piece, final=final, before=self._left)
+
+    def take(self, safe: str, waiting: str, *, final: bool = False) -> None:
+        """Take what was split."""
+        self.waiting = waiting
         # The first letters of a secret may have left already, perhaps right behind another one.
         self._left = "" if final else (self._left + safe).rpartition(MASK)[2][-_REMEMBERED:]
-        return safe
-
-    def preview(self, piece: str) -> str:
-        """Return what would leave with another piece; it is not taken yet."""
-        return self._vault.hold_back(self.waiting + piece, before=self._left)[0]
 
 
 def _joined(spans: list[Span]) -> list[Span]:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import compress, count, pairwise
+from typing import Literal
 
 from app.vault.folding import fold, position_from_end, positions, visible
 from app.vault.forms import encodings
@@ -173,7 +174,7 @@ class FoldedIndex:
             at = number * _STEP
             for offset, needle in self._grams[samples[number]]:
                 line = (id(needle), at - offset)
-                if at < followed.get(line, 0):
+                if at < followed.get(line, 0) or not _may_matter(letters, at, needle, offset):
                     continue
                 run = _run(letters, at, needle, offset)
                 if run is not None:
@@ -192,27 +193,42 @@ class FoldedIndex:
                 yield run
 
 
+def _may_matter(letters: bytes, at: int, needle: Needle, offset: int) -> bool:
+    """Tell at little cost whether a sample may belong to enough letters, or to the text's end.
+
+    A text can be made of samples that are too little of a secret, to keep the bridge busy.
+    """
+    enough = needle.enough
+    if len(letters) - at < enough:
+        return True
+    if not needle.in_pieces:
+        return offset <= at and letters.startswith(needle.letters[:enough], at - offset)
+    # Of a piece at least four letters are before the sample, or at least four after it.
+    more = offset + _GRAM
+    return letters.startswith(needle.letters[more : more + _GRAM], at + _GRAM) or (
+        min(offset, at) >= _GRAM
+        and letters.startswith(needle.letters[offset - _GRAM : offset], at - _GRAM)
+    )
+
+
 def _run(letters: bytes, at: int, needle: Needle, offset: int) -> _Run | None:
     """Follow a sample to both sides for as long as text and needle agree."""
-    before = letters[max(0, at - offset) : at]
-    back = _common(before[::-1], needle.letters[:offset][::-1])
+    room = min(at, offset)
+    back = _common(letters[at - room : at], needle.letters[offset - room : offset], "little")
     if back < offset and not needle.in_pieces:
         return None
-    rest = needle.letters[offset:]
-    ahead = _common(letters[at : at + len(rest)], rest)
+    rest = needle.letters[offset : offset + len(letters) - at]
+    ahead = _common(letters[at : at + len(rest)], rest, "big")
+    if back + ahead < needle.enough and at + ahead < len(letters):
+        return None
     return _Run(at - back, at + ahead, needle, offset - back)
 
 
-def _common(some: bytes, others: bytes) -> int:
-    """Count the letters that both begin with."""
-    least, most = 0, min(len(some), len(others))
-    while least < most:
-        middle = (least + most + 1) // 2
-        if some[least:middle] == others[least:middle]:
-            least = middle
-        else:
-            most = middle - 1
-    return least
+def _common(some: bytes, others: bytes, order: Literal["big", "little"]) -> int:
+    """Count the letters that both begin with, or with `little` end with; both are as long."""
+    # As numbers, which differ up to the first letter that does: no loop is as fast.
+    differ = int.from_bytes(some, order) ^ int.from_bytes(others, order)
+    return len(some) - (differ.bit_length() + 7) // 8
 
 
 def _span(run: _Run, text: str, at: list[int]) -> Span:

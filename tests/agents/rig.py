@@ -11,6 +11,7 @@ import json
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -210,6 +211,14 @@ class Rig:
             f"AGENT_BRIDGE_PROCESS={record.marker}".encode() for record in self.notes.records
         }
         return [each.name for each in Path("/proc").iterdir() if _carries(each, markers)]
+
+    def commands(self) -> list[bytes]:
+        """Return the command of every process of this machine that can be read."""
+        found = []
+        for each in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):
+                found.append(each.read_bytes())
+        return found
 
     async def close(self) -> None:
         """End everything."""

@@ -74,7 +74,98 @@ def linked_home(folder: Path) -> None:
     (folder / "link").symlink_to(folder / "data")
 
 
+def write(folder: Path, name: str, text: str, mode: int = 0o600, parent: int = 0o700) -> None:
+    """Write a file and set who may do what with it and its folder."""
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    file.chmod(mode)
+    file.parent.chmod(parent)
+
+
+def shared_agents(folder: Path) -> None:
+    write(folder, "etc/agents.json", agents(one={})["AGENTS_JSON"], mode=0o666)
+
+
+def agents_in_shared_folder(folder: Path) -> None:
+    write(folder, "etc/agents.json", agents(one={})["AGENTS_JSON"], parent=0o777)
+
+
+def shared_token(folder: Path) -> None:
+    write(folder, "etc/token", TOKEN, mode=0o666)
+
+
+def shared_parent(folder: Path) -> None:
+    (folder / "srv").mkdir()
+    (folder / "srv").chmod(0o777)
+    (folder / "srv/data").mkdir(mode=0o700)
+
+
+def shared_program(folder: Path) -> None:
+    write(folder, "bin/agent", "#!/bin/sh", mode=0o755, parent=0o777)
+
+
+def writable_program(folder: Path) -> None:
+    write(folder, "bin/agent", "#!/bin/sh", mode=0o777)
+
+
 TABLE = [
+    *(
+        Unsafe(
+            f"AGENTS_JSON_FILE {what}",
+            {"AGENTS_JSON": "", "AGENTS_JSON_FILE": "{tmp}/etc/agents.json"},
+            "AGENTS_JSON_FILE",
+            "writable by other users",
+            prepare,
+        )
+        for what, prepare in {
+            "for everybody": shared_agents,
+            "in a folder for everybody": agents_in_shared_folder,
+        }.items()
+    ),
+    Unsafe(
+        "BRIDGE_ADMIN_TOKEN_FILE for everybody",
+        {"BRIDGE_ADMIN_TOKEN_FILE": "{tmp}/etc/token"},
+        "BRIDGE_ADMIN_TOKEN_FILE",
+        "chmod 600",
+        shared_token,
+    ),
+    Unsafe(
+        "a DATA_DIR in a folder for everybody",
+        {"DATA_DIR": "{tmp}/srv/data"},
+        "DATA_DIR",
+        "could replace it",
+        shared_parent,
+    ),
+    Unsafe(
+        "a webhook secret that is the admin token",
+        {**GITHUB, "BRIDGE_ADMIN_TOKEN": GITHUB["GITHUB_WEBHOOK_SECRET"]},
+        "GITHUB_WEBHOOK_SECRET",
+        "different random string",
+    ),
+    Unsafe(
+        "a key for a collector over plain HTTP",
+        {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.example.com:4318",
+            "OTEL_EXPORTER_OTLP_HEADERS": f"api-key={CANARY}",
+        },
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "https://",
+    ),
+    Unsafe("a relative command", agents(one={"command": "bin/x"}), "AGENTS_JSON", "absolute path"),
+    *(
+        Unsafe(
+            f"a command {what}",
+            agents(one={"command": "{tmp}/bin/agent"}),
+            "AGENTS_JSON",
+            "chmod o-w {tmp}/bin",
+            prepare,
+        )
+        for what, prepare in {
+            "in a folder for everybody": shared_program,
+            "for everybody": writable_program,
+        }.items()
+    ),
     Unsafe(
         "a home that is DATA_DIR", agents(one={"home": "{tmp}/data"}), "AGENTS_JSON", "DATA_DIR"
     ),
@@ -203,12 +294,13 @@ def test_an_unsafe_configuration_refuses_to_start(unsafe: Unsafe, tmp_path: Path
         **agents(one={}),
         **filled(unsafe.settings, tmp_path),
     }
+    environ = {name: value for name, value in environ.items() if value or name == "PATH"}
 
     with pytest.raises(ConfigurationError) as caught:
         load(environ, known=known_agents(), services=registered_services(), home=tmp_path / "home")
 
     assert caught.value.setting == unsafe.setting
-    assert unsafe.words in str(caught.value)
+    assert unsafe.words.replace("{tmp}", str(tmp_path)) in str(caught.value)
     assert CANARY not in str(caught.value)
 
 
@@ -233,6 +325,35 @@ def test_a_data_folder_of_another_user_refuses_to_start(tmp_path: Path) -> None:
 
     assert (done.returncode, done.stdout) == (1, "")
     assert "DATA_DIR: belongs to another user" in done.stderr
+
+
+def test_a_settings_file_in_a_folder_for_everybody_refuses_to_start(tmp_path: Path) -> None:
+    write(tmp_path, "etc/.env", "LOG_LEVEL=info", parent=0o777)
+
+    done = run(tmp_path, "serve", AGENT_BRIDGE_ENV_FILE=str(tmp_path / "etc/.env"))
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"is in {tmp_path}/etc, which is writable by other users" in done.stderr
+
+
+def test_a_program_that_everybody_can_replace_is_not_found_on_path(tmp_path: Path) -> None:
+    write(tmp_path, "bin/claude-agent-acp", "#!/bin/sh", mode=0o755, parent=0o777)
+    environ = {"PATH": str(tmp_path / "bin"), "DATA_DIR": str(tmp_path / "data")}
+
+    found = load(
+        environ, known=known_agents(), services=registered_services(), home=tmp_path / "home"
+    )
+
+    assert found.agents_source == "demo"
+
+
+def test_a_file_in_a_sticky_folder_is_taken(tmp_path: Path) -> None:
+    write(tmp_path, "etc/token", TOKEN, parent=0o1777)
+    environ = {"PATH": "", "BRIDGE_ADMIN_TOKEN_FILE": str(tmp_path / "etc/token")}
+
+    found = load(environ, services=registered_services(), home=tmp_path)
+
+    assert found.admin_token is not None
 
 
 def test_what_the_bridge_keeps_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -265,6 +386,88 @@ def test_a_secret_that_others_can_read_is_warned_of(tmp_path: Path) -> None:
 
     assert f"other users can read {file}" in caution.problem
     assert TOKEN not in f"{caution}"
+
+
+@pytest.mark.parametrize(
+    ("address", "proxies", "warned"),
+    [
+        ("https://bridge.example.com", "", ["TRUSTED_PROXIES"]),
+        ("https://bridge.example.com", "127.0.0.1,10.0.0.0/8", []),
+        ("http://127.0.0.1:8000", "", []),
+    ],
+)
+def test_a_proxy_that_is_not_named_is_warned_of(
+    address: str, proxies: str, warned: list[str], tmp_path: Path
+) -> None:
+    environ = {"PATH": "", "BRIDGE_BASE_URL": address, "TRUSTED_PROXIES": proxies}
+
+    configuration = load(environ, services=registered_services(), home=tmp_path)
+
+    assert [each.subject for each in cautions(configuration)] == warned
+
+
+PUBLIC = {
+    "HOST": "0.0.0.0",
+    "BRIDGE_ADMIN_TOKEN": TOKEN,
+    "BRIDGE_BASE_URL": "https://bridge.example.com",
+}
+BOXED = {"sandbox": "auto"}
+WARNED = {
+    "a named agent without isolation": (
+        {**agents(one={**BOXED, "agents_allow": ["two"]}, two={}), **GITHUB},
+        "one: agents_allow names two, which is not isolated",
+    ),
+    "a named agent with more network": (
+        agents(
+            one={**BOXED, "network": "restricted", "agents_allow": ["t?o"]},
+            two=BOXED,
+        ),
+        "one: agents_allow names two, which can connect to more",
+    ),
+    "notes that are kept unasked": (
+        {**agents(one={"memory": "auto"}), **GITHUB},
+        'one: "memory": "auto" keeps notes of conversations on github',
+    ),
+    "variables that decide which code runs": (
+        agents(
+            one={"env": {"LD_PRELOAD": "/x.so", "PATH": "/x"}, "env_passthrough": ["NODE_PATH"]}
+        ),
+        "one: LD_PRELOAD, NODE_PATH, PATH in its variables",
+    ),
+    "a folder that everybody can write": (
+        {"GITHUB_REPO": "folder:{tmp}/project"},
+        "folder: every user of this machine can write {tmp}/project",
+    ),
+    "a public page": (PUBLIC, "HOST: page, API and tools are open"),
+}
+
+
+@pytest.mark.parametrize("case", WARNED)
+def test_a_risky_configuration_is_warned_of(case: str, tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project").chmod(0o777)
+    settings, words = WARNED[case]
+    environ = {"PATH": "", **filled(agents(one={}) | settings, tmp_path)}
+
+    found = cautions(load(environ, services=registered_services(), home=tmp_path / "home"))
+
+    said = [f"{each.subject}: {each.problem}" for each in found if each.remedy]
+    assert [each for each in said if each.startswith(filled({"": words}, tmp_path)[""])]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {**PUBLIC, "HOOKS_PORT": "8001", "TRUSTED_PROXIES": "127.0.0.1"},
+        agents(one={**BOXED, "agents_allow": ["*"]}, two={}),
+        agents(one={**BOXED, "agents_allow": ["two"], "agents_deny": ["two"]}, two={}),
+        agents(one={"memory": "auto"}),
+    ],
+)
+def test_a_safe_configuration_is_not_warned_of(settings: dict[str, str], tmp_path: Path) -> None:
+    environ = {"PATH": "", **agents(one={}), **settings}
+
+    assert [*cautions(load(environ, services=registered_services(), home=tmp_path))] == []
 
 
 @pytest.mark.parametrize(("user", "warned"), [(0, True), (1000, False)])

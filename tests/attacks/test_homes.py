@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.children.sandbox import Unavailable, find_bubblewrap
+from app.core.consent.grants import ALWAYS
 from tests.support.observe import Observed, demo
 from tests.support.platform import FINAL, Platform
 
@@ -155,8 +156,8 @@ def test_what_somebody_has_allowed_for_good_accuses_nobody(unasking: Observed) -
     settings = unasking.data_dir / "homes" / "stops" / ".agent-bridge-demo" / "settings.json"
     freed = settings.read_text()
     settings.write_text("{}")
-    number = unasking.begin("t5", "run touch first\nrun touch second", "stops")
-    unasking.answer(unasking.open_asks(1, "t5")[0], "allow-always", agent="stops")
+    number = unasking.begin("t5", "run touch first\nrun touch first\nsay done", "stops")
+    unasking.answer(unasking.open_asks(1, "t5")[0], ALWAYS, agent="stops")
     seen = unasking.end("t5", number, "stops")
     settings.write_text(freed)
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import shutil
+import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -18,8 +19,10 @@ import pytest
 from app.children.sandbox import Unavailable, find_bubblewrap
 from app.repos import gate
 from tests.support.observe import Observed, demo
+from tests.support.ordinary import Running, Server, agents, laid_out
 from tests.support.platform import Platform
 from tests.support.served import SERVE, Served
+from tests.support.studio import studio
 from tests.support.yard import open_yard
 
 FOUND = find_bubblewrap(os.environ["PATH"])
@@ -189,6 +192,69 @@ def test_memory_that_processes_share_is_counted_once(bridge: Observed, agent: st
     assert end["state"] == "done"
 
 
+MEMFD = (
+    "import os, time; files = [os.memfd_create('x') for _ in range(20)]; "
+    "[os.write(each, bytes(15 * 10**6)) for each in files]; time.sleep(20)"
+)
+NESTED = (
+    "unshare -Urm sh -c 'mount -t tmpfs -o size=400m tmpfs /mnt; i=0; "
+    "while [ $i -lt 20 ]; do head -c 15000000 /dev/zero > /mnt/$i; i=$((i+1)); done; sleep 20'"
+)
+HIDDEN = {"a file without a name": f'python3 -c "{MEMFD}"', "a namespace of its own": NESTED}
+
+
+@needs_bubblewrap
+@pytest.mark.long
+@pytest.mark.parametrize("deed", HIDDEN.values(), ids=HIDDEN)
+def test_memory_that_no_process_maps_is_counted(bridge: Observed, deed: str) -> None:
+    """Attack 20: memory that is in no process."""
+    end = bridge.ask(deed[:12], f"run {deed}", "apart")
+
+    assert end["state"] == "failed", end
+    assert "MiB of memory (limit: 200 MiB)" in end["note"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with laid_out("ordinary") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def ordinary(server: Server) -> Iterator[Running]:
+    """Run a bridge as an ordinary user, with small limits."""
+    limits = {"memory_mb": 200, "disk_mb": 64}
+    entry = server.demo(mode="free", limits=limits)
+    with server.serving(AGENTS_JSON=agents(demo=entry)) as bridge:
+        yield bridge
+
+
+@needs_bubblewrap
+@pytest.mark.long
+@pytest.mark.parametrize("deed", HIDDEN.values(), ids=HIDDEN)
+def test_an_ordinary_user_counts_memory_that_no_process_maps(ordinary: Running, deed: str) -> None:
+    """Attack 20, where the bridge may not look into every process."""
+    before = ordinary.log.read_text().count("MiB of memory (limit: 200 MiB)")
+
+    ordinary.ask(f"run {deed}")
+
+    assert ordinary.log.read_text().count("MiB of memory (limit: 200 MiB)") == before + 1
+
+
+@pytest.mark.long
+def test_a_folder_that_is_closed_to_the_bridge_is_counted(
+    server: Server, ordinary: Running
+) -> None:
+    """Attack 19, in a folder that its owner can write but not read."""
+    hide = "mkdir -m 300 h; for f in 1 2 3 4 5 6; do head -c 15000000 /dev/zero > h/$f; done"
+
+    ordinary.ask(f"run {hide}; sleep 25")
+
+    (closed,) = server.data_dir.glob("workspaces/*/h")
+    assert "in its workspace and home (limit: 64 MiB)" in ordinary.log.read_text()
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o300
+
+
 @needs_bubblewrap
 @pytest.mark.parametrize("folder", ["/tmp", "/var/tmp", "/dev/shm", "/dev"])
 def test_temporary_files_are_memory_and_have_an_end(bridge: Observed, folder: str) -> None:
@@ -210,6 +276,20 @@ def test_temporary_files_count_as_memory(bridge: Observed) -> None:
     end = bridge.ask("together", f"run {fill}; {hog}", "apart")
 
     assert "MiB of memory (limit: 200 MiB)" in end["note"]
+
+
+@pytest.mark.long
+def test_the_setup_of_a_repository_has_the_limits_of_its_agent(tmp_path: Path) -> None:
+    """Attack 20, before the agent has begun: by what the bridge runs in its isolation."""
+    hog = "exec python3 -c 'import time; a = b\"x\" * 300000000; time.sleep(20)'"
+    setup = {".agent-bridge/setup": f"#!/bin/sh\n{hog}\n"}
+    with studio(tmp_path, files=setup, entry={"limits": {"memory_mb": 200}}) as here:
+        here.tell("say Hello")
+
+        kept = here.world.bridge.rows("select text from transcript where kind = 'notice'")
+        (said,) = [text for (text,) in kept if "`.agent-bridge/setup`" in text]
+        assert "failed: Stopped: .agent-bridge/setup used" in said
+        assert "MiB of memory (limit: 200 MiB)" in said
 
 
 @both
@@ -266,19 +346,24 @@ async def idle_socket(door: Path) -> tuple[asyncio.StreamReader, asyncio.StreamW
         os.close(folder)
 
 
-DAEMON = "run (env -i setsid sleep 4713 </dev/null >/dev/null 2>&1 &)"
+# What a command leaves behind ends with its turn, so this one goes on.
+DAEMON = "run (env -i setsid sleep 4713 </dev/null >/dev/null 2>&1 &); sleep 60"
 
 
-@pytest.mark.parametrize("how", ["new", "kill", "stop"])
+@pytest.mark.parametrize("how", ["say", "kill", "stop"])
 def test_a_daemon_ends_with_its_agent_also_without_isolation(tmp_path: Path, how: str) -> None:
     """Attack 26."""
-    with running(tmp_path, demo=demo(mode="free")) as bridge:
+    agents, brief = {"demo": demo(mode="free")}, {"GRACE_SECONDS": "1"}
+    with (
+        Platform() as platform,
+        Observed(tmp_path, platform, agents=agents, settings=brief) as bridge,
+    ):
         ends = {
-            "new": lambda: bridge.say("daemon", "new"),
+            "say": lambda: bridge.say("daemon", "stop"),
             "kill": bridge.kill,
             "stop": bridge.stop,
         }
-        bridge.ask("daemon", DAEMON)
+        bridge.begin("daemon", DAEMON)
         eventually(lambda: len(sleeping(4713)) == 1, "it did not begin")
 
         ends[how]()

@@ -57,9 +57,15 @@ def test_a_bridge_whose_output_goes_to_a_file_prints_no_link(bridge: Served) -> 
 @pytest.mark.long
 def test_a_bridge_at_a_terminal_prints_a_link(tmp_path: Path) -> None:
     with closing(Served(tmp_path)) as bridge:
-        said = say_on_a_terminal(bridge, rb"Open http\S+[^\n]*\n")
+        said = say_on_a_terminal(bridge, rb"Open http\S+[^\n]*\n[^\n]*\n")
 
-    assert re.search(rf"^Open http://\S+:{bridge.port}/login/\S+", said, re.MULTILINE)
+    own = re.search(rf"^Open http://\S+\.localhost:{bridge.port}/login/(\S+)", said, re.MULTILINE)
+    plain = re.search(
+        rf"^Or, .* http://127.0.0.1:{bridge.port}/login/plain/(\S+)", said, re.MULTILINE
+    )
+    assert own is not None
+    assert plain is not None
+    assert own[1] == plain[1]
 
 
 @pytest.mark.slow

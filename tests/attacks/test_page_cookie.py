@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -142,3 +144,83 @@ def test_a_cookie_that_was_given_for_the_address_of_this_machine_opens_nothing(
     ]
 
     assert statuses == [200, 401]
+
+
+def sign_in(bridge: Forked) -> dict[str, str]:
+    """Sign in; returns the headers with which a script on the page sends changes."""
+    link, own = httpx.URL(bridge.new_link()), {"Host": httpx.URL(bridge.url).netloc.decode()}
+    with httpx.Client(base_url=f"http://127.0.0.1:{bridge.port}", headers=own) as browser:
+        cookie = browser.post(link.path).headers["set-cookie"].partition(";")[0]
+        page = browser.get("/", headers={"Cookie": cookie}).text
+    token = re.findall(r'name="csrf" value="([0-9a-f]+)"', page)[0]
+    return {**own, "Cookie": cookie, "Origin": bridge.url, "X-CSRF-Token": token}
+
+
+def open_another_link(bridge: Forked, browser: dict[str, str]) -> None:
+    """Sign in again in the same browser."""
+    path = httpx.URL(bridge.new_link()).path
+    answer = httpx.post(f"http://127.0.0.1:{bridge.port}{path}", headers=browser)
+    browser["Cookie"] = answer.headers["set-cookie"].partition(";")[0]
+
+
+def grow_old(bridge: Forked) -> None:
+    """Let eleven minutes pass for every log-in."""
+    bridge.write("update login set expires_at = expires_at - 660 where used_at is not null")
+
+
+NEW = {"command": "/bin/sh -c id", "sandbox": "none"}
+GUARDED: tuple[dict[str, Any], ...] = (
+    NEW,
+    {"env": {"A": "b"}},
+    {"home": "user"},
+    {"sandbox": None},
+    {"limits": {}},
+)
+
+
+def test_a_cookie_that_is_not_new_decides_about_no_program(bridge: Forked) -> None:
+    """A cookie of some weeks ran any command as the bridge, and so read the admin token."""
+    bearer = bridge.http.headers["Authorization"]
+    browser, api = sign_in(bridge), f"http://127.0.0.1:{bridge.port}/api/v1/agents"
+    added = httpx.post(api, json={"name": "first", **NEW}, headers=browser)
+    grow_old(bridge)
+
+    refused = [
+        httpx.post(api, json={"name": "second", **NEW}, headers=browser),
+        *(httpx.patch(f"{api}/first", json=each, headers=browser) for each in GUARDED),
+    ]
+    described = httpx.patch(f"{api}/first", json={"description": "Mine"}, headers=browser)
+    by_token = httpx.post(api, json={"name": "third", **NEW}, headers={"Authorization": bearer})
+
+    assert (added.status_code, described.status_code, by_token.status_code) == (201, 200, 201)
+    assert {answer.status_code for answer in refused} == {403}
+    assert {answer.headers["content-type"] for answer in refused} == {"application/problem+json"}
+    assert all("agent-bridge login" in answer.json()["detail"] for answer in refused)
+
+
+def test_a_form_tells_an_old_log_in_what_it_needs_and_goes_on_after_a_new_link(
+    bridge: Forked,
+) -> None:
+    browser, page = sign_in(bridge), f"http://127.0.0.1:{bridge.port}"
+    form = {"name": "typed", "driver": "demo", "description": "words that were typed"}
+    token = {"csrf": browser.pop("X-CSRF-Token")}
+    grow_old(bridge)
+    begun = httpx.get(f"{page}/new-agent?driver=demo", headers=browser)
+
+    refused = httpx.post(f"{page}/agents", data={**form, **token}, headers=browser)
+    open_another_link(bridge, browser)
+    added = httpx.post(f"{page}/agents", data={**form, **token}, headers=browser)
+    grow_old(bridge)
+    changed = httpx.post(
+        f"{page}/agents/typed/set/command", data={"command": "id", **token}, headers=browser
+    )
+    variables = httpx.post(
+        f"{page}/agents/typed/env", data={"env": "A=b", **token}, headers=browser
+    )
+
+    assert (begun.status_code, "agent-bridge login" in begun.text) == (200, True)
+    assert (refused.status_code, "words that were typed" in refused.text) == (422, True)
+    assert "agent-bridge login" in refused.text
+    assert (added.status_code, added.headers["location"]) == (303, "/agents/typed?done=agent-added")
+    assert {changed.status_code, variables.status_code} == {422}
+    assert bridge.http.get("/api/v1/agents/typed").json()["entry"].get("env", []) == []

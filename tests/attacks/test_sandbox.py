@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
-import signal
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.support.ordinary import USERS, Running, Server, agents, laid_out
+from tests.support.ordinary import IS_ROOT, USERS, Running, Server, agents, laid_out
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 
@@ -37,11 +39,44 @@ def bridge(server: Server) -> Iterator[Running]:
     entries = {
         "demo": isolated,
         "other": isolated,
+        "shut": server.demo(mode="free", sandbox="bubblewrap", network="none"),
         "open": server.demo(mode="free", sandbox="none"),
     }
     url = f"sqlite:///{server.folder}/database/elsewhere.db"
     with server.serving(AGENTS_JSON=agents(**entries), DATABASE_URL=url) as bridge:
         yield bridge
+
+
+@contextmanager
+def daemon(path: Path) -> Iterator[None]:
+    """Serve a socket as a daemon does, open to every user."""
+    with ExitStack() as stack:
+        if not path.parent.exists():
+            path.parent.mkdir()
+            stack.callback(path.parent.rmdir)
+        listening = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listening.bind(str(path))
+        stack.callback(path.unlink)
+        path.chmod(0o666)
+        listening.listen()
+        yield
+
+
+CONNECT = "import socket; socket.socket(socket.AF_UNIX).connect({path!r})"
+
+
+@pytest.mark.parametrize("name", ["run/daemon.sock", "daemon.sock"], ids=["hidden", "covered"])
+@pytest.mark.skipif(not IS_ROOT, reason="only root may put a socket where daemons do")
+def test_no_socket_of_a_daemon_is_reached(bridge: Running, name: str) -> None:
+    # In a folder of its own, or next to a folder that every program may need.
+    path = Path("/var/lib") / f"test-{os.getpid()}-{name}"
+    code = shlex.quote(CONNECT.format(path=str(path)))
+    with daemon(path):
+        said = shell(bridge, f"python3 -c {code}", "shut")
+        reached = shell(bridge, f"python3 -c {code}", "open")
+
+    assert said.startswith(" 1."), said
+    assert reached.startswith(" 0."), reached
 
 
 def persona(server: Server) -> Path:
@@ -154,33 +189,6 @@ def test_the_kernel_and_devices_are_closed(bridge: Running) -> None:
     assert words[-2:] == ["CapEff:", "0000000000000000"]
     assert not {"kernel", "sysrq", "device"} & set(words)
     assert "/dev/" not in seen
-
-
-def test_what_daemonises_ends_with_the_session(bridge: Running) -> None:
-    name = f"1{os.getpid()}{signal.SIGKILL:02d}"
-    begun = bridge.http.post(
-        "/api/v1/sessions",
-        json={"agent": "demo", "text": f"run (setsid env -i sleep {name} &) ; echo begun"},
-    ).json()
-    bridge.ask("say hello", thread=begun["thread"])
-    assert running(name)
-
-    bridge.http.post(f"/api/v1/sessions/{begun['id']}/messages", json={"text": "new"})
-
-    bridge.ask("say hello", thread=begun["thread"])
-    assert not running(name)
-
-
-def running(name: str) -> bool:
-    """Tell whether a `sleep` of so many seconds runs."""
-    for folder in Path("/proc").iterdir():
-        try:
-            words = (folder / "cmdline").read_bytes() if folder.name.isdigit() else b""
-        except OSError:
-            continue
-        if words == f"sleep\0{name}\0".encode():
-            return True
-    return False
 
 
 @pytest.mark.long

@@ -22,10 +22,23 @@ from tests.support.postgres import read_store
 from tests.support.secret_forms import FORMS
 
 KEY = "sk-7Qd2mXw9RtLk4BzVn8YpHc3F"
+UNNAMED = {
+    "DATABASE_URL": "postgresql://app:b4tt3ry-st4ple-9x@db.example/app",
+    "GH_PAT": "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+    "SENTRY_DSN": "https://5f3c1b2a9d8e4f70aa@o1.example/42",
+    "PASSPHRASE": "correct horse battery staple",
+}
+"""Secrets in variables whose names do not say so."""
 LEAKY = {
     "command": [sys.executable, str(ROOT / "tests" / "support" / "leaky_agent.py")],
     "sandbox": "none",
-    "env": {"LEAKY_API_KEY": KEY, "AGENT_BRIDGE_DEMO_FAULTS": "1"},
+    "env": {
+        "LEAKY_API_KEY": KEY,
+        "AGENT_BRIDGE_DEMO_FAULTS": "1",
+        "NODE_ENV": "production-eu-1",
+        "ANTHROPIC_MODEL": "claude-sonnet-4-5-20250929",
+        **UNNAMED,
+    },
 }
 
 
@@ -106,6 +119,16 @@ def test_a_secret_said_by_a_person_reaches_the_agent_and_nothing_else(bridge: Ob
     assert bridge.notice("pasted", 1) == EXPOSED
     said = "select text from transcript where kind = 'message' and text like 'same%'"
     assert bridge.rows(said)[0] == ("same [secret]",)
+
+
+def test_a_secret_in_a_variable_of_any_name_does_not_come_out(bridge: Observed) -> None:
+    told = bridge.ask("variables", "env")["text"]
+
+    for secret in ("b4tt3ry-st4ple-9x", UNNAMED["GH_PAT"], "5f3c1b2a9d8e4f70aa", "horse battery"):
+        kept = everything(bridge, *thread(bridge, "variables"))
+        assert [where for where, text in kept.items() if secret in text] == [], secret
+    assert "production-eu-1" in told
+    assert "claude-sonnet-4-5-20250929" in told
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -18,14 +19,18 @@ from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from app.children.sandbox import Bubblewrap, find_bubblewrap
 from app.mcp_server.doors import CALLS, GUESTS
-from tests.support.bridge import ADMIN_TOKEN
+from tests.support.bridge import ADMIN_TOKEN, ROOT
 from tests.support.observe import PATIENCE, demo
 from tests.support.platform import Platform
 from tests.support.tools import Tooled
 
 ECHO = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-FREE: dict[str, Any] = {"mode": "free"}
+APART = "bubblewrap" if isinstance(find_bubblewrap(os.environ["PATH"]), Bubblewrap) else ""
+needs_bubblewrap = pytest.mark.skipif(not APART, reason="it is about agents that are isolated")
+RESTLESS = [sys.executable, str(ROOT / "tests" / "support" / "restless_agent.py")]
+FREE: dict[str, Any] = {"mode": "free", "command": RESTLESS}
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +40,7 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tooled]:
         "victim": demo(**FREE),
         "ended": demo(**FREE),
         "idle": demo(**FREE),
+        "apart": demo(**FREE | {"sandbox": APART or "none", "tool_exposure": "mixed"}),
     }
     with Platform() as platform:
         folder = tmp_path_factory.mktemp("hostile")
@@ -45,19 +51,17 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tooled]:
 @pytest.fixture(scope="module")
 def token(bridge: Tooled) -> Iterator[str]:
     """Take the token of the attacker, whose turn goes on for as long as the attacks."""
-    bridge.begin("attack", f"{WRITE_TOKEN}\ntell here\nhold over", "attacker")
+    bridge.begin("attack", "servers\ntell here\nhold over", "attacker")
     bridge.held("attack", "here", "attacker")
     yield read_token(bridge, "attack", "attacker")
     bridge.release("attack", "over", "attacker")
 
 
-WRITE_TOKEN = "run echo $AGENT_BRIDGE_TOOLS $AGENT_BRIDGE_SKILLS > token"
-
-
 def read_token(bridge: Tooled, place: str, agent: str) -> str:
-    """Read what an agent wrote into its workspace, where nothing is redacted."""
-    file = bridge.workspace(agent, bridge.session(place, agent)) / "token"
-    return file.read_text().split()[0]
+    """Read the token of an agent, which it wrote into its workspace: nothing is redacted there."""
+    file = bridge.workspace(agent, bridge.session(place, agent)) / "servers.json"
+    (server,) = json.loads(file.read_text())
+    return str(server["headers"][0]["value"].removeprefix("Bearer "))
 
 
 def post(bridge: Tooled, token: str, content: Any = None, **headers: str) -> httpx.Response:
@@ -119,7 +123,7 @@ def test_a_guessed_token_opens_nothing(bridge: Tooled, token: str, guess: str) -
 
 
 async def test_a_token_dies_with_its_process(bridge: Tooled) -> None:
-    bridge.begin("life", f"{WRITE_TOKEN}\ntell here\nhold over\ncrash", "ended")
+    bridge.begin("life", "servers\ntell here\nhold over\ncrash", "ended")
     bridge.held("life", "here", "ended")
     old = read_token(bridge, "life", "ended")
     assert post(bridge, old).status_code == 200
@@ -134,7 +138,7 @@ async def test_a_token_dies_with_its_process(bridge: Tooled) -> None:
 
 
 def test_a_token_is_worth_nothing_between_turns(bridge: Tooled) -> None:
-    bridge.ask("idle", WRITE_TOKEN, "idle")
+    bridge.ask("idle", "servers", "idle")
 
     answer = post(bridge, read_token(bridge, "idle", "idle"))
 
@@ -156,6 +160,43 @@ def test_the_id_of_another_session_leads_nowhere(bridge: Tooled, token: str) -> 
     assert f'\\"session\\": {own}' in header.text
     assert '"isError":true' in asked.text
     assert bridge.rows("select count(*) from turn where session = ?", other) == [(1,)]
+
+
+def test_a_token_that_its_agent_says_is_shown_and_stored_nowhere(bridge: Tooled) -> None:
+    bridge.ask("betrayal", "servers\nbetray", "victim")
+    token = read_token(bridge, "betrayal", "victim")
+
+    said = bridge.turns("betrayal", "victim")[0].content["text"]
+    read = bridge.http.get(f"/api/v1/sessions/{bridge.session('betrayal', 'victim')}/transcript")
+    stored = [path.read_bytes() for path in bridge.data_dir.glob("*.db*")]
+
+    secret = token.partition(".")[0]
+    assert said.startswith("It is [secret]")
+    assert secret not in read.text
+    assert not any(secret.encode() in each for each in stored)
+
+
+@needs_bubblewrap
+async def test_nothing_that_an_isolated_agent_knows_opens_the_tools_at_the_port(
+    bridge: Tooled,
+) -> None:
+    number = bridge.begin("apart", "servers\nrun env -0 > known\ntell here\nhold over", "apart")
+    bridge.held("apart", "here", "apart")
+    workspace = bridge.workspace("apart", bridge.session("apart", "apart"))
+    variables = (workspace / "known").read_text().split("\0")
+    values = {each.partition("=")[2] for each in variables}
+    (server,) = json.loads((workspace / "servers.json").read_text())
+    told = {*values, *server["args"], *(Path(word).parent.name for word in server["args"])}
+
+    answers = [post(bridge, each) for each in told if each.strip() and each.isascii()]
+    bridge.release("apart", "over", "apart")
+    bridge.end("apart", number, "apart")
+
+    assert (server.get("headers"), server["env"]) == (None, [])
+    assert not any(each.startswith("AGENT_BRIDGE_TOOLS=") for each in variables)
+    assert len(answers) > 5
+    assert {answer.status_code for answer in answers} == {401}
+    assert {answer.json()["title"] for answer in answers} == {"unknown or expired token"}
 
 
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -253,16 +294,14 @@ def hang_up(bridge: Tooled, token: str, call: dict[str, Any], wait: Path) -> Non
         bridge.wait(wait.exists, "the call does not run", PATIENCE)
 
 
-def door(bridge: Tooled, token: str) -> Path:
-    """Find the socket of the attacker's door: the only one that serves its token."""
-    return next(path for path in (bridge.data_dir / "tools").glob("*/tools") if serves(path, token))
+def door(bridge: Tooled) -> Path:
+    """Find the socket of the attacker's door: it answers as the attacker's session."""
+    own = f'\\"session\\": {bridge.session("attack", "attacker")},'.encode()
+    paths = (bridge.data_dir / "tools").glob("*/tools")
+    return next(path for path in paths if own in ask(path, "POST", "/mcp"))
 
 
-def serves(path: Path, token: str) -> bool:
-    return b"200" in ask(path, "POST", "/mcp", token).split(b"\r\n")[0]
-
-
-def ask(path: Path, method: str, where: str, token: str) -> bytes:
+def ask(path: Path, method: str, where: str, token: str = "") -> bytes:
     """Send a request over a socket, and return the whole answer."""
     body = json.dumps(echo("x")).encode()
     with closing(socket.socket(socket.AF_UNIX)) as connection:
@@ -281,12 +320,10 @@ def ask(path: Path, method: str, where: str, token: str) -> bytes:
 
 
 @asynccontextmanager
-async def relayed(bridge: Tooled, token: str) -> AsyncIterator[Client]:
+async def relayed(bridge: Tooled) -> AsyncIterator[Client]:
     """Connect over the relay of the attacker's door, as an agent does that takes no HTTP."""
-    relay = door(bridge, token).with_name("tool_relay.py")
-    server = StdioServerParameters(
-        command=sys.executable, args=[str(relay), "serve"], env={"AGENT_BRIDGE_TOOLS": token}
-    )
+    relay = door(bridge).with_name("tool_relay.py")
+    server = StdioServerParameters(command=sys.executable, args=[str(relay), "serve"], env={})
     async with Client(stdio_client(server)) as made:
         yield made
 
@@ -301,7 +338,7 @@ async def test_the_official_client_calls_tools_over_the_relay_and_sees_their_pro
         seen.append(progress)
         wait.unlink(missing_ok=True)
 
-    async with relayed(bridge, token) as own:
+    async with relayed(bridge) as own:
         many = await asyncio.gather(*(own.call_tool("echo", {"text": str(n)}) for n in range(8)))
         waited = await own.call_tool("wait", {"text": str(wait)}, progress_callback=note)
 
@@ -315,7 +352,7 @@ async def test_a_call_over_the_relay_ends_when_its_client_gives_up(
 ) -> None:
     wait = bridge.folder / "gives up"
 
-    async with relayed(bridge, token) as own:
+    async with relayed(bridge) as own:
         with pytest.raises(MCPError):
             await own.call_tool("wait", {"text": str(wait)}, read_timeout_seconds=1.0)
         await asyncio.to_thread(
@@ -330,15 +367,14 @@ async def test_a_call_over_the_relay_ends_when_its_client_gives_up(
 def test_the_socket_of_an_agent_serves_the_tools_alone(
     bridge: Tooled, token: str, where: str
 ) -> None:
-    path = door(bridge, token)
+    path = door(bridge)
 
-    assert ask(path, "GET", where, ADMIN_TOKEN).startswith(b"HTTP/1.1 401 ")
-    assert ask(path, "GET", where, token).startswith(b"HTTP/1.1 405 ")
+    assert ask(path, "GET", where, ADMIN_TOKEN).startswith(b"HTTP/1.1 405 ")
     assert b"sessions" not in ask(path, "POST", where, token)
 
 
 def test_connections_to_a_socket_are_bounded(bridge: Tooled, token: str) -> None:
-    path = door(bridge, token)
+    path = door(bridge)
     opened = []
     try:
         for _ in range(GUESTS):
@@ -357,7 +393,7 @@ def test_connections_to_a_socket_are_bounded(bridge: Tooled, token: str) -> None
 def test_a_head_without_end_is_cut_off(bridge: Tooled, token: str) -> None:
     with closing(socket.socket(socket.AF_UNIX)) as connection:
         connection.settimeout(PATIENCE)
-        connection.connect(str(door(bridge, token)))
+        connection.connect(str(door(bridge)))
         connection.sendall(b"POST /mcp HTTP/1.1\r\nX: ")
         with pytest.raises(OSError):  # noqa: PT011 - refused or closed, by the kernel's choice
             send_for_ever(connection)

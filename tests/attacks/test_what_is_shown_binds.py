@@ -125,7 +125,7 @@ async def test_what_does_not_fit_is_allowed_on_the_page_alone(
     state, reason = desk.deliveries.settled[-1]
     assert (state, "allow it on the bridge's page" in reason) == ("refused", True)
     await desk.hear(to_demo("Allow once"))
-    assert [ask.state for ask in await desk.ledger.list(None, after=0, limit=9)] == ["open"]
+    assert [ask.state for ask in await desk.ledger.list(after=0, limit=9)] == ["open"]
 
     content = next(post.content for post in desk.posts() if post.content.kind == "ask")
     assert [option.id for option in content.offered] == ["no"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from playwright.sync_api import Browser, Locator, expect
 from tests.browser.conftest import Agents, Visiting
 from tests.support.bridge import SPEED, demo
 from tests.support.forge import Forge
-from tests.support.git_server import GitServer
+from tests.support.git_server import GitServer, git
 from tests.support.platform import Platform
 from tests.support.served import Forked, Site
 from tests.support.studio import REPOSITORY, TOKEN
@@ -202,3 +203,36 @@ def test_a_scratch_folder_on_a_phone(visit: Visiting) -> None:
     assert window.findings() == []
     window.page.locator(".folder").get_by_role("link", name="b.txt", exact=True).click()
     expect(window.page.locator(".source")).to_have_text("hello\n")
+
+
+@pytest.mark.long
+def test_settings_of_agents_and_what_git_would_not_show_are_marked(
+    visit: Visiting, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    git(tmp_path, "init", "-q", str(folder))
+    git(folder, "commit", "-q", "--allow-empty", "-m", "First")
+    window = visit().open()
+    window.say(f"repo folder:{folder}")
+    window.say(
+        "@demo run mkdir -p .claude ~/.config/git deep; echo '**/.claude' > ~/.config/git/ignore; "
+        "echo '{}' > .claude/settings.local.json; echo '*' > deep/.gitignore; "
+        "echo bad > deep/evil.sh; git init -q inner; echo seen > seen.txt"
+    )
+    page = window.page
+    expect(window.turns).to_contain_text("New or changed git repositories in the folder: inner/.")
+    window.settled()
+    page.goto(str(page.locator('#side a[href^="/workspace/"]').first.get_attribute("href")))
+
+    expect(page.locator(".list")).to_contain_text("2 files changed")
+    settings = file(window, ".claude/settings.local.json")
+    expect(settings.locator(".chip.warn")).to_have_text("settings of Claude Code")
+    expect(file(window, "seen.txt").locator(".chip.warn")).to_have_count(0)
+    hides, inside = page.get_by_role("note").all()
+    expect(hides).to_have_text(
+        "deep/.gitignore is new or changed since the agent began, and hides 2 entries from git: "
+        "deep/.gitignore, deep/evil.sh. Look at them under Files."
+    )
+    expect(inside).to_contain_text("Git repositories inside: inner/.")
+    window.picture("changes-marked")
+    assert window.findings() == []

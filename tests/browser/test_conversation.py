@@ -40,7 +40,8 @@ def test_words_for_an_open_ask_reject_it_or_wait(visit: Visiting) -> None:
     expect(ask).to_contain_text("anyone here can answer")
     assert ask.get_by_role("button").all_inner_texts() == [
         "Allow once",
-        "Allow always in this thread",
+        "Always allow editing `a.txt` in this thread",
+        "Always allow all edits in the workspace of this thread",
         "Reject",
     ]
     expect(box).to_have_attribute("placeholder", "Answer Claude")

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import Agents, Visiting
 from tests.support.bridge import demo
-from tests.support.served import Site
+from tests.support.served import Forked, Site
 from tests.support.window import Visit
 
 
@@ -26,6 +26,22 @@ def test_a_message_is_sent_without_any_script(visit: Visiting) -> None:
     window.button("Send").click()
 
     expect(window.log).to_contain_text("say no script needed")
+
+
+def test_the_page_works_at_the_plain_address_too_and_a_link_works_once(
+    browser: Browser, bridge: Forked
+) -> None:
+    link = bridge.http.post("/api/v1/login-links").json()["plain"]
+    with closing(Visit(browser, link.partition("/login/")[0], forgiven=("410",))) as person:
+        window = person.open(link)
+        expect(window.page.get_by_role("main")).to_contain_text("at most for 12 hours")
+        person.sign_in(link)
+        window.page.goto("/")
+        window.say("say hello there")
+        expect(window.turns).to_contain_text("hello there")
+
+        again = person.open(link).page
+        expect(again.get_by_role("heading")).to_have_text("This log-in link no longer works")
 
 
 @pytest.mark.long

@@ -52,7 +52,10 @@ def test_credentials_are_tried_before_they_are_stored_and_work_at_once(world: Sl
 
     stored = send(world, "connect/slack", **tokens(app))
 
-    assert (stored.status_code, stored.headers["location"]) == (303, "/agents/later#s-slack")
+    assert (stored.status_code, stored.headers["location"]) == (
+        303,
+        "/agents/later?done=connected#s-slack",
+    )
     world.wait(lambda: world.slack.connected(app))
     assert "connected" in page(world)
     assert not any(token in page(world) for token in tokens(app).values())

@@ -182,7 +182,16 @@ def test_asks_are_listed_answered_once_and_then_closed(bridge: Observed, api: ht
     assert ask["deadline"] > 0
     assert ask["options"] == [
         {"id": "allow", "name": "Allow once", "kind": "allow_once"},
-        {"id": "allow-always", "name": "Allow always", "kind": "allow_always"},
+        {
+            "id": "bridge:always",
+            "name": "Always allow editing `notes.txt` in this thread",
+            "kind": "allow_always",
+        },
+        {
+            "id": "bridge:always-edits",
+            "name": "Always allow all edits in the workspace of this thread",
+            "kind": "allow_always",
+        },
         {"id": "reject", "name": "Reject", "kind": "reject_once"},
     ]
     assert api.get(f"/api/v1/sessions/{session['id']}").json()["state"] == "waiting"
@@ -264,6 +273,98 @@ def test_a_session_is_renamed(bridge: Observed, api: httpx.Client) -> None:
 
     assert (answer.status_code, answer.json()["title"]) == (200, "Greetings")
     assert api.get(f"/api/v1/sessions/{session['id']}").json()["title"] == "Greetings"
+
+
+def annotate(api: httpx.Client, session: int, **attributes: Any) -> httpx.Response:
+    """Change the attributes of a session."""
+    return api.patch(f"/api/v1/sessions/{session}", json={"attributes": attributes})
+
+
+def test_other_programs_keep_attributes_with_a_session(bridge: Observed, api: httpx.Client) -> None:
+    session = begin(api, "say hello")["id"]
+    before = bridge.ended(session)
+    kept = {
+        "ticket": " OPS-7 ",
+        "acme.labels": ["a", {"b": None}],
+        "done": False,
+        "n": 1.5,
+    }
+
+    first = annotate(api, session, **kept)
+    second = annotate(api, session, ticket=None, done=True)
+
+    assert before["attributes"] == {}
+    assert (first.status_code, first.json()["attributes"]) == (200, kept)
+    assert first.json()["updated_at"] > before["updated_at"]
+    left = {"acme.labels": ["a", {"b": None}], "done": True, "n": 1.5}
+    assert second.json()["attributes"] == left
+    read = api.get(f"/api/v1/sessions/{session}").json()
+    assert (read["attributes"], read["title"]) == (left, before["title"])
+
+
+def test_attributes_are_bounded_and_what_is_refused_changes_nothing(
+    bridge: Observed, api: httpx.Client
+) -> None:
+    session = begin(api, "say hello")["id"]
+    full = {f"key-{number}": "x" * 200 for number in range(64)}
+    assert annotate(api, session, **full).status_code == 200
+
+    refused = [
+        annotate(api, session, one_more=1),
+        annotate(api, session, **{"key-0": "x" * 5000}),
+        annotate(api, session, Key=1),
+        annotate(api, session, **{"k" * 65: 1}),
+        annotate(api, session, **{"": 1}),
+        annotate(api, session, **{"a b": None}),
+        annotate(api, 999999, ticket=1),
+        api.patch(f"/api/v1/sessions/{session}", json={}),
+        api.patch(f"/api/v1/sessions/{session}", json={"attributes": [1]}),
+    ]
+
+    statuses = [409, 409, 422, 422, 422, 422, 404, 422, 422]
+    assert [answer.status_code for answer in refused] == statuses
+    assert api.get(f"/api/v1/sessions/{session}").json()["attributes"] == full
+    assert annotate(api, session, **{"key-0": None, "other": 1}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [
+        ("NaN", 422),
+        ("1e999", 422),
+        (r'"\ud800"', 422),
+        ("[" * 500 + "]" * 500, 422),
+        ("[" * 5000 + "]" * 5000, 400),
+    ],
+)
+def test_an_attribute_that_cannot_be_kept_is_a_problem(
+    api: httpx.Client, value: str, status: int
+) -> None:
+    session = begin(api, "say hello")["id"]
+    body = f'{{"attributes": {{"odd": {value}}}}}'
+
+    answer = api.patch(
+        f"/api/v1/sessions/{session}", content=body, headers={"Content-Type": "application/json"}
+    )
+
+    assert (answer.status_code, answer.headers["content-type"]) == (status, PROBLEM)
+
+
+def test_attributes_end_with_their_conversation_and_a_fork_begins_without(
+    bridge: Observed, api: httpx.Client
+) -> None:
+    session = begin(api, "say hello")["id"]
+    bridge.ended(session)
+    annotate(api, session, ticket="OPS-private")
+
+    forked = api.post(f"/api/v1/sessions/{session}/fork", json={})
+    assert forked.status_code == 201, forked.text
+    kept = "select count(*) from session where cast(attributes as text) like '%OPS-private%'"
+    assert bridge.rows(kept) == [(1,)]
+
+    [(number,)] = bridge.rows("select place from session where id = ?", session)
+    assert api.delete(f"/api/v1/conversations/{number}").status_code == 204
+    bridge.wait(lambda: bridge.rows(kept) == [(0,)], "it is still kept")
 
 
 def test_a_session_that_is_deleted_ends_its_process_and_stays_readable(
@@ -524,6 +625,7 @@ def test_openapi_is_served_and_true(bridge: Observed, api: httpx.Client) -> None
         ("GET", "/api/v1/sessions", "/api/v1/sessions", None),
         ("GET", "/api/v1/sessions/{session_id}", own, None),
         ("PATCH", "/api/v1/sessions/{session_id}", own, {"title": "Described"}),
+        ("PATCH", "/api/v1/sessions/{session_id}", own, {"attributes": {"a": [1, "b"]}}),
         ("POST", "/api/v1/sessions/{session_id}/messages", f"{own}/messages", {"text": "say y"}),
         ("GET", "/api/v1/asks", "/api/v1/asks", None),
         (

@@ -44,6 +44,7 @@ def test_the_child_goes_on_and_nothing_is_done_twice(tmp_path: Path, mode: str, 
     name, nth, when = step
     call = {"to": "codex", "text": "write made.txt once\nsay precious words", "mode": mode}
     world = World(tmp_path, deadly=True)
+    world.bridge.agents["demo"] |= {"agents_allow": ["codex"]}
     world.bridge.agents["codex"] = demo(*world.bridge.deadly, permissions="trusted")
     with world:
         world.bridge.arm(name, when, nth=nth)

@@ -18,7 +18,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlackWorld]:
         tmp_path_factory.mktemp("errands"),
         agents=("claude", "codex"),
         elsewhere=("gemini",),
-        entry={"delegation_voice": "own"},
+        entry={"delegation_voice": "own", "agents_allow": ["codex", "gemini"]},
         page=True,
     )
     with made as running:

@@ -42,8 +42,8 @@ def test_two_agents_on_one_issue_answer_side_by_side_each_as_itself(tmp_path: Pa
         world.settled()
         assert [len(world.visible(issue, agent)) for agent in world.agents] == [1, 2]
         prompts = [row[0] for row in world.bridge.rows("select prompt from turn order by id")]
-        for slug in ("claude-bridge", "codex-bridge"):
-            assert sum(f"(write @{slug})" in prompt for prompt in prompts) == 1
+        for agent in world.agents:
+            assert sum(f"\n- {agent}\n" in prompt for prompt in prompts) == 1
         assert world.turns() == 3
 
 

@@ -31,7 +31,7 @@ def test_a_permission_is_given_by_a_button_of_whoever_may(tmp_path: Path) -> Non
 
         asking = shown(world, "An answer is needed")
         labels = [each["label"] for each in asking.buttons]
-        assert labels == ["Allow once", "Allow always", "Reject"]
+        assert labels == ["Allow once", "Always exactly this", "Reject"]
         assert (asking.sha, asking.name) == (sha, "claude-bridge")
         world.github.press("tim", world.repository, asking, "Allow once")
         world.wait_for(pull, "This does not count: write access")

@@ -24,7 +24,7 @@ needs_bubblewrap = pytest.mark.skipif(
 ALLOWED = {
     *("PATH", "HOME", "LANG", "TZ", "TERM", "USER", "LOGNAME", "SHELL"),
     *("AGENT_BRIDGE_PROCESS", "AGENT_BRIDGE_DEMO_FAULTS", "MODEL_API_KEY"),
-    *("AGENT_BRIDGE_OUTGOING", "AGENT_BRIDGE_TOOLS"),
+    "AGENT_BRIDGE_OUTGOING",
     *PROXIES,
     "NODE_USE_ENV_PROXY",
     "GIT_CONFIG_SYSTEM",  # for a user of its own, where the bridge is root
@@ -178,8 +178,11 @@ def test_an_isolated_agent_writes_nowhere_else(bridge: Observed) -> None:
 
 @needs_bubblewrap
 def test_nothing_an_isolated_agent_started_outlives_it(bridge: Observed) -> None:
-    seen = bridge.ask("family", "children 4", "demo")
+    number = bridge.begin("family", "children 4\ntell here\nhold over", "demo")
+    bridge.held("family", "here", "demo")
     family = bridge.agent_pids("demo")
+    bridge.release("family", "over", "demo")
+    seen = bridge.end("family", number, "demo")
 
     bridge.told("family", "new")
 

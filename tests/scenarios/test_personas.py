@@ -90,8 +90,9 @@ def test_a_persona_by_entry_by_file_and_by_page_is_what_the_process_is_told_in_o
     told = turn(bridge, by_entry, 1)["prompt"]
     assert headings(told) == ["Who you are", "Your colleagues"]
     assert "\n\nYou are careful.\n\n" in told
-    assert "- blank (write @blank): Forgets everything.\n" in told
-    assert "- plain (write @plain)\n" in told
+    assert "To ask one, use the tool `agents_message`." in told
+    assert "- blank: Forgets everything.\n" in told
+    assert "- plain\n" in told
     assert "hidden" not in told
     assert "Reviewer (" not in told
 

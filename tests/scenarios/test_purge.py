@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from pydantic import SecretStr
 
 from app.config.sealing import Sealer
 from tests.support import canary
 from tests.support.bridge import SECRET_KEY, BridgeProcess
+from tests.support.deep import LEVELS, dug, reach
 from tests.support.observe import Observed, demo
 from tests.support.platform import Platform
 from tests.support.postgres import read_store
@@ -87,13 +91,36 @@ def test_a_purge_that_a_crash_cut_off_is_finished_by_the_next_start(tmp_path: Pa
         assert (short.status_code, "8 characters" in short.text) == (409, True)
         bridge.kill()
         leave_begun(bridge, LEAKED)
-
-        bridge.start()
-
+        workspace = bridge.workspace(session=session)
         words = "finished a purge that was cut off"
-        bridge.wait(lambda: words in bridge.log.read_text(), "it is not finished", 60)
+        with dug(workspace, LEVELS, LEAKED):
+            bridge.start()
+
+            bridge.wait(lambda: words in bridge.log.read_text(), "it is not finished", 60)
+            assert reach(workspace, LEVELS) == "*" * len(LEAKED)
         assert canary.find_every_form(bridge.data_dir, LEAKED) == []
         assert "[secret]" in said(bridge, session)
+
+
+@pytest.mark.long
+def test_rows_are_purged_before_files_however_long_those_take(tmp_path: Path) -> None:
+    with (
+        Platform() as platform,
+        Observed(tmp_path, platform, agents={"demo": demo()}, hooks=False) as bridge,
+    ):
+        session = talk(bridge, f"say {LEAKED}")
+        large = bridge.workspace(session=session) / "large"
+        large.touch()
+        os.truncate(large, 1024**4)
+        with ThreadPoolExecutor() as pool:
+            purging = pool.submit(purge, bridge)
+
+            rows = "select text from transcript where text like ?"
+            bridge.wait(lambda: not bridge.rows(rows, f"%{LEAKED}%"), "the rows wait", 10)
+
+            assert not purging.done()
+            bridge.kill()
+            assert isinstance(purging.exception(), httpx.TransportError)
 
 
 @pytest.mark.long

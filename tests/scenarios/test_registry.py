@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -155,6 +156,23 @@ def test_the_default_moves_requests_without_a_name_and_cannot_be_removed(bridge:
     bridge.http.post("/api/v1/agents/demo/default")
     listed = bridge.http.get("/api/v1/agents").json()["items"]
     assert [each["name"] for each in listed if each["default"]] == ["demo"]
+
+
+def test_an_agent_that_is_gone_from_the_settings_keeps_its_name_for_people(
+    tmp_path: Path,
+) -> None:
+    agents = {"demo": demo(), "aide": demo(display_name="Helper")}
+    with Platform() as platform, Observed(tmp_path, platform, agents=agents) as bridge:
+        bridge.ask("gone", "say here", "aide")
+        bridge.stop()
+        del bridge.agents["aide"]
+        bridge.start()
+
+        by_name = bridge.told("gone", "agent aide")
+        by_title = bridge.told("gone", "agent Helper")
+
+    assert by_name == "Helper was removed, so it does not answer. Mention another agent."
+    assert by_title == by_name
 
 
 def test_a_removed_agent_is_stopped_and_its_name_begins_with_nothing(bridge: Observed) -> None:

@@ -27,11 +27,11 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlackWorld]:
         yield world
 
 
-def hire(office: SlackWorld, name: str) -> App:
+def hire(office: SlackWorld, name: str, **entry: str) -> App:
     """Install an app and add its agent over the API."""
     app = office.slack.app(name)
     office.slack.channels[office.channel].members.add(app.user)
-    body = {"name": name, **demo(), "credentials": {"slack": tokens(app)}}
+    body = {"name": name, **demo(), **entry, "credentials": {"slack": tokens(app)}}
     answer = office.bridge.http.post("/api/v1/agents", json=body)
     assert answer.status_code == 201, answer.text
     office.apps[name] = app
@@ -165,7 +165,7 @@ def release(office: SlackWorld, agent: str, thread: str) -> None:
 def test_an_agent_removed_at_work_says_so_everywhere_and_its_name_begins_anew(
     office: SlackWorld,
 ) -> None:
-    app = hire(office, "quitter")
+    app = hire(office, "quitter", display_name="The Quitter")
     at = office.at("quitter")
     working = office.say(f"{at} say begun\nhold never")
     office.wait_state("prompted")
@@ -182,7 +182,7 @@ def test_an_agent_removed_at_work_says_so_everywhere_and_its_name_begins_anew(
     assert removed.status_code == 204, removed.text
     office.settle()
     for thread in (working, asking):
-        assert "quitter was removed, and its work here is stopped" in told(
+        assert "The Quitter was removed, and its work here is stopped" in told(
             office, "quitter", thread
         )
     assert not [
@@ -193,14 +193,14 @@ def test_an_agent_removed_at_work_says_so_everywhere_and_its_name_begins_anew(
     ]
     assert office.slack.connected(app) == 0
     mentioned = office.say(f"{at} say anyone there?")
-    office.wait_told(mentioned, "quitter was removed, so")
+    office.wait_told(mentioned, "The Quitter was removed, so")
     office.say("say only one left", thread=shared)
     office.wait_answer(shared, "only one left")
     office.say("is this still done?", thread=working)
-    office.wait_told(working, "quitter was removed, so")
+    office.wait_told(working, "The Quitter was removed, so")
     office.say("hello?", thread=working)
     office.settle()
-    assert sum("quitter was removed, so" in each.words for each in office.said(working)) == 1
+    assert sum("The Quitter was removed, so" in each.words for each in office.said(working)) == 1
 
     body = {"name": "quitter", **demo(), "credentials": {"slack": tokens(app)}}
     again = office.bridge.http.post("/api/v1/agents", json=body)
@@ -210,3 +210,30 @@ def test_an_agent_removed_at_work_says_so_everywhere_and_its_name_begins_anew(
     office.settle()
     assert "swordfish" not in told(office, "quitter", second)
     assert not any("removed" in each.words for each in office.said(second))
+
+
+def test_a_session_whose_agent_lost_its_credentials_is_shown_as_disconnected(
+    office: SlackWorld,
+) -> None:
+    app = hire(office, "forgetful")
+    office.wait(lambda: office.slack.connected(app))
+    office.say(f"{office.at('forgetful')} say hello")
+
+    def sessions() -> list[dict[str, Any]]:
+        found = office.bridge.http.get("/api/v1/sessions", params={"agent": "forgetful"})
+        items: list[dict[str, Any]] = found.json()["items"]
+        return items
+
+    office.bridge.wait(lambda: [each["state"] for each in sessions()] == ["idle"], "not answered")
+
+    change(office, "forgetful", credentials={"slack": None})
+
+    (session,) = sessions()
+    listed = office.bridge.http.get("/api/v1/conversations", params={"agent": "forgetful"}).json()
+    page = office.bridge.http.get(listed["items"][0]["path"], headers={"Accept": "text/html"}).text
+    told = office.bridge.http.get(f"/api/v1/sessions/{session['id']}").json()
+    assert session["state"] == told["state"] == "disconnected"
+    assert [each["state"] for each in listed["items"][0]["sessions"]] == ["disconnected"]
+    assert "<em>not connected</em>" in page
+    change(office, "forgetful", credentials={"slack": tokens(app)})
+    assert [each["state"] for each in sessions()] == ["idle"]

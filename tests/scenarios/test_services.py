@@ -70,7 +70,9 @@ def test_a_service_of_another_package_hears_answers_and_asks(tmp_path: Path) -> 
         receiver.wait(lambda post: post["id"] == asked["id"] and post["state"] != "open")
         receiver.wait(lambda post: post["place"] == "t2" and post["state"] == "done")
 
-        assert "echo:demo: its callback takes posts" in run(bridge, "doctor").stdout
+        checked = run(bridge, "doctor").stdout
+        assert "echo:demo: its callback takes posts" in checked
+        assert "plug-in: echo from " in checked
         assert (
             f"{bridge.port}/webhooks/echo, with" in run(bridge, "manifest", "echo", "demo").stdout
         )

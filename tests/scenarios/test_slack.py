@@ -50,7 +50,8 @@ def test_codex_reviews_in_the_same_thread_what_claude_said(tmp_path: Path) -> No
     )
     assert "the fix is in parser.py" in review
     assert "Bob: thanks, looks fine" in review
-    assert f"(write {world.at('claude')})" in review
+    assert "- claude" in review
+    assert "`agents_message`" in review
     assert world.turns() == 4
     silence = "select count(*) from transcript where text = 'nobody_answers'"
     assert world.bridge.rows(silence) == [(1,)]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.support.hook import message
 from tests.support.invariants import agent_processes, violations
+from tests.support.memory import prepare_store
 from tests.support.nursery import nursery
 from tests.support.postgres import only_on_files
 from tests.support.world import World
@@ -216,7 +218,7 @@ def test_a_bridge_on_a_disk_that_is_really_full_refuses_and_recovers(tmp_path: P
         world.bridge.kill()
 
 
-def serve(folder: Path, data_dir: Path) -> subprocess.CompletedProcess[str]:
+def serve(folder: Path, data_dir: Path, command: str = "serve") -> subprocess.CompletedProcess[str]:
     """Start the product itself, as an operator does, and wait for its end."""
     environment = {
         "PATH": os.environ["PATH"],
@@ -225,7 +227,7 @@ def serve(folder: Path, data_dir: Path) -> subprocess.CompletedProcess[str]:
         "DATA_DIR": str(data_dir),
         "PORT": "1",
     }
-    return nursery().run("serve", environment=environment, cwd=folder)
+    return nursery().run(command, environment=environment, cwd=folder)
 
 
 def test_a_second_bridge_on_the_same_data_dir_refuses_with_one_line(tmp_path: Path) -> None:
@@ -252,6 +254,25 @@ def test_a_damaged_database_is_refused_with_one_line_and_kept_as_it_is(tmp_path:
     assert "The file is unchanged" in tried.stderr
     assert len(tried.stderr.strip().splitlines()) == 1
     assert (data_dir / "bridge.db").read_bytes() == DAMAGED
+
+
+@only_on_files("there is no file")
+def test_a_database_that_lacks_a_table_is_refused_with_its_name(tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    prepare_store(data_dir)
+    with closing(sqlite3.connect(data_dir / "bridge.db")) as store, store:
+        store.execute("drop table spending")
+
+    started, migrated, checked = (
+        serve(tmp_path, data_dir, command) for command in ("serve", "migrate", "doctor")
+    )
+
+    assert (started.returncode, migrated.returncode, checked.returncode) == (1, 1, 1)
+    assert "missing is spending" in started.stderr
+    assert "agent-bridge restore" in started.stderr
+    assert len(started.stderr.strip().splitlines()) == 1
+    assert migrated.stderr == started.stderr
+    assert "missing is spending" in checked.stdout
 
 
 def holders(file: Path) -> set[int]:

@@ -21,6 +21,8 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 WORDS = 'tools\ntool agents_list {}\ntool echo_loud {"text": "hear me"}'
 NAMED = re.compile(r"^(\w+): ", re.MULTILINE)
+COLLEAGUE = re.compile(r"^- (\w+)", re.MULTILINE)
+ASKS = {"agents_message", "agents_spawn"}
 LISTED = re.compile(r'"name": "([\w-]+)"')
 
 
@@ -62,3 +64,16 @@ def assert_scope(bridge: Tooled, case: str, form: str) -> None:
     agents = expected.agents if "agents_list" in expected.tools else set()
     assert set(LISTED.findall(said)) == agents
     assert ('"text": "hear me"' in said) == ("echo_loud" in expected.tools)
+    assert_told(bridge, agent, expected.agents, ASKS & set(NAMED.findall(said)))
+
+
+def assert_told(bridge: Tooled, agent: str, others: set[str], asks: set[str]) -> None:
+    """Check that an agent is told of the others that it can ask, with a tool that it has."""
+    of = "select prompt from turn join session on session.id = turn.session where agent = ?"
+    [prompt] = bridge.rows(f"{of} order by turn.id limit 1", agent)[0]
+    part = prompt.partition("# Your colleagues")[2].partition("</instructions>")[0]
+
+    assert set(COLLEAGUE.findall(part)) == (others if asks else set())
+    assert bool(part) == bool(others and asks)
+    assert set(re.findall("agents_[a-z]+", part)) <= asks
+    assert ("agent-bridge-tool" in part) == (bool(part) and agent.endswith("-skills"))

@@ -22,6 +22,7 @@ from app.core.consent.ledger import Ledger
 from app.core.consent.policy import PRESETS, Policy
 from app.core.consent.terms import Terms
 from app.core.delegation.delegations import Delegations
+from app.core.delegation.deputies import Deputies
 from app.core.delegation.showing import Showing
 from app.core.delegation.types import SERVICE, DelegationLimits
 from app.core.feed import Feed
@@ -49,12 +50,13 @@ from app.core.repositories.renames import Renames
 from app.core.roster import Colleague, Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
+from app.core.scope import Scope
 from app.core.session_manager import SessionManager
 from app.core.signals import ALONE, Signals
+from app.core.stores.filters import EVERYTHING, ListFilter
 from app.core.stores.inbox import DeliveryStore
 from app.core.tools.agents import AgentTools
 from app.core.tools.home import Homes
-from app.core.tools.scope import Scope
 from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
@@ -290,8 +292,10 @@ class StirringDeliveries:
     async def kept(self, adapter: str, *, limit: int) -> Sequence[Delivery]:
         return await self._inner.kept(adapter, limit=limit)
 
-    async def recent(self, *, before: int | None, limit: int) -> Sequence[DeliveryLine]:
-        return await self._inner.recent(before=before, limit=limit)
+    async def recent(
+        self, only: ListFilter = EVERYTHING, *, before: int | None, limit: int
+    ) -> Sequence[DeliveryLine]:
+        return await self._inner.recent(only, before=before, limit=limit)
 
 
 class StirringFeed(Feed):
@@ -342,10 +346,15 @@ class Rules:
     personas: Personas = field(default_factory=lambda: Strangers())
 
 
+async def lend_nothing(_session: Session, _branch: str, _folder: str) -> str:
+    """Let every session work in an empty folder."""
+    return "none"
+
+
 class Strangers:
     """Agents that are told nothing of themselves."""
 
-    async def standing(self, _surface: SessionKey) -> Standing:
+    async def standing(self, _surface: SessionKey, _turn: int) -> Standing:
         return Standing()
 
 
@@ -521,6 +530,7 @@ def join_desk(
     availability = Availabilities(clock, vault.redact, signals=signals)
     ledger = Ledger(
         stores.asks,
+        stores.grants,
         stores.sessions,
         outbox,
         feed,
@@ -569,6 +579,7 @@ def join_desk(
         stores.posts,
         adapters=adapters,
         terms=terms,
+        name_of=lambda agent: rules.names.get(agent, agent),
         page=lambda place: rules.page and f"{rules.page}/{place}",
         outbox=outbox,
         feed=feed,
@@ -674,10 +685,10 @@ def join_desk(
         stores.sessions,
         stores.turns,
         roster=roster,
-        may_ask=lambda agent, name: scopes[agent].allows_agent(name),
+        deputies=Deputies(scopes, adapters.keys(), lambda _asking, _asked: ""),
         adapters=adapters,
         refusal=Access().refusal,
-        target=lambda _session: "none",
+        lend=lend_nothing,
         limits=lambda: rules.delegation,
         redact=vault.redact,
         engine=engine,

@@ -27,7 +27,13 @@ class HookAdapter(Adapter):
     """One agent's presence on the platform of the tests."""
 
     def __init__(self, agent: str, platform: str, token: str) -> None:
-        super().__init__("web", agent, pace=PACE_SECONDS, paths=(f"/webhooks/hook/{agent}",))
+        super().__init__(
+            "web",
+            agent,
+            pace=PACE_SECONDS,
+            paths=(f"/webhooks/hook/{agent}",),
+            signature_header="X-Hook-Signature",
+        )
         self._http = httpx.AsyncClient(
             base_url=platform,
             headers={"Authorization": f"Bearer {token}"},

@@ -22,6 +22,12 @@ class NoGit:
     async def close(self, folder: Path) -> None:
         """There is no gate to close."""
 
+    async def pause(self, folder: Path) -> None:
+        """There is no gate to pause."""
+
+    def resume(self, folder: Path) -> None:
+        """There is no gate to resume."""
+
     def visible(self, folder: Path) -> tuple[Path, ...]:
         return ()
 

@@ -149,14 +149,8 @@ class Nursery:
         ):
             said.write(stdin)
             said.seek(0)
-            order = {
-                "call": ["app.cli", "main"],
-                "argv": [COMMAND, *words],
-                "environment": dict(environment),
-                "cwd": str(cwd),
-            }
-            pid = self._order(order, said.fileno(), output.fileno(), errors.fileno())
-            fork = Fork(self, pid)
+            files = (said.fileno(), output.fileno(), errors.fileno())
+            fork = self.begin(*words, environment=environment, cwd=cwd, files=files)
             try:
                 status = fork.wait(seconds)
             finally:
@@ -164,6 +158,18 @@ class Nursery:
             output.seek(0)
             errors.seek(0)
             return subprocess.CompletedProcess(words, status, output.read(), errors.read())
+
+    def begin(
+        self, *words: str, environment: Mapping[str, str], cwd: Path, files: tuple[int, int, int]
+    ) -> Fork:
+        """Start `agent-bridge` with these words, input, output and errors."""
+        order = {
+            "call": ["app.cli", "main"],
+            "argv": [COMMAND, *words],
+            "environment": dict(environment),
+            "cwd": str(cwd),
+        }
+        return Fork(self, self._order(order, *files))
 
     def collect(self, pid: int) -> int:
         """Take the status of a bridge that has ended; until then its number stays its own."""

@@ -123,6 +123,7 @@ class Office:
         outbox = Outbox(stores.posts, adapters, clock, vault, metrics)
         self.ledger = Ledger(
             stores.asks,
+            stores.grants,
             stores.sessions,
             outbox,
             self.feed,

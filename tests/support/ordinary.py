@@ -45,6 +45,9 @@ User = Literal["ordinary", "root"]
 LOOK_SECONDS: Final = 0.05
 """Every look is a request that the bridge has to answer."""
 
+COMMAND_SECONDS: Final = 120.0
+"""A command may read and write all that a hostile agent made."""
+
 IS_ROOT: Final = os.geteuid() == 0
 USERS: Final[tuple[User, ...]] = ("ordinary", "root") if IS_ROOT else ("ordinary",)
 """Each user that these tests can be."""
@@ -148,9 +151,15 @@ class Server:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=COMMAND_SECONDS,
             check=False,
         )
+
+    def succeed(self, *words: str, **settings: str) -> str:
+        """Run a command of the bridge that must succeed, and return what it said."""
+        done = self.run("agent-bridge", *words, **settings)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     @contextmanager
     def serving(self, up: str = "/readyz", /, **settings: str) -> Iterator[Running]:
@@ -204,7 +213,8 @@ def laid_out(user: User = "ordinary") -> Iterator[Server]:
             pytest.skip(f"nothing can be run as {user} user here: {tried.stderr.strip()}")
         yield server
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        # Not `shutil`: it does not remove folders that are as deep as hostile agents make them.
+        subprocess.run(["rm", "-rf", folder], check=False)
 
 
 def _fill(server: Server) -> None:

@@ -124,5 +124,6 @@ async def pair(folder: Path) -> AsyncIterator[Pair]:
                 stores.sessions,
                 directory=Directory(yard.server.url, folder, yard.folder, default="acme/app"),
                 joint=joint,
+                errand_of=stores.delegations.errand,
             )
             yield Pair(provider, stores, yard, ship_as)

@@ -2,7 +2,8 @@
 
 A step is an update as ACP writes it, or `{"ask": call}`, or `{"hold": NAME}`, or `{"use": call}`: a
 call from its beginning to its end, with `options` asked for first, with files that it writes, a
-file that it waits for as its `hold`, and with its `end`. `$CWD` is the workspace.
+file that it waits for as its `hold`, and with its `end`. `$CWD` is the workspace, and a text
+`$FILL WORD COUNT` is so many times that word.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class PlayedTurn(demo_agent.FaultyTurn):  # type: ignore[misc]  # of a module th
     def _play(self, steps: str) -> None:
         for step in json.loads(steps.replace("$CWD", self.session.cwd)):
             self.check()
+            step = _fill(step)
             if "use" in step:
                 self._use(step)
             elif "ask" in step:
@@ -72,6 +74,17 @@ class PlayedTurn(demo_agent.FaultyTurn):  # type: ignore[misc]  # of a module th
     def _hold(self, name: str) -> None:
         while not Path(self.inside(name)).exists():
             self.pause(demo_agent.POLL_SECONDS)
+
+
+def _fill(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_fill(key): _fill(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_fill(item) for item in value]
+    if isinstance(value, str) and value.startswith("$FILL "):
+        _, word, count = value.split()
+        return word * int(count)
+    return value
 
 
 demo_agent.FaultyTurn = PlayedTurn

@@ -187,22 +187,26 @@ class Server:
     cluster: Cluster
     made: deque[str] = field(default_factory=deque)
 
-    def provide(self, owner: Path | str) -> str:
+    def provide(self, owner: Path | str, template: str = TEMPLATE) -> str:
         """Return the address of the database of a folder, or another owner; made if need be."""
         name = "t" + hashlib.sha256(str(owner).encode()).hexdigest()[:16]
         if name not in self.made:
-            self._make(name)
+            self._make(name, template)
         return self.cluster.url(name)
+
+    def provide_empty(self, owner: Path | str) -> str:
+        """Return the address of a new database without tables."""
+        return self.provide(owner, "template1")
 
     def run(self, owner: Path, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         """Run a statement on the database of a folder."""
         return run(self.provide(owner), query, *parameters)
 
-    def _make(self, name: str) -> None:
+    def _make(self, name: str, template: str) -> None:
         with psycopg.connect(self.cluster.url(), autocommit=True) as connection:
             # Other processes of this run may have made it, for the same folder.
             with suppress(psycopg.errors.DuplicateDatabase):
-                connection.execute(f'create database "{name}" template {TEMPLATE}')
+                connection.execute(f'create database "{name}" template {template}')
             if len(self.made) >= KEPT:
                 old = self.made.popleft()
                 with suppress(psycopg.errors.ObjectInUse):

@@ -172,6 +172,7 @@ async def open_yard(
         person=surroundings,
         variables=variables,
         shelf=FolderShelf(data / "kept"),
+        unshared=(".claude/settings.local.json",),
     )
     with GitServer(folder / "server") as server:
         server.create("acme/app")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.audit import report
+from tests.support.audit import LOCKS, ROOT, report
 
 
 def test_a_vulnerable_dependency_fails_and_is_named_with_its_remedy() -> None:
@@ -14,6 +14,17 @@ def test_a_vulnerable_dependency_fails_and_is_named_with_its_remedy() -> None:
 
     assert is_vulnerable
     assert lines[0] == "starlette 1.1: PYSEC-2026-1, mended in 1.2"
+
+
+def test_an_audit_that_could_look_up_nothing_fails() -> None:
+    lines, failed = report([{"name": "requirements.lock", "skip_reason": "no answer"}])
+
+    assert failed
+    assert lines[-1] == "audit: failed, run it where the advisories can be reached"
+
+
+def test_the_lock_file_of_the_image_is_audited() -> None:
+    assert {each.name for each in ROOT.glob("requirements*.lock")} == set(LOCKS)
 
 
 def test_what_could_not_be_looked_up_is_said_and_counts_as_nothing_found() -> None:

@@ -13,7 +13,9 @@ from app.backup.stream import Secret
 from app.config import Configuration, load
 from app.errors import BackupUnusable, BridgeError
 from app.main.backing_up import back_up, restore
-from app.store.database import HEAD_REVISION, REVISION_BEFORE, Database, migrate_to, sqlite_url
+from app.store.backend import open_backend
+from app.store.database import sqlite_url
+from app.store.schema import HEAD_REVISION, REVISION_BEFORE, migrate_to
 from tests.support.memory import prepare_store
 
 KEY = "a-long-and-random-key-of-the-tests-0123456789"
@@ -152,9 +154,9 @@ def test_a_backup_of_the_release_before_is_upgraded_and_one_of_a_later_one_refus
         database.execute("update alembic_version set version_num = '0999'")
     back_up(old, tmp_path / "later", SEALED)
     file.unlink()
-    engine = Database(sqlite_url(old.data_dir)).engine
-    migrate_to(REVISION_BEFORE, engine)
-    engine.dispose()
+    backend = open_backend(sqlite_url(old.data_dir))
+    migrate_to(REVISION_BEFORE, backend)
+    backend.close()
     back_up(old, tmp_path / "before", SEALED)
 
     new = machine(tmp_path / "new", BRIDGE_SECRET_KEY=KEY)

@@ -135,6 +135,24 @@ def test_known_agents_on_path_run_as_the_persons_own(tmp_path: Path) -> None:
     assert {one.sandbox for one in configuration.agents.values()} == {"none"}
 
 
+@pytest.mark.parametrize(
+    "opened", [SLACK, {"HOST": "0.0.0.0", "BRIDGE_ADMIN_TOKEN": "long-and-random-enough"}]
+)
+def test_known_agents_on_path_are_isolated_once_others_can_reach_them(
+    tmp_path: Path, opened: dict[str, str]
+) -> None:
+    for name in ("gemini", "claude-agent-acp"):
+        program(tmp_path / "bin", name)
+
+    configuration = configured(tmp_path, {"PATH": f"{tmp_path}/bin", **opened})
+
+    assert list(configuration.agents) == ["claude", "gemini"]
+    assert configuration.plain_agent == "claude"
+    assert {(each.home, each.sandbox) for each in configuration.agents.values()} == {
+        ("own", "auto")
+    }
+
+
 def test_a_single_command_makes_the_agent_default(tmp_path: Path) -> None:
     program(tmp_path / "bin", "gemini")
     environ = {"ACP_AGENT_COMMAND": "'my agent' --flag 'a b'", "PATH": f"{tmp_path}/bin"}

@@ -420,20 +420,6 @@ TABLE = [
         "AGENTS_JSON",
         '"sandbox": "none"',
     ),
-    Broken(
-        "an agent found by chance, open to a platform",
-        {"PATH": "{tmp}", **SLACK},
-        "AGENTS_JSON",
-        '"sandbox": "none"',
-        files={"gemini": b"#!/bin/sh\n"},
-    ),
-    Broken(
-        "an agent found by chance, open to other machines",
-        {"PATH": "{tmp}", "HOST": "0.0.0.0", "BRIDGE_ADMIN_TOKEN": CANARY * 3},
-        "AGENTS_JSON",
-        "Add it there",
-        files={"gemini": b"#!/bin/sh\n"},
-    ),
     # Addresses, places, numbers
     Broken("Slack without /api/", {"SLACK_API_URL": f"https://{CANARY}"}, "SLACK_API_URL", "/api/"),
     Broken("a slash too many", {"GITHUB_API_URL": f"https://{CANARY}/"}, "GITHUB_API_URL", "slash"),
@@ -474,6 +460,9 @@ TABLE = [
     Broken("a port in words", {"PORT": CANARY}, "PORT", "whole number"),
     Broken("a port beyond", {"PORT": "70000"}, "PORT", "at most 65535"),
     Broken("no port", {"PORT": "0"}, "PORT", "at least 1"),
+    Broken(
+        "a proxy by name", {"TRUSTED_PROXIES": f"::1,{CANARY}"}, "TRUSTED_PROXIES", "10.0.0.0/8"
+    ),
     Broken("one port for all", {"HOOKS_PORT": "8000"}, "HOOKS_PORT", "Choose another one"),
     Broken("no turns", {"MAX_TURNS": "0"}, "MAX_TURNS", "at least 1"),
     Broken("half a process", {"MAX_PROCESSES": "1.5"}, "MAX_PROCESSES", "whole number"),

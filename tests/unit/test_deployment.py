@@ -72,6 +72,13 @@ def test_every_container_of_compose_is_harmless_and_can_isolate_agents() -> None
         assert set(service["environment"]) <= {*NAMES}
 
 
+def test_every_container_has_an_end_of_memory_and_processes() -> None:
+    pods = [pod["containers"][0]["resources"]["limits"]["memory"] for pod in PODS]
+
+    assert sorted(pods) == ["16Gi", "2Gi"]
+    assert {(each["mem_limit"], each["pids_limit"]) for each in BRIDGES} == {("4g", 8192)}
+
+
 def test_each_member_has_a_disk_of_its_own_and_all_share_one() -> None:
     disks = [tuple(service["volumes"]) for service in BRIDGES[1:]]
 

@@ -15,10 +15,13 @@ MODULES = sorted(ROOT.glob("app/**/*.py"))
 
 READS_ENVIRONMENT = re.compile(r"os\.(environb?|getenvb?|putenv|unsetenv|get_exec_path)")
 STARTS_TASK = re.compile(r"asyncio\.(create_task|ensure_future)|.*loop(\(\))?\.create_task")
+GOES_TOO_DEEP = re.compile(r"os\.f?walk|shutil\.(rmtree|copytree)|.*\.rglob")
 
 # Children are programs of their own: nobody can hand them settings but their environment.
 MAY_READ_ENVIRONMENT = ("app/config", "app/demo_agent.py", "app/acp/tool_relay.py")
 MAY_START_TASKS = ("app/core/tasks.py",)
+# The keeper runs in isolation, and the others look at folders that the bridge alone writes.
+MAY_GO_DEEP = ("app/repos/keeper.py", "app/acp/tools.py", "app/shelf/folder.py")
 STANDARD_LIBRARY_ONLY = ("app/core/", "app/vault.py", "app/errors.py", "app/demo_agent.py")
 
 
@@ -126,6 +129,11 @@ def test_only_config_reads_the_environment() -> None:
 
 def test_only_the_task_module_starts_background_tasks() -> None:
     assert offenders(outside(*MAY_START_TASKS), STARTS_TASK) == []
+
+
+def test_folders_that_agents_fill_are_walked_by_descriptors_alone() -> None:
+    """All else recurses, or takes a path that may be too long."""
+    assert offenders(outside(*MAY_GO_DEEP), GOES_TOO_DEEP) == []
 
 
 def test_plain_modules_import_the_standard_library_and_each_other_only() -> None:

@@ -54,3 +54,8 @@ def test_nothing_takes_isolation_from_agents() -> None:
     assert "@mount" in SETTINGS["SystemCallFilter"]
     assert "AF_NETLINK" in SETTINGS["RestrictAddressFamilies"]
     assert SETTINGS["OOMPolicy"] == "continue"
+
+
+def test_the_machine_keeps_memory_and_processes_for_itself() -> None:
+    assert SETTINGS["MemoryMax"] == "80%"
+    assert int(SETTINGS["TasksMax"]) == 8192

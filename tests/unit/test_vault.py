@@ -51,7 +51,12 @@ prose = st.text(st.sampled_from(" ,.\nabcdefghijklmnopqrstuvwxyz"), max_size=60)
 def stream(vault: Vault, pieces: list[str]) -> str:
     """Send a text through the vault piece by piece."""
     text = GrowingText(vault)
-    out = "".join(text.add(piece) for piece in pieces) + text.add("", final=True)
+    out = ""
+    for number, piece in enumerate((*pieces, "")):
+        final = number == len(pieces)
+        safe, waiting = text.split(piece, final=final)
+        text.take(safe, waiting, final=final)
+        out += safe
     assert text.waiting == ""
     return out
 

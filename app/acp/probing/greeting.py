@@ -6,13 +6,13 @@ It opens a conversation and says nothing in it, so that no model is called.
 from __future__ import annotations
 
 import asyncio
-import shutil
 from dataclasses import dataclass
 
 from app.acp.handshake import Handshake
 from app.acp.probing.visit import Visits
 from app.core.folders import attachment_folder
 from app.core.updates import AskRequest, BridgeUpdate, Choices
+from app.descent import discard
 from app.errors import AgentLoginNeeded
 
 
@@ -74,4 +74,4 @@ async def _open_conversation(handshake: Handshake) -> Choices | None:
 
 def _clear(visits: Visits) -> None:
     for folder in (visits.workspace, attachment_folder(visits.workspace)):
-        shutil.rmtree(folder, ignore_errors=True)
+        discard(folder)

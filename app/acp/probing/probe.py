@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 import struct
 import zlib
 from collections.abc import Awaitable, Callable
@@ -27,6 +26,7 @@ from app.core.ports import Clock
 from app.core.tasks import Tasks
 from app.core.types import Attachment
 from app.core.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
+from app.descent import discard
 from app.errors import AgentError, BridgeError
 
 logger = logging.getLogger(__name__)
@@ -318,7 +318,7 @@ class Probe:
     def _clear(self) -> None:
         """Remove workspace and attachments, before and after the probe."""
         for folder in (self._visits.workspace, attachment_folder(self._visits.workspace)):
-            shutil.rmtree(folder, ignore_errors=True)
+            discard(folder)
 
 
 def red_square() -> bytes:

@@ -9,6 +9,9 @@ from typing import Final
 _GLOBAL_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
 """All that was ever assigned; the rest of IPv6 is local or reserved."""
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+_AZURE: Final = ipaddress.IPv4Address("168.63.129.16")
+"""Azure's wire server: a public address by its number, which every machine there reaches at home.
+https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16"""
 _ANY_PORT: Final = 9
 
 
@@ -19,7 +22,8 @@ def is_public(address: str) -> bool:
     except ValueError:  # also an address with a zone: those are link-local
         return False
     if isinstance(parsed, ipaddress.IPv4Address):
-        return parsed.is_global and not (parsed.is_multicast or parsed.is_reserved)
+        is_local = parsed.is_multicast or parsed.is_reserved or parsed == _AZURE
+        return parsed.is_global and not is_local
     if parsed.ipv4_mapped is not None:
         return is_public(str(parsed.ipv4_mapped))
     if parsed in _NAT64:

@@ -27,6 +27,8 @@ _FIRST_PORT: Final = 18118
 """The proxy's port inside; no known program uses it."""
 _CONNECTIONS: Final = 128
 """Open connections per child: a package install needs some 50, each two of our handles."""
+_CUT_SECONDS: Final = 2.0
+"""How long the end of all connections may take; they are cancelled."""
 _LOOPBACK: Final = "127.0.0.1"
 _NOT_PROXIED: Final = "localhost,127.0.0.1,::1"
 
@@ -79,7 +81,8 @@ class Link:
         self._access = Access(plan.rules, hosts or SessionHosts(), self._tasks)
         self._mine, self._theirs = socket.socketpair()
         self._servers: list[asyncio.Server] = []
-        self._connections = 0
+        self._connections: set[asyncio.Task[None]] = set()
+        self._is_open = True
 
     @property
     def handover(self) -> Handover | None:
@@ -108,6 +111,18 @@ class Link:
                 self._limit_connections(host), sock=listening, limit=HEAD_BYTES
             )
             self._servers.append(server)
+
+    def resume(self) -> None:
+        """Accept connections again."""
+        self._is_open = True
+
+    async def pause(self) -> None:
+        """Refuse every connection from now on, and end those that are open."""
+        self._is_open = False
+        for connection in self._connections:
+            connection.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=_CUT_SECONDS)
 
     async def close(self) -> None:
         """End every connection."""
@@ -147,17 +162,19 @@ class Link:
         """Serve each connection in a task of this link, up to a limit."""
 
         def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            if self._connections >= _CONNECTIONS:
+            if not self._is_open or len(self._connections) >= _CONNECTIONS:
                 writer.close()
                 return
-            self._connections += 1
             task = self._tasks.start(host(reader, writer), name="connection")
-            task.add_done_callback(self._count_down)
+            self._connections.add(task)
+
+            def forget(_task: object) -> None:
+                self._connections.discard(task)
+                writer.close()  # a task that is cancelled before it begins closes nothing
+
+            task.add_done_callback(forget)
 
         return receive
-
-    def _count_down(self, _task: object) -> None:
-        self._connections -= 1
 
     def _forward(self, port: int) -> Serve:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

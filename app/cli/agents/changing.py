@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from app.agents.exposure import shorten_isolation
+from app.agents.origin import label_origin
 from app.cli.agents.assignments import NotAnEntry, parse_assignments, parse_removals, read_object
 from app.cli.client import Client, connected_to_running
 from app.cli.connection import BridgeRefused
@@ -23,7 +25,7 @@ from app.config import Configuration
 from app.config.agents import EXTENDS
 from app.config.records import merge
 from app.errors import Conflict
-from app.server.agent_shapes import AgentDetail
+from app.server.agent_shapes import AgentDetail, AgentOut
 
 T = TypeVar("T")
 STDIN: Final = "-"
@@ -47,8 +49,8 @@ def add(
     options = {key: value for key, value in given.items() if value is not None}
     typed = parse_assignments((*settings, *(f"env.{word}" for word in env)))
     entry = merge(merge(entry, options), typed)
-    _run(configuration, lambda bridge: _add(bridge, name, entry))
-    _say(f"{name} was added.")
+    added = _run(configuration, lambda bridge: _add(bridge, name, entry))
+    _say(f"{name} was added: {shorten_isolation(added.isolation)}.")
 
 
 def change(
@@ -131,10 +133,9 @@ def show(configuration: Configuration, name: str, *, as_json: bool = False) -> N
     if as_json:
         show_json(found.model_dump(mode="json"))
         return
-    where = "AGENTS_JSON" if found.source == "environment" else "the store"
     rows = [
         ("name", found.name),
-        ("entry in", where),
+        ("entry", label_origin(found.source, configuration.agents_source)),
         ("default", "yes" if found.default else "no"),
         *((key, _show_value(key, value)) for key, value in found.entry.items()),
         *(
@@ -178,7 +179,7 @@ def import_entries(configuration: Configuration, source: str) -> bool:
         raise NotAnEntry('an agent is not an object. Write {"name": {"command": "..."}}.')
 
     async def save(bridge: Client) -> bool:
-        there = {each.name for each in await bridge.agents()}
+        there = {each.name for each in await bridge.agents() if each.source != "found"}
         healthy = True
         # An entry that extends another one comes after it.
         for name, entry in sorted(entries.items(), key=lambda each: EXTENDS in each[1]):
@@ -216,10 +217,10 @@ def reload(configuration: Configuration) -> None:
     _say("The agents were read again. What changed holds from the next turn.")
 
 
-async def _add(bridge: Client, name: str, entry: Mapping[str, Any]) -> None:
+async def _add(bridge: Client, name: str, entry: Mapping[str, Any]) -> AgentOut:
     if "name" in entry:
         raise Conflict("an entry has no key name: the name is given before it. Remove the key.")
-    await bridge.add_agent({"name": name, **entry})
+    return await bridge.add_agent({"name": name, **entry})
 
 
 def _secrets(agent: AgentDetail) -> list[str]:

@@ -78,6 +78,7 @@ def log_in_agent(
     "add",
     epilog=examples(
         "agents add helper --driver codex",
+        "agents add claude",
         "agents add reviewer --set extends=claude --set permissions=read-only",
         'agents add tester --command "my-agent --acp" --env LEVEL=2',
     ),
@@ -104,8 +105,9 @@ def add_agent(
 ) -> None:
     """Add an agent to the running bridge; it works at once.
 
-    The keys are those of AGENTS_JSON. What others may not read is best put in --json -: they can
-    see the words of a command while it runs.
+    The name of an agent that was found on PATH is enough: it gets an entry and is isolated. The
+    keys are those of AGENTS_JSON. What others may not read is best put in --json -: they can see
+    the words of a command while it runs.
     """
     with in_one_line():
         from app.cli.agents.changing import add  # noqa: PLC0415 - 0.6 s

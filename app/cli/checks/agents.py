@@ -14,6 +14,7 @@ from app.acp.card import card_path, read_card
 from app.agents.admission import Admission
 from app.agents.availability import check_command, check_files, check_key
 from app.agents.catalog import AgentProgram, checkout_words, known_agents
+from app.agents.drift import describe_change, note_one
 from app.agents.files import AgentFiles
 from app.agents.isolation import Shelter, shelter_all
 from app.agents.network import SHARED
@@ -67,8 +68,11 @@ async def check_agents(
         registry = Registry(configuration, known_agents())
         admission = Admission(registry, shelters)
         for entry in registry:
+            if entry.is_left_over:
+                continue
             program, shelter = registry.program(entry.id), shelters[entry.id]
-            yield read(entry, check_command(configuration, entry, program))
+            told = read(entry, check_command(configuration, entry, program))
+            yield told
             async for finding in versions(configuration, entry, program, shelter):
                 yield finding
             for finding in keys(configuration, entry, program):
@@ -80,10 +84,32 @@ async def check_agents(
             yield limits(entry, shelter)
             yield probed(configuration, entry)
             card = (known or {}).get(entry.name)
-            if card is not None:
-                yield available(entry, card)
+            # A bridge that runs says of a missing command what was said above.
+            if card is not None and (found := available(entry, card)) != told:
+                yield found
             words = card.isolation if card is not None else await admission.judge(entry.id)
             yield isolation(entry, words)
+
+
+def check_drift(registry: Registry) -> Iterator[Finding]:
+    """Report every agent that is isolated otherwise than before, until a person has seen it."""
+    configuration = registry.configuration
+    if not configuration.data_dir.is_dir():
+        return
+    try:
+        shelters = shelter_all(configuration)
+    except ConfigurationError:
+        return  # reported with the agents
+    for record in registry.records:
+        if (entry := configuration.agents.get(record.id)) is None:
+            continue
+        noted = note_one(record, entry, shelters[entry.id])
+        if words := describe_change(noted):
+            yield warning(
+                entry.name,
+                words.rstrip("."),
+                "If this was not intended, correct its entry. Then press Got it on its page.",
+            )
 
 
 def read(entry: AgentEntry, check: AgentCheck) -> Finding:

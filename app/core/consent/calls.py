@@ -42,7 +42,9 @@ class Call:
     unclear: bool = False
     """Whether something in it that could be a path or a command cannot be read."""
     roots: tuple[str, ...] = ()
-    """The workspace that relative paths begin at, by all its names."""
+    """The folders that an agent may work in, first the one that relative paths begin at."""
+    home: tuple[str, ...] = ()
+    """The workspace alone, by all its names."""
 
 
 def call_of(*claims: ToolUpdate | None, roots: tuple[str, ...] = ()) -> Call:

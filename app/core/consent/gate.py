@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os.path
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.core.consent import record, wording
 from app.core.consent.calls import Call, call_of, subject
 from app.core.consent.facts import bind, facts_of
+from app.core.consent.grants import offer_grants, scopes_of
 from app.core.consent.ledger import Ledger
 from app.core.consent.offers import (
-    SESSION,
+    OWN,
     find_allowing,
     find_refusing,
     of_agent,
+    only_once,
     shorten_names,
-    with_session_offer,
 )
-from app.core.consent.policy import Verdict, decide, stays_inside
+from app.core.consent.policy import Verdict, decide
 from app.core.consent.record import Decided
 from app.core.consent.terms import Terms
 from app.core.consent.unasked import needed_asking
@@ -29,7 +30,7 @@ from app.core.folders import attachment_folder
 from app.core.ports import Clock
 from app.core.retry import persist
 from app.core.types import TurnRef
-from app.core.updates import Ask, AskRequest, ToolUpdate
+from app.core.updates import Ask, AskRequest, GrantScope, ToolUpdate
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,9 @@ class Gate:
         call = call_of(known, request.tool)
         call = await asyncio.to_thread(_resolve_paths, call, workspace, outgoing)
         kind = call.kinds[0] if len(call.kinds) == 1 else ""
-        options = shorten_names(of_agent(request.options))
+        options = of_agent(request.options)
+        if kind != "switch_mode":  # how to go on is a choice, in the agent's own words
+            options = shorten_names(only_once(options))
         facts = (*request.facts, *facts_of(call, request.tool, known))
         request = replace(
             request,
@@ -80,15 +83,16 @@ class Gate:
         verdict = decide(self._terms.policy, call)
         if verdict.decision == "deny":
             return _refuse(request, verdict.rule)
-        # A kind of call allowed for the session applies to the workspace, as a rule does.
-        grantable = bool(kind) and verdict.rule is None and stays_inside(call)
-        decided = self._find_permission(verdict, kind if grantable else "")
+        # Without a hash, other calls would look the same.
+        is_known = request.arguments_hash != ""
+        scopes = _grantable(verdict, call, known, request.tool) if is_known else {}
+        decided = self._find_permission(verdict, scopes)
         fitting = find_allowing(request.options)
         if decided is not None and fitting is not None:
             return Judged(request, decided, fitting.id)
         if is_too_long(facts):
             return _refuse(request, wording.TOO_LONG.format(limit=WHOLE_CHARACTERS))
-        return Judged(with_session_offer(request) if grantable else request)
+        return Judged(offer_grants(request, scopes))
 
     async def unasked(self, tool: ToolUpdate, workspace: Path | None, *own: Path) -> str:
         """Say what was done that people should have been asked about; empty if nothing.
@@ -98,19 +102,23 @@ class Gate:
         call = await asyncio.to_thread(_resolve_paths, call_of(tool), workspace, *own)
         if call.paths and set(call.kinds) <= {"edit"} and _is_inside(call.paths, own):
             return ""
-        if {"", *call.kinds} & self._ledger.always(self._ref.session):
-            return ""
         confines = self._terms.confines_commands
         if not needed_asking(self._terms.policy, call, confines_commands=confines):
             return ""
+        verdict = decide(self._terms.policy, call)
+        if self._find_permission(verdict, _grantable(verdict, call, tool)) is not None:
+            return ""
         return subject(call) or tool.title or tool.kind or tool.call
 
-    def _find_permission(self, verdict: Verdict, grantable: str) -> Decided | None:
-        """Tell what allows a call: a rule, else a person's grant for the whole session."""
+    def _find_permission(
+        self, verdict: Verdict, scopes: Mapping[str, GrantScope]
+    ) -> Decided | None:
+        """Tell what allows a call: a rule, else a person's grant for exactly that."""
         if verdict.decision == "allow":
             return record.by_rule(verdict.rule, allowed=True)
-        who = self._ledger.grants(self._ref.session).get(grantable) if grantable else None
-        return record.by_grant(grantable, who) if who else None
+        digests = [scope.digest for scope in scopes.values()]
+        grant = self._ledger.find_grant(self._ref.session, digests) if digests else None
+        return None if grant is None else record.by_grant(grant)
 
     async def ask(self, request: AskRequest) -> tuple[str | None, Decided]:
         """Let a person decide; returns the agent's option and the record of the decision."""
@@ -121,6 +129,13 @@ class Gate:
         return _translate_answer(ask), record.by_person(ask)
 
 
+def _grantable(
+    verdict: Verdict, call: Call, *claims: ToolUpdate | None
+) -> Mapping[str, GrantScope]:
+    """Name what people can grant; where the operator's rules say ask, they are asked each time."""
+    return scopes_of(call, *claims) if verdict.rule is None else {}
+
+
 def _refuse(request: AskRequest, rule: object) -> Judged:
     option = find_refusing(request.options)
     return Judged(request, record.by_rule(rule, allowed=False), option.id if option else None)
@@ -128,7 +143,7 @@ def _refuse(request: AskRequest, rule: object) -> Judged:
 
 def _translate_answer(ask: Ask) -> str | None:
     """Translate an answer into an option of the agent, which does not know the bridge's own."""
-    if ask.answer != SESSION:
+    if ask.answer is None or not ask.answer.startswith(OWN):
         return ask.answer
     once = find_allowing(ask.options)
     return once.id if once else None
@@ -153,6 +168,7 @@ def _resolve_paths(call: Call, workspace: Path | None, *own: Path | None) -> Cal
     return replace(
         call,
         paths=tuple(dict.fromkeys((*call.paths, *paths))),
+        home=tuple(dict.fromkeys((str(workspace), real))),
         # The agent may also read attachments, and write files for people.
         roots=tuple(
             dict.fromkeys((str(workspace), real, str(attachment_folder(workspace)), *also))

@@ -20,6 +20,8 @@ from app.core.ports import Clock, Counters
 from app.core.retry import persist
 from app.core.signals import ALONE, Facts, Signals, Topic
 from app.core.stores.asks import AskStore, OpenedAsk, TakenAnswer
+from app.core.stores.filters import EVERYTHING, ListFilter
+from app.core.stores.grants import Grant, GrantStore, WantedGrants
 from app.core.stores.sessions import SessionStore
 from app.core.tasks import Tasks
 from app.core.types import Session, TurnRef
@@ -44,6 +46,7 @@ class Ledger:
     def __init__(
         self,
         asks: AskStore,
+        grants: GrantStore,
         sessions: SessionStore,
         outbox: Outbox,
         feed: Feed,
@@ -66,6 +69,7 @@ class Ledger:
         asks another one shows, `find_voice` returns the agent that shows them itself elsewhere.
         """
         self._asks = asks
+        self._grants = grants
         self._sessions = sessions
         self._outbox = outbox
         self._feed = feed
@@ -308,13 +312,26 @@ class Ledger:
         """List the answers that started a turn and that its agent does not know yet."""
         return self._asks.late(turn)
 
-    def grants(self, session: int) -> Mapping[str, str]:
-        """Tell which kinds of calls were allowed for the whole conversation, and by whom."""
-        return self._asks.grants(session)
+    def find_grant(self, session: int, digests: Sequence[str]) -> Grant | None:
+        """Find a grant that holds now for one of these digests in a session."""
+        return self._grants.find(session, digests)
 
-    def always(self, session: int) -> frozenset[str]:
-        """Tell for which kinds of calls a person told the agent not to ask again."""
-        return self._asks.always(session)
+    async def grants(self, wanted: WantedGrants, *, after: int = 0, limit: int) -> Sequence[Grant]:
+        """List grants, oldest first."""
+        return await self._grants.list(wanted, after=after, limit=limit)
+
+    async def take_back(self, grant_id: int, by: str) -> Grant:
+        """End a grant: it covers no further call, also of a turn that runs.
+
+        Raises:
+            NotFound: there is no such grant.
+            Conflict: it does not hold any more.
+        """
+        grant = await self._grants.end(grant_id, by)
+        if grant is None:
+            raise Conflict(wording.ENDED_BEFORE)
+        self._feed.notify(grant.session)
+        return grant
 
     def _notify(self, ask: Ask) -> None:
         for session in filter(None, (ask.session, ask.host)):
@@ -336,9 +353,9 @@ class Ledger:
         """Tell in which conversation an ask is shown; None if there is no such ask."""
         return self._asks.surface(ask_id)
 
-    async def list(self, state: str | None, *, after: int, limit: int) -> Sequence[Ask]:
+    async def list(self, only: ListFilter = EVERYTHING, *, after: int, limit: int) -> Sequence[Ask]:
         """List asks, oldest first."""
-        return await self._asks.asks(state, after=after, limit=limit)
+        return await self._asks.asks(only, after=after, limit=limit)
 
     def watch(self) -> None:
         """Watch the next deadline; called whenever there may be an earlier one."""

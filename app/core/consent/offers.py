@@ -14,8 +14,6 @@ from app.markdown.code import fence
 
 OWN: Final = "bridge:"
 """Prefix of the ids of the bridge's own options."""
-SESSION: Final = "bridge:session"
-"""Allows this call and all further calls of this kind until the conversation starts over."""
 GO_ON: Final = "bridge:go-on"
 CANCEL: Final = "bridge:cancel"
 CHOICE: Final = "choice"
@@ -70,18 +68,31 @@ def of_agent(options: Sequence[AskOption]) -> tuple[AskOption, ...]:
     return tuple(option for option in options if not option.id.startswith(OWN))
 
 
+def only_once(options: Sequence[AskOption]) -> tuple[AskOption, ...]:
+    """Leave out what an agent would remember by itself, where it also offers that for one call.
+
+    Agents keep an "always" in files of their own, also in the folders of people, and mean by it
+    what they like. An ask with several ways to say yes is a choice, which stays as it is.
+    """
+    if find_allowing(options) is None:
+        return tuple(options)
+    no_once = all(option.kind != "reject_once" for option in options)
+    return tuple(
+        option
+        for option in options
+        if option.kind != "allow_always" and (no_once or option.kind != "reject_always")
+    )
+
+
 def shorten_names(options: Sequence[AskOption]) -> tuple[AskOption, ...]:
-    """Shorten phrases that agents wrote for their own terminal, as far as they stay apart."""
+    """Replace a yes and a no that agents wrote for their own terminal, if they stay apart."""
     short = tuple(replace(option, name=_short_name(option)) for option in options)
     return short if len({option.name for option in short}) == len(short) else tuple(options)
 
 
 def _short_name(option: AskOption) -> str:
-    phrases = wording.PHRASES.get(option.kind.partition("_")[0], ())
-    for phrase, short in phrases:
-        if found := phrase.fullmatch(option.name.strip()):
-            return found.expand(short)
-    return option.name
+    phrase, short = wording.PHRASES.get(option.kind, (None, ""))
+    return short if phrase and phrase.fullmatch(option.name.strip()) else option.name
 
 
 def shortlist(options: Sequence[AskOption]) -> Sequence[AskOption]:
@@ -89,16 +100,6 @@ def shortlist(options: Sequence[AskOption]) -> Sequence[AskOption]:
     shown = options[:OPTIONS]
     no = find_refusing(options)
     return shown if no is None or no in shown else (*shown[:-1], no)
-
-
-def with_session_offer(request: AskRequest) -> AskRequest:
-    """Offer to allow a kind of call for this session, where the agent offers no "always"."""
-    words = wording.KINDS.get(request.tool_kind)
-    always = any(option.kind == "allow_always" for option in request.options)
-    if words is None or always or find_allowing(request.options) is None:
-        return request
-    offer = AskOption(SESSION, wording.ALLOW_FOR_SESSION.format(kinds=words), "allow_always")
-    return replace(request, options=(*request.options, offer))
 
 
 def offer(branch: str, title: str, excerpt: str, deed: str) -> AskRequest:

@@ -118,13 +118,13 @@ def stays_inside(call: Call) -> bool:
     """Tell whether a call claims to touch no file outside the workspace."""
     if not ABOUT_FILES & set(call.kinds):
         return True
-    placed = [_locate(path, call.roots) for path in call.paths]
+    placed = [locate(path, call.roots) for path in call.paths]
     return not call.unclear and all(each is not None and each[0] is not None for each in placed)
 
 
 def _opens_paths(globs: Sequence[str], call: Call) -> bool:
     def fits(path: str) -> bool:
-        placed = _locate(path, call.roots)
+        placed = locate(path, call.roots)
         return placed is not None and any(_path_fits(glob, *placed) for glob in globs)
 
     return _all(call.kinds, lambda kind: kind in ABOUT_FILES) and _all(call.paths, fits)
@@ -155,7 +155,7 @@ def _closes(rule: Rule, call: Call) -> _Fit:
 
 
 def _closes_paths(globs: Sequence[str], call: Call) -> _Fit:
-    placed = [_locate(path, call.roots) for path in call.paths]
+    placed = [locate(path, call.roots) for path in call.paths]
     if any(_path_fits(glob, *each, loose=True) for each in placed if each for glob in globs):
         return _Fit.YES
     if call.unclear or None in placed:
@@ -170,7 +170,7 @@ def _mentions_path(globs: Sequence[str], call: Call) -> bool:
     if any(shell.plain(command) is None for command in call.commands):
         return True
     words = (word for command in call.commands for word in command.replace("=", " ").split())
-    placed = (_locate(word.strip("'\""), call.roots) for word in words)
+    placed = (locate(word.strip("'\""), call.roots) for word in words)
     return any(
         each is None or any(_path_fits(glob, *each, loose=True) for glob in globs)
         for each in placed
@@ -191,7 +191,7 @@ def _closes_commands(globs: Sequence[str], call: Call) -> _Fit:
     return _Fit.MAYBE if hidden else _Fit.NO
 
 
-def _locate(path: str, roots: Sequence[str]) -> tuple[str | None, str] | None:
+def locate(path: str, roots: Sequence[str]) -> tuple[str | None, str] | None:
     """Locate a path: in the workspace, if it is there, and on the machine; None if unknown.
 
     Nothing is looked up: what only the machine could resolve (`..`, `~`, a variable) is unknown.

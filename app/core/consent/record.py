@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from app.core.consent import wording
+from app.core.stores.grants import Grant
 from app.core.updates import Ask
 
 Decided = Mapping[str, Any]
@@ -18,9 +20,16 @@ def by_rule(rule: object, *, allowed: bool) -> Decided:
     return {"how": "rule", "rule": str(rule), "allowed": allowed}
 
 
-def by_grant(kind: str, who: str) -> Decided:
-    """Record a person's grant for the whole session."""
-    return {"how": "session", "rule": kind, "who": who, "allowed": True}
+def by_grant(grant: Grant) -> Decided:
+    """Record a person's grant: who gave it, when, and what it covers."""
+    return {
+        "how": "grant",
+        "grant": grant.id,
+        "who": grant.granted_by,
+        "at": grant.granted_at,
+        "what": wording.granted(grant.kind, grant.extent, grant.subject),
+        "allowed": True,
+    }
 
 
 def by_person(ask: Ask) -> Decided:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from app.core.ask_view import AskFact, AskView, ShownFact
 from app.core.consent import wording
+from app.core.consent.grants import without_grants
 from app.core.consent.offers import only_on_page, shortlist
 from app.core.diff import Line, compare
 from app.core.updates import AskRequest
@@ -53,8 +54,10 @@ PAGE = Room(WHOLE_CHARACTERS, 2_000, 2_000)
 
 def present(request: AskRequest, redact: Callable[[str], str], link: str = "") -> AskRequest:
     """Make an ask fit to be shown: short enough, and without secrets."""
-    options = request.options if request.kind == "repository" else shortlist(request.options)
     view = view_of(request, redact, ELSEWHERE, link=link)
+    if view.secret:
+        request = without_grants(request)  # their scope would not be shown word for word
+    options = request.options if request.kind == "repository" else shortlist(request.options)
     return replace(
         request,
         call=redact(request.call),
@@ -62,7 +65,7 @@ def present(request: AskRequest, redact: Callable[[str], str], link: str = "") -
         subject=_beginning(redact(request.subject)),
         url=redact(request.url),
         options=tuple(
-            replace(option, name=redact(option.name)[:OPTION_CHARACTERS])
+            replace(option, name=_name(redact(option.name)))
             for option in (only_on_page(options) if view.cut else options)
         ),
         view=view,
@@ -105,6 +108,11 @@ def _unsaid(request: AskRequest) -> Literal["", "call", "change"]:
 def _redact(fact: AskFact, redact: Callable[[str], str]) -> AskFact:
     old = None if fact.old is None else redact(fact.old)
     return replace(fact, text=redact(fact.text), path=redact(fact.path), old=old)
+
+
+def _name(name: str) -> str:
+    left = len(name) - OPTION_CHARACTERS
+    return name if left <= 0 else f"{name[:OPTION_CHARACTERS]} {wording.cut(left)}"
 
 
 def _beginning(subject: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.core.ask_view import AskView, ShownFact
-from app.core.updates import Ask
-from app.core.visible import conceal, reveal_line
+from app.core.updates import Ask, GrantExtent, GrantScope
+from app.core.visible import conceal, reveal, reveal_line
 from app.markdown.code import fence, span
 
 MINUS = "\N{MINUS SIGN}"
@@ -30,29 +30,19 @@ CONTINUE = "Continue"
 STOP = "Stop"
 GIVE_TO = "Give it to {agent}"
 LEAVE_IT = "Leave it"
-ALLOW_FOR_SESSION = "Allow {kinds} for this session"
-KINDS = {
-    "read": "reading",
-    "edit": "edits",
-    "delete": "deletions",
-    "move": "moves",
-    "search": "searches",
-    "execute": "commands",
-    "fetch": "fetches",
-}
+ALWAYS_HERE = "Always allow {what} in this thread"
+ALWAYS_EVERYTHING = "Always allow all edits in the workspace of this thread"
+LABEL_CHARACTERS = 75
+"""Length of a label that every platform but GitHub shows whole: Slack's buttons have the least."""
 PHRASES = {
-    "allow": tuple(
-        (re.compile(phrase, re.IGNORECASE), short)
-        for phrase, short in (
-            (r"yes(, proceed)?", "Allow"),
-            (r"yes,? (and )?(allow|accept|approve) all edits\b.*", "Allow all edits here"),
-            (r"yes,? and don'?t ask again for (`?[\w.+-]{1,30}`?) commands?\b.*", r"Allow \1 here"),
-            (r"yes,? and don'?t ask again\b.*", "Always allow here"),
-        )
+    "allow_once": (re.compile(r"yes(, proceed)?", re.IGNORECASE), "Allow"),
+    "reject_once": (
+        re.compile(r"no(,? and tell \w+ what to do .*)?", re.IGNORECASE),
+        "Reject",
     ),
-    "reject": ((re.compile(r"no(,? and tell \w+ what to do .*)?", re.IGNORECASE), "Reject"),),
 }
-"""Phrases of agents' terminals, by the beginning of an option's kind."""
+"""Phrases of agents' terminals that mean no more than yes or no, by the option's kind."""
+ENDED_BEFORE = "this no longer holds: it has ended, or someone took it back"
 ALREADY_ANSWERED = "{by} already answered this"
 RESTARTED = "the bridge restarted before this was answered; the agent asks again if needed"
 TIME_PASSED = "the time to answer this has passed"
@@ -69,6 +59,14 @@ _LABELS = {
 }
 
 
+_DOING = {
+    "read": "reading",
+    "edit": "editing",
+    "delete": "deleting",
+    "move": "moving",
+    "search": "searching",
+}
+_EXACTLY = {"command": "exactly this command", "call": "exactly this call"}
 _ACTS = {
     "edit": "edit",
     "delete": "delete",
@@ -122,6 +120,39 @@ def ask_back(labels: Sequence[str], asks: int) -> str:
     if asks > 1:
         return SEVERAL_OPEN.format(number=asks, names=", ".join(names))
     return WHICH.format(names=", ".join(f"{at} for {name}" for at, name in enumerate(names, 1)))
+
+
+def offer_grant(scope: GrantScope) -> str:
+    """Name an "always" by all that it covers, or by what the ask shows, where that is too long."""
+    if scope.extent == "workspace":
+        return ALWAYS_EVERYTHING
+    doing = f"{_DOING[scope.kind]} " if scope.extent == "paths" else ""
+    name = ALWAYS_HERE.format(what=f"{doing}`{scope.subject}`")
+    if (
+        scope.extent != "call"
+        and len(name) <= LABEL_CHARACTERS
+        and "`" not in scope.subject
+        and reveal_line(scope.subject) == scope.subject
+    ):
+        return name
+    return ALWAYS_HERE.format(what=_EXACTLY.get(scope.extent, f"{doing}exactly these files"))
+
+
+def granted(kind: str, extent: GrantExtent, subject: str) -> str:
+    """Say what a grant covers, on one line."""
+    words, exact = granted_parts(kind, extent, subject)
+    return " ".join(filter(None, (words, ", ".join(map(span, exact)))))
+
+
+def granted_parts(kind: str, extent: GrantExtent, subject: str) -> tuple[str, list[str]]:
+    """Say what a grant covers: words, and what they are about, exactly."""
+    match extent:
+        case "workspace":
+            return "all edits in the workspace", []
+        case "paths":
+            return _DOING[kind], [reveal(path) for path in subject.split("\n")]
+        case _:
+            return "", [reveal(subject)]
 
 
 def ask_head(view: AskView) -> str:
@@ -220,7 +251,9 @@ def decision(decided: object) -> str:
         case "person":
             answer = f": {decided.get('answer')}" if allowed is None else ""
             return f"{verb} by {decided.get('who')}{answer}"
-        case "session":
+        case "grant":
+            return f"allowed by {decided.get('who')} for this thread: {decided.get('what')}"
+        case "session":  # in rows of earlier releases
             return f"allowed by {decided.get('who')} for this session"
         case "rule":
             return f"{verb} by rule `{decided.get('rule')}`"

@@ -1,7 +1,8 @@
 """Lets agents ask agents: checks who may ask whom, begins the work and reads what comes of it.
 
 The rights of the one who asks do not travel: the person for whom it all began must be allowed to
-use the agent that is asked, which then works under its own lists and policy.
+use the agent that is asked, which then works under its own lists and policy. `deputies` tells which
+agents may be asked at all.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Literal, Protocol
 
 from app.core.adapters import Adapter
 from app.core.delegation import wording
+from app.core.delegation.deputies import Deputies
 from app.core.delegation.store import DelegationStore
 from app.core.delegation.types import (
     Answer,
@@ -24,7 +26,7 @@ from app.core.delegation.types import (
     WorkspaceKind,
 )
 from app.core.feed import Feed
-from app.core.keys import PlaceKey, adapter_name
+from app.core.keys import PlaceKey, SessionKey, adapter_name
 from app.core.outbox import Outbox
 from app.core.ports import Clock, TurnEngine
 from app.core.retry import persist
@@ -32,7 +34,7 @@ from app.core.roster import Colleague, Roster
 from app.core.signals import ALONE, Signals, Topic
 from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.tasks import Tasks
-from app.core.types import OPEN_TURN_STATES, Session, SessionState, Speaker, Turn
+from app.core.types import OPEN_TURN_STATES, Activity, Session, SessionState, Speaker, Turn
 from app.errors import Conflict, NotFound, SpeakerUnknown
 
 ANSWER_CHARACTERS = 60_000
@@ -77,10 +79,10 @@ class Delegations:
         turns: TurnStore,
         *,
         roster: Roster,
-        may_ask: Callable[[str, str], bool],
+        deputies: Deputies,
         adapters: Mapping[str, Adapter],
         refusal: Refusal,
-        target: Callable[[Session], str],
+        lend: Callable[[Session, str, str], Awaitable[str]],
         limits: Callable[[], DelegationLimits],
         redact: Callable[[str], str],
         engine: Engine,
@@ -91,17 +93,17 @@ class Delegations:
     ) -> None:
         """Let agents ask each other.
 
-        `may_ask` tells whether an agent may ask the one of a name; `target` names what a session
-        works on, as places keep it.
+        `lend` names what a session works on, as places keep it, or refuses a branch or a folder
+        that is not part of it.
         """
         self._store = store
         self._sessions = sessions
         self._turns = turns
         self._roster = roster
-        self._may_ask = may_ask
+        self._deputies = deputies
         self._adapters = adapters
         self._refusal = refusal
-        self._target = target
+        self._lend = lend
         self._limits = limits
         self._redact = redact
         self._engine = engine
@@ -124,18 +126,34 @@ class Delegations:
 
     # Who may ask whom.
 
-    def colleagues(self, agent: str) -> Sequence[Colleague]:
-        """List the agents that an agent sees and may ask."""
+    @property
+    def off(self) -> str:
+        """Why no agent may ask another one here; empty if they may."""
+        return "" if self._limits().depth else wording.OFF
+
+    def colleagues(self, agent: str, turn: int) -> Sequence[Colleague]:
+        """List the agents that an agent sees and may ask in a turn."""
+        cause, known = self._store.of_turn(turn), self._turns.turn(turn)
+        depth = 0 if cause is None else cause.depth
+        if known is None or depth >= self._limits().depth:
+            return ()
+        service = self._origin(known).service
         gone = self._roster.removed()
         return [
             each
             for each in self._roster.agents()
             if each.visible and each.id != agent and each.id not in gone
-            if self._may_ask(agent, each.name)
+            if not self._deputies.object_to(each, service, agent=agent, by="agent")
         ]
 
-    def find(self, agent: str, name: str) -> Colleague:
-        """Find an agent that another one may ask, by its name or by what people call it.
+    async def activities(self) -> Mapping[str, Activity]:
+        """Tell which agents work or wait; the others are idle."""
+        return await self._sessions.activities()
+
+    def find(self, agent: str, turn: Turn, name: str, *, itself: bool = False) -> Colleague:
+        """Find an agent that another one may ask in a turn, by its name or what people call it.
+
+        `itself` allows it to name itself, for a further session of its own.
 
         Raises:
             Conflict: it may not, there is none, or it cannot work.
@@ -144,14 +162,41 @@ class Delegations:
         if called in self._roster.removed():
             raise Conflict(wording.REMOVED.format(name=name))
         found = None if called is None else self._roster.find(called)
-        if found is None or not self._may_ask(agent, found.name):
+        service = self._origin(turn).service
+        if found is None:
             raise Conflict(wording.NO_AGENT.format(name=name))
-        if found.id == agent:
+        if objection := self._deputies.object_to(found, service, agent=agent, by="agent"):
+            raise Conflict(
+                wording.OBJECTIONS[objection].format(
+                    name=name if objection == "unlisted" else found.name,
+                    agent=found.title,
+                    service=service,
+                    asking=self._roster.name(agent),
+                )
+            )
+        if found.id == agent and not itself:
             raise Conflict(wording.SELF)
         availability = self._roster.availability(found.id)
         if availability.state != "ready":
             raise Conflict(wording.CANNOT_WORK.format(agent=found.title, why=availability.words))
         return found
+
+    def check_present(self, agent: Colleague, service: str, host: Session) -> None:
+        """Check that people of a service may have an agent work with the one they talk to.
+
+        Raises:
+            Conflict: it is not connected there, and the operator did not allow it by name.
+        """
+        talks = host.key.agent
+        if self._deputies.object_to(agent, service, agent=talks, by="person"):
+            raise Conflict(
+                wording.NOT_PRESENT.format(
+                    agent=agent.title,
+                    service=service,
+                    name=agent.name,
+                    host=self._roster.name(talks),
+                )
+            )
 
     async def check(self, agent: Colleague, people: Sequence[Speaker], root: Session) -> None:
         """Check that people may use an agent in the place where it all began.
@@ -189,14 +234,15 @@ class Delegations:
         going_on: int | None = None,
         name: str = "",
         workspace: WorkspaceKind = "",
-        group: str = "",
+        branch: str = "",
+        folder: str = "",
     ) -> Delegation:
         """Have an agent do something for the running turn of another one.
 
         `going_on` is the session that goes on with it; None: a new one.
 
         Raises:
-            Conflict: it may not, or a limit is reached.
+            Conflict: it may not, a limit is reached, or the branch or the folder is not there.
         """
         cause = self._store.of_turn(turn.id)
         root = session if cause is None else self._known(cause.root_session)
@@ -214,10 +260,11 @@ class Delegations:
                 people[-1],
                 going_on,
                 speaker=Speaker(session.key.agent, title, "agent"),
-                repository=self._target(session),
+                repository=await self._lend(session, branch, folder),
                 name=name,
                 workspace=workspace,
-                group=group,
+                branch=branch,
+                folder=folder,
             )
         )
 
@@ -225,8 +272,10 @@ class Delegations:
         """Begin a delegation; the caller has checked who asks, and for whom.
 
         Raises:
-            Conflict: a limit is reached.
+            Conflict: a limit is reached, or agents may not ask agents here.
         """
+        if self.off:
+            raise Conflict(self.off)
         begun = await persist(self._clock, self._store.begin, new, self._limits())
         self._outbox.send(*begun.posts)
         self._feed.notify(new.caller_session)
@@ -342,6 +391,14 @@ class Delegations:
         if session is None:
             raise NotFound("session", session_id)
         return session
+
+    def _origin(self, turn: Turn) -> SessionKey:
+        """Return where people asked for what a turn does: sessions may have several surfaces."""
+        cause = self._store.of_turn(turn.id)
+        if cause is None:
+            return turn.surface
+        first = None if cause.root_turn is None else self._turns.turn(cause.root_turn)
+        return self._known(cause.root_session).key if first is None else first.surface
 
     def _people(self, turn: Turn) -> list[Speaker]:
         """List the people whose messages a turn answers."""

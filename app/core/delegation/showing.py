@@ -52,17 +52,22 @@ class Showing:
         *,
         adapters: Mapping[str, Adapter],
         terms: Mapping[str, Terms],
+        name_of: Callable[[str], str],
         page: Callable[[PlaceKey], str],
         outbox: Outbox,
         feed: Feed,
         clock: Clock,
         signals: Signals = ALONE,
     ) -> None:
-        """Show; `page` returns the address of a place's page, or nothing."""
+        """Show; `page` returns the address of a place's page, or nothing.
+
+        `name_of` returns what people call an agent.
+        """
         self._tree = tree
         self._posts = posts
         self._adapters = adapters
         self._terms = terms
+        self._name_of = name_of
         self._page = page
         self._outbox = outbox
         self._feed = feed
@@ -193,7 +198,3 @@ class Showing:
     def _words(self, branch: Branch) -> str:
         """Say how a delegated turn ended."""
         return wording.delegated_end(self._line(branch), caller=self._name_of(branch.caller_agent))
-
-    def _name_of(self, agent: str) -> str:
-        terms = self._terms.get(agent)
-        return (terms and terms.display_name) or agent

@@ -48,6 +48,10 @@ class Delegation:
     """Whether the agent that asked knows the answer."""
     created_at: float = 0.0
     ended_at: float | None = None
+    title: str = ""
+    """What people call the session that does it."""
+    created: bool = True
+    """Whether that session was made for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,10 @@ class NewDelegation:
     """What a new session works on, as places keep it: `owner/name`, `folder:<path>`, `none`."""
     name: str = ""
     workspace: WorkspaceKind = ""
+    branch: str = ""
+    """The branch that it works on, starts from or reads; empty: that of the one who asks."""
+    folder: str = ""
+    """Where in the repository or the folder it works; empty: in all of it."""
     group: str = ""
     round: int = 1
 
@@ -82,6 +90,16 @@ class Errand:
     caller: int
     """The session that asked."""
     workspace: WorkspaceKind
+    branch: str = ""
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call of an agent that was asked."""
+
+    kind: str
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +112,8 @@ class Answer:
     """Why it failed, if it did."""
     seconds: float = 0.0
     cost: float = 0.0
-    currency: str = ""
+    calls: tuple[Call, ...] = ()
+    """What it did, in order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from app.core.delegation.deputies import Objection
 from app.core.delegation.limits import Limit
 from app.core.delegation.types import Delegation
 from app.core.types import TurnState
 
+OFF: Final = "Delegation is switched off on this bridge (DELEGATION_DEPTH=0)."
 LIMITS: Final[dict[Limit, str]] = {
     "cycle": (
         "{agent} waits for your answer, or for that of an agent which waits for you: you cannot "
@@ -21,9 +23,26 @@ LIMITS: Final[dict[Limit, str]] = {
     "budget": "This has cost as much as it may, until a person speaks.",
 }
 TOLD: Final = " People here were told. Finish with what you have."
-SELF: Final = "You cannot ask yourself."
+SELF: Final = (
+    "You cannot ask yourself. agents_spawn with your own name begins another session of yours."
+)
 
 NO_AGENT: Final = "There is no agent {name!r} for you. Use agents_list to see whom you may ask."
+_NAMED: Final = (
+    " The operator allows it with {name!r} in `agents_allow` of {asking}. Do it yourself, or tell "
+    "the person who asked you."
+)
+OBJECTIONS: Final[dict[Objection, str]] = {
+    "unlisted": NO_AGENT,
+    "absent": "You may not ask {agent}: it is not connected to {service}." + _NAMED,
+    "isolation": "You may not ask {agent}: it is not isolated, and you are." + _NAMED,
+    "network": "You may not ask {agent}: it can connect to more than you." + _NAMED,
+    "permissions": "You may not ask {agent}: it may do more without a question than you." + _NAMED,
+}
+NOT_PRESENT: Final = (
+    "{agent} was not asked: it is not connected to {service}. The operator allows it with {name!r} "
+    "in `agents_allow` of {host}."
+)
 REMOVED: Final = "The agent {name!r} was removed. Use agents_list to see whom you may ask."
 CANNOT_WORK: Final = "{agent} cannot work now: {why}"
 NOT_ALLOWED: Final = "{person}, for whom you work, may not use {agent}: {why}."

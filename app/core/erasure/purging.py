@@ -132,21 +132,23 @@ class Purging:
         async with self._alone:
             vault = vault_of(purge.text)
             trail = await self._store.trace(vault)
-            found = await asyncio.to_thread(self._files.find, vault)
-            sessions = trail.sessions | set(self._find_sessions(found.held))
-            keys = purge.keys | trail.keys | set(self._keys_of(sessions))
-            known = sessions | purge.sessions
-            purge = replace(purge, keys=frozenset(keys), sessions=frozenset(known))
-            await persist(self._clock, self._store.keep, purge)
-            await self._end_work(sessions, keys)
+            purge = await self._widen(purge, trail.sessions, trail.keys)
+            await self._end_work(trail.sessions, purge.keys)
+            # Rows and posts first: they are what people see, and files may take long.
             rows = await persist(self._clock, self._store.redact, vault)
-            here, cleared = await self._clean_here(vault, known, discard=discard)
+            told = purge.keys
+            posts, unreached = await self._clean_platforms(told, vault)
+            found = await asyncio.to_thread(self._files.find, vault)
+            own = set(self._find_sessions(found.held)) - trail.sessions
+            purge = await self._widen(purge, own, ())
+            await self._end_work(own, purge.keys - told)
+            here, cleared = await self._clean_here(vault, purge.sessions, discard=discard)
             afar = await ask_others(self._signals, Topic.PURGE, id=purge.id, discard=discard)
             cleaned = add_up(here, afar)
             needed = cleared.needed.union(*(each["needed"] for each in afar))
             mirrors = await self._repositories.clear_mirrors(cleared.mirrors, needed)
             away, unreachable = find_away(await self._store.machines(), self._signals, afar)
-            posts, unreached = await self._clean_platforms(keys, vault)
+            later, beyond = await self._clean_platforms(purge.keys - told, vault)
             # What was posted is told back to the bridge.
             rows += await persist(self._clock, self._store.redact, vault)
             uncompacted = await self._compact_store()
@@ -158,9 +160,20 @@ class Purging:
                 *map(self._describe, mirrors),
                 *unreachable,
                 *unreached,
+                *beyond,
                 Left(Stays.COPIES),
             )
-            return Erased(rows, cleaned.files, posts, cleaned.clones, tuple(dict.fromkeys(left)))
+            left = tuple(dict.fromkeys(left))
+            return Erased(rows, cleaned.files, posts + later, cleaned.clones, left)
+
+    async def _widen(
+        self, purge: Purge, sessions: Collection[int], keys: Collection[SessionKey]
+    ) -> Purge:
+        """Store that more sessions and conversations hold the text."""
+        every = purge.keys.union(keys, self._keys_of(sessions))
+        wider = replace(purge, keys=every, sessions=purge.sessions.union(sessions))
+        await persist(self._clock, self._store.keep, wider)
+        return wider
 
     async def _clean_here(
         self, vault: Vault, sessions: Collection[int], *, discard: bool

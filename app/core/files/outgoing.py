@@ -12,7 +12,6 @@ import asyncio
 import hashlib
 import logging
 import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from app.core.posts import MadeFile
 from app.core.stores.sessions import PostStore
 from app.core.types import Turn
 from app.core.updates import FileUpdate
+from app.descent import discard
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -173,7 +173,7 @@ class Handover:
     async def settle(self) -> None:
         """Delete the staged copies: the end of the turn names the files now."""
         if self._kept:
-            await asyncio.to_thread(shutil.rmtree, self._mine, ignore_errors=True)
+            await asyncio.to_thread(discard, self._mine)
 
     def _take_spoken(self, update: FileUpdate, workspace: Path) -> None:
         data = update.data or self._read_linked(update.address, workspace)
@@ -239,7 +239,7 @@ class Handover:
         for path in () if told else _whole_files(folder):
             known = {each.name for each in self._mine.iterdir()}
             path.replace(self._mine / _find_free_name(path.name, known))
-        shutil.rmtree(folder, ignore_errors=True)
+        discard(folder)
 
     def _is_told(self, turn: str) -> bool:
         post = self._of.posts.of_turn(int(turn)) if turn.isdecimal() else None

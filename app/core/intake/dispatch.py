@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from app.core import wording
 from app.core.adapters import Adapter
+from app.core.clean import clean_text
 from app.core.commands import Command, parse
 from app.core.consent.ledger import Ledger
 from app.core.inbound import (
@@ -85,7 +86,7 @@ class Dispatcher:
             access=access,
             clock=clock,
             whispers=self._whispers,
-            name_of=lambda agent: names.get(agent) or roster.removed().get(agent, agent),
+            name_of=lambda agent: names.get(agent) or roster.title(agent),
         )
         """Handles what is pressed: answers to asks, and verdicts on what agents said."""
         self._decisions = decisions
@@ -301,10 +302,9 @@ class Dispatcher:
         allowed: list[str] = []
         posts: list[NewPost] = []
         for agent in floor.agents:
-            gone = self._removed().get(agent)
-            if gone is not None:
+            if agent in self._removed():
                 say = notice if heard.mentions else refusal
-                words = wording.AGENT_REMOVED.format(agent=gone)
+                words = wording.AGENT_REMOVED.format(agent=self._roster.title(agent))
                 posts.append(say(delivery, heard, agent, words))
                 continue
             name = self._names.get(agent, agent)
@@ -388,19 +388,17 @@ class Dispatcher:
 
 
 def storable(heard: Heard) -> Heard:
-    """Replace lone surrogates, which JSON may carry and no database keeps."""
-    speaker = replace(heard.speaker, id=_whole(heard.speaker.id), name=_whole(heard.speaker.name))
+    """Replace what JSON may carry and no database keeps."""
+    speaker = replace(
+        heard.speaker, id=clean_text(heard.speaker.id), name=clean_text(heard.speaker.name)
+    )
     return replace(
         heard,
         speaker=speaker,
-        text=_whole(heard.text),
-        title=_whole(heard.title),
-        message_id=_whole(heard.message_id),
+        text=clean_text(heard.text),
+        title=clean_text(heard.title),
+        message_id=clean_text(heard.message_id),
     )
-
-
-def _whole(text: str) -> str:
-    return text.encode(errors="replace").decode()
 
 
 def _request(heard: Heard, agent: str) -> BridgeSessionRequest:

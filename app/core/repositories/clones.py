@@ -27,6 +27,7 @@ from app.core.workspaces import (
     Checkout,
     Clone,
     Diff,
+    Head,
     Repository,
     Ship,
     WorkspaceView,
@@ -116,10 +117,10 @@ class Clones:
         """
         record = self._records.latest(session.id)
         if record is None or record.repository != target or record.state == "gone":
-            record = await self._begin(session, target, record)
+            record = await self._begin(session, target)
         clone = await self.clone(session, record)
         if record.state == "ready" and not await self.reopen(session, record, clone, ask):
-            record = await self._begin(session, target, record)
+            record = await self._begin(session, target)
             clone = await self.clone(session, record)
         if record.state == "opening":
             await self._make(session, record, clone, ask)
@@ -208,11 +209,21 @@ class Clones:
         await self._checkouts.remove(await self.clone(session, record))
         await persist(self._clock, self._records.gone, record.session, record.number)
 
-    async def _begin(self, session: Session, target: Repository, last: Checkout | None) -> Checkout:
-        """Decide how a clone is opened, and record that before anything is made."""
-        number = 1 if last is None else last.number + 1
-        forge, how = self._shipping.forge, self._shipping.of(session.key.agent)
+    async def _begin(self, session: Session, target: Repository) -> Checkout:
+        forge = self._shipping.forge
         head = None if forge is None else await forge.head(session)
+        return await self.begin(session, target, head)
+
+    async def begin(
+        self, session: Session, target: Repository, head: Head | None, *, apart: bool = False
+    ) -> Checkout:
+        """Decide how a clone is opened, and record that before anything is made.
+
+        On the branch of a head, if agents may push there; else, or with `apart`, on a new branch
+        that starts from it.
+        """
+        last, how = self._records.latest(session.id), self._shipping.of(session.key.agent)
+        number = 1 if last is None else last.number + 1
         if last is not None and last.repository == target and last.sent:
             record = Checkout(
                 session.id,
@@ -227,7 +238,11 @@ class Clones:
             )
         elif head is not None and (not is_branch(head.branch) or how == "none"):
             record = Checkout(session.id, number, target, "detached", start=head.commit)
-        elif head is not None and not await self._is_guarded(session, target, head.branch):
+        elif (
+            head is not None
+            and not apart
+            and not await self._is_guarded(session, target, head.branch)
+        ):
             record = Checkout(session.id, number, target, "existing", head.branch)
         else:
             branch = branch_name(session.key, session.place, session.title)

@@ -188,6 +188,8 @@ class JointWork:
 
     async def _share(self, session: Session, target: Repository, errand: Errand) -> Joined:
         """Let a session work on the branch of the one that asked, or read it, as was said."""
+        if errand.branch:
+            return await self._take_branch(session, target, errand)
         theirs = self._records.latest(errand.caller)
         if theirs is None or theirs.repository != target or errand.workspace == "new-branch":
             return await self._catch_up(session, target)
@@ -200,6 +202,22 @@ class JointWork:
         commit = theirs.sent or theirs.commit
         await self._clones.read(session, target, commit)
         return Joined((wording.READS.format(agent=name, branch=branch, commit=commit[:12]),))
+
+    async def _take_branch(self, session: Session, target: Repository, errand: Errand) -> Joined:
+        """Let a session work on a branch that was named, start from it, or read it."""
+        branch = errand.branch
+        if errand.workspace == "read-only":
+            commit = await self._checkouts.find_branch(target, session.key.agent, branch)
+            if commit is None:
+                raise RepositoryError(wording.NO_BRANCH.format(branch=branch, name=target.name))
+            await self._clones.read(session, target, commit)
+            return Joined((wording.READS_BRANCH.format(branch=branch, commit=commit[:12]),))
+        apart = errand.workspace == "new-branch"
+        if not await self._clones.begin_at(session, target, branch, apart=apart):
+            return await self._catch_up(session, target)
+        is_there = self._own_branch(session, target) == branch
+        note = wording.WORKS_ON if is_there else wording.STARTS_FROM
+        return Joined((note.format(branch=branch),))
 
     # Review.
 

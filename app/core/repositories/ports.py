@@ -83,6 +83,14 @@ class Checkouts(Protocol):
         """
         ...
 
+    def resume(self, folder: Path) -> None:
+        """Accept pushes from an open clone again."""
+        ...
+
+    async def pause(self, folder: Path) -> None:
+        """Refuse pushes from an open clone for now; one that is under way is ended."""
+        ...
+
     async def close(self, folder: Path) -> None:
         """Take no more pushes from a clone."""
         ...
@@ -147,6 +155,14 @@ class Checkouts(Protocol):
         """
         ...
 
+    async def find_branch(self, repository: Repository, agent: str, branch: str) -> str | None:
+        """Return the last commit of a branch of the remote; None if there is none of that name.
+
+        Raises:
+            RepositoryError: the remote cannot be reached.
+        """
+        ...
+
     async def check_out(self, clone: Clone, commit: str) -> None:
         """Check out another commit in a clone for reading; changes in it are dropped.
 
@@ -175,8 +191,19 @@ class Checkouts(Protocol):
         """Measure how much a session changed; None if git cannot tell."""
         ...
 
-    async def changes_in_place(self, folder: Path, own: Path, agent: str) -> Sequence[Diff]:
-        """Show what is uncommitted in a person's folder; `own` is the session's own folder."""
+    async def changes_in_place(
+        self, folder: Path, own: Path, agent: str, *, began: int
+    ) -> Sequence[Diff]:
+        """Show what is uncommitted in a person's folder; `own` is the session's own folder.
+
+        What changed after the session began, in nanoseconds, may be the agent's.
+        """
+        ...
+
+    async def find_repositories(
+        self, folder: Path, own: Path, agent: str, *, began: int
+    ) -> Sequence[str]:
+        """List the repositories in a person's folder that its agent made or changed."""
         ...
 
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:

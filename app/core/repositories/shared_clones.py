@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from app.core.ports import Clock
 from app.core.repositories import wording
+from app.core.repositories.branch_names import branch_ref
 from app.core.repositories.clones import Ask, Clones, Shipping
 from app.core.repositories.commit_messages import commit_message
 from app.core.repositories.ports import Checkouts
 from app.core.retry import persist
 from app.core.stores.repositories import CheckoutStore
 from app.core.types import Session
-from app.core.workspaces import Checkout, Clone, Followed, Repository, Work
+from app.core.workspaces import Checkout, Clone, Followed, Head, Repository, Work
 from app.errors import RepositoryError
 
 
@@ -58,6 +59,19 @@ class SharedClones:
         number = 1 if last is None else last.number + 1
         record = Checkout(session.id, number, target, "branch", theirs.branch, theirs.start)
         await persist(self._clock, self._records.begin, record)
+
+    async def begin_at(
+        self, session: Session, target: Repository, branch: str, *, apart: bool
+    ) -> bool:
+        """Decide that a session works on a branch, or `apart` on a new one that starts from it.
+
+        False if it has a clone of the repository already.
+        """
+        last = self._records.latest(session.id)
+        if last is not None and last.repository == target and last.state != "gone":
+            return False
+        await self._clones.begin(session, target, Head(branch, branch_ref(branch)), apart=apart)
+        return True
 
     async def read(self, session: Session, target: Repository, commit: str) -> bool:
         """Check a commit out for reading, with nothing to push to.

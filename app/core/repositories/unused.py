@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from collections.abc import Callable, Sequence
 
 from app.core.folders import Folders
@@ -12,6 +11,7 @@ from app.core.repositories.clones import Clones
 from app.core.stores.sessions import SessionStore
 from app.core.types import Session, SessionState
 from app.core.workspaces import Checkout
+from app.descent import discard
 from app.errors import RepositoryError
 
 logger = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class UnusedWorkspaces:
         for session_id, home in (await asyncio.to_thread(self._folders.homes)).items():
             async with self._alone(session_id):
                 if session_id not in cloned and self._find_idle(session_id, before) is not None:
-                    await asyncio.to_thread(shutil.rmtree, home, ignore_errors=True)
+                    await asyncio.to_thread(discard, home)
 
     async def _reap(self, session: Session, record: Checkout, before: float) -> str:
         """Remove a clone, unless it holds unshipped work; then tell that once."""

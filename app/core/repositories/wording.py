@@ -10,6 +10,7 @@ NOT_SHIPPED = "Not pushed: {problem}. The work is kept in the workspace."
 NOT_PUSHED = "Not pushed: {problem}"
 NOT_PROPOSED = "The pull request could not be opened: {problem}"
 NO_CLONE = "You do not work in a clone of a repository here: there is nothing to propose."
+NO_TURN = "Pushes work only during your turn. Push again when you have been asked to go on."
 ONLY_READING = "Your clone is for reading: there is no branch that you can push to."
 SHIPS_NOTHING = "The operator has set that your work stays in your workspace (`ship: none`)."
 PROPOSAL_OVER = "Your pull request was {outcome}. New commits open another one."
@@ -31,6 +32,10 @@ SAVED_STATE = "a saved state that is not on this machine"
 BRANCH_GUARDED = (
     "Nothing is pushed to `{branch}` of {repository} because {reason}. Changes go to a new branch "
     "and are proposed from there."
+)
+NEW_REPOSITORIES = (
+    "New or changed git repositories in the folder: {names}. They decide which programs your git "
+    "runs inside them: look at their `config` and `hooks` before you use git there."
 )
 ALLOW_ONCE = "Allow once"
 REJECT = "Reject"
@@ -69,6 +74,17 @@ FELL_BEHIND = (
 SHARES = (
     "You work on the branch {branch} of {agent}, in your own clone, with what it has pushed; both "
     "of you push to it."
+)
+WORKS_ON = "You work on the branch {branch}, in your own clone, and push to it."
+STARTS_FROM = "Your branch starts from {branch}."
+READS_BRANCH = (
+    "Your folder has the branch {branch} for reading, at commit {commit}; you cannot push from it."
+)
+NO_REPOSITORY = "You do not work in a clone of a repository here: there are no branches."
+NO_BRANCH = "There is no branch {branch!r} in {name}."
+NO_FOLDER = (
+    "There is no folder {folder!r} below the repository or folder that you work in. Name one that "
+    "is there, relative to it, without `..` and without links that lead out of it."
 )
 READS = (
     "Your folder has the branch {branch} of {agent} for reading, at commit {commit}. What it has "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from app.core.keys import SessionKey
+from app.core.stores.filters import EVERYTHING, ListFilter
 from app.core.types import TurnRef
 from app.core.updates import Ask, AskRequest
 
@@ -87,14 +88,6 @@ class AskStore(Protocol):
         """List the answers that started a turn and that its agent does not know yet."""
         ...
 
-    def grants(self, session: int) -> Mapping[str, str]:
-        """Tell which kinds of calls were allowed for the whole conversation, and by whom."""
-        ...
-
-    def always(self, session: int) -> frozenset[str]:
-        """Tell for which kinds of calls a person told the agent not to ask again."""
-        ...
-
     def due(self) -> float | None:
         """Tell when the next ask expires or answers itself, in seconds since 1970."""
         ...
@@ -103,6 +96,6 @@ class AskStore(Protocol):
         """List the asks that are due to answer themselves."""
         ...
 
-    async def asks(self, state: str | None, *, after: int, limit: int) -> Sequence[Ask]:
+    async def asks(self, only: ListFilter = EVERYTHING, *, after: int, limit: int) -> Sequence[Ask]:
         """List asks."""
         ...

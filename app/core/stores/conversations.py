@@ -23,6 +23,13 @@ class Wanted:
     archived: bool | None = False
     """Only archived ones, only others, or both."""
     pinned_first: bool = False
+    service: str | None = None
+    state: str | None = None
+    """Only those with a session in this state."""
+    since: float | None = None
+    """Only those in which something happened at this time or later."""
+    before: int | None = None
+    """Only those whose last row of the transcript is before this one."""
 
 
 @dataclass(frozen=True, slots=True)

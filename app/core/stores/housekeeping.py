@@ -39,8 +39,8 @@ class LoginStore(Protocol):
         """Use up a link; returns the name of the log-in, None if the link is not valid."""
         ...
 
-    def lasts(self, login: str) -> bool:
-        """Tell whether a log-in was begun and has neither ended nor been revoked."""
+    def lasts(self, login: str, *, seconds: float = 0.0) -> bool:
+        """Tell whether a log-in was begun and neither ends within `seconds` nor was revoked."""
         ...
 
     async def revoke(self, login: str) -> None:

@@ -17,6 +17,7 @@ from app.core.inbound import (
     Rated,
 )
 from app.core.keys import PlaceKey
+from app.core.stores.filters import EVERYTHING, ListFilter
 from app.core.types import PlaceView, TurnRef
 
 
@@ -43,7 +44,9 @@ class DeliveryStore(Protocol):
         """List an adapter's stored deliveries, the newest first."""
         ...
 
-    async def recent(self, *, before: int | None, limit: int) -> Sequence[DeliveryLine]:
+    async def recent(
+        self, only: ListFilter = EVERYTHING, *, before: int | None, limit: int
+    ) -> Sequence[DeliveryLine]:
         """List deliveries without their content, the newest first."""
         ...
 

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from app.core.keys import PlaceKey, SessionKey
 from app.core.posts import NewPost, Post, PostContent, PostSent
-from app.core.types import ActivePlace, Entry, Message, Overheard, Session, Turn, TurnRef, TurnState
+from app.core.stores.filters import EVERYTHING, ListFilter
+from app.core.types import (
+    ActivePlace,
+    Activity,
+    Entry,
+    Message,
+    Overheard,
+    Session,
+    Turn,
+    TurnRef,
+    TurnState,
+)
 from app.core.updates import AskRequest
 
 
@@ -28,13 +39,16 @@ class SessionStore(Protocol):
 
     async def recent(
         self,
+        only: ListFilter = EVERYTHING,
         *,
-        agent: str | None,
-        state: str | None,
-        before: tuple[float, int] | None,
+        before: tuple[float, int] | None = None,
         limit: int,
     ) -> Sequence[Session]:
         """List sessions, the one used last first."""
+        ...
+
+    async def activities(self) -> Mapping[str, Activity]:
+        """Tell which agents have open turns, and whether all of these wait."""
         ...
 
     async def counts(self) -> Mapping[str, int]:
@@ -57,6 +71,14 @@ class SessionStore(Protocol):
         """Give a session a title."""
         ...
 
+    async def annotate(self, session: int, changes: Mapping[str, Any]) -> None:
+        """Change what other programs keep with a session; None removes an attribute.
+
+        Raises:
+            Conflict: the attributes would be too many, or too large.
+        """
+        ...
+
     async def remove(self, session: int) -> None:
         """Take an agent out of its place; what was said stays readable."""
         ...
@@ -65,9 +87,12 @@ class SessionStore(Protocol):
         """Record that a tool brings words of others into a session's conversation."""
         ...
 
-    async def spend(self, session: int, cost: float, *, turn: int, day: str) -> tuple[float, float]:
+    async def spend(
+        self, session: int, cost: float, *, turn: int, day: str, most: float
+    ) -> tuple[float, float]:
         """Record the cost that an agent reports for its conversation, and for a day if named.
 
+        It grows by `most` at most; a report of more counts for the session and its agent alone.
         Returns what the session had spent before and after, since a person last said go on.
         """
         ...
@@ -268,7 +293,9 @@ class PostStore(Protocol):
         """List the unsent posts, in order."""
         ...
 
-    async def recent(self, *, before: int | None, limit: int) -> Sequence[Post]:
+    async def recent(
+        self, only: ListFilter = EVERYTHING, *, before: int | None, limit: int
+    ) -> Sequence[Post]:
         """List posts, the newest first."""
         ...
 

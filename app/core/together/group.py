@@ -70,22 +70,27 @@ class Grouping:
 
     def name_of(self, agent: str) -> str:
         """Return what people call an agent."""
-        found = self._roster.find(agent)
-        return agent if found is None else found.title
+        return self._roster.title(agent)
 
     def speaker(self, agent: str) -> Speaker:
         """Return an agent as the one who says something."""
         return Speaker(agent, self.name_of(agent), "agent")
 
-    async def admit(self, agent: str, person: Speaker, root: Session) -> Colleague:
+    async def admit(
+        self, agent: str, person: Speaker, root: Session, service: str = ""
+    ) -> Colleague:
         """Check that an agent can work, and for this person.
+
+        `service` is the one on which a person gave the command; empty if an agent asks.
 
         Raises:
             Conflict: it cannot, or the person may not use it.
         """
         found = self._roster.find(agent)
         if found is None:
-            raise Conflict(wording.NOT_HERE.format(agent=self._roster.removed().get(agent, agent)))
+            raise Conflict(wording.NOT_HERE.format(agent=self._roster.title(agent)))
+        if service:
+            self.delegations.check_present(found, service, root)
         await self.delegations.check(found, [person], root)
         return found
 
@@ -97,9 +102,11 @@ class Grouping:
         return session
 
     async def ask_several(
-        self, new: NewDelegation, agents: Sequence[str], root: Session
+        self, new: NewDelegation, agents: Sequence[str], root: Session, service: str
     ) -> tuple[list[str], list[str]]:
         """Ask several agents the same, each once; returns who was asked, and why others were not.
+
+        `service` is the one on which the person asks.
 
         Raises:
             Conflict: none could be asked.
@@ -108,7 +115,7 @@ class Grouping:
         asked, refused = [], []
         for agent in agents:
             try:
-                found = await self.admit(agent, new.person, root)
+                found = await self.admit(agent, new.person, root, service)
                 if agent not in known:
                     await self.delegations.begin(replace(new, agent=agent))
             except Conflict as error:

@@ -22,9 +22,16 @@ class Panel:
         self._grouping = grouping
 
     async def begin(
-        self, group: str, host: Session, agents: Sequence[str], person: Speaker, question: str
+        self,
+        group: str,
+        host: Session,
+        agents: Sequence[str],
+        person: Speaker,
+        question: str,
+        *,
+        service: str,
     ) -> str:
-        """Ask several agents the same; returns what to say.
+        """Ask several agents the same for a person of a service; returns what to say.
 
         Raises:
             Conflict: none can answer.
@@ -40,7 +47,7 @@ class Panel:
             workspace="read-only",
             group=group,
         )
-        names, refused = await self._grouping.ask_several(asked, agents, host)
+        names, refused = await self._grouping.ask_several(asked, agents, host, service)
         return "\n".join((wording.PANEL_BEGINS.format(agents=wording.listed(names)), *refused))
 
     async def advance(self, group: str, rows: Sequence[Delegation]) -> bool:

@@ -40,9 +40,16 @@ class Race:
         self._seconds = seconds
 
     async def begin(
-        self, group: str, host: Session, agents: Sequence[str], person: Speaker, task: str
+        self,
+        group: str,
+        host: Session,
+        agents: Sequence[str],
+        person: Speaker,
+        task: str,
+        *,
+        service: str,
     ) -> str:
-        """Give several agents the same task; returns what to say.
+        """Give several agents the same task for a person of a service; returns what to say.
 
         Raises:
             Conflict: none can do it, or there is no repository to work on.
@@ -60,7 +67,7 @@ class Race:
             workspace="new-branch",
             group=group,
         )
-        names, refused = await self._grouping.ask_several(asked, agents, host)
+        names, refused = await self._grouping.ask_several(asked, agents, host, service)
         return "\n".join((wording.RACE_BEGINS.format(agents=wording.listed(names)), *refused))
 
     async def advance(self, group: str, rows: Sequence[Delegation]) -> bool:

@@ -67,14 +67,17 @@ class ReviewLoop:
         *,
         turn: int | None = None,
         notes: str = "",
+        service: str = "",
     ) -> str:
         """Begin a review, for a person's command or for the author's own turn; returns what to say.
+
+        `service` is the one on which a person gave the command.
 
         Raises:
             Conflict: it cannot begin.
         """
         record = self._work_of(author)
-        found = await self._grouping.admit(reviewer, person, author)
+        found = await self._grouping.admit(reviewer, person, author, service)
         if not self._grouping.rows.in_group(group):
             new = await self._ask_reviewer(group, author, record, reviewer, person, notes)
             speaker = None if turn is None else self._grouping.speaker(author.key.agent)

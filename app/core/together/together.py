@@ -99,17 +99,18 @@ class Together:
         return words
 
     async def _begin(self, group: str, wish: Wish, heard: Heard, agents: Sequence[str]) -> str:
+        person, service = heard.speaker, heard.place.service
         if wish.act == "review":
             [reviewer] = wish.agents
             here = self._grouping.sessions.in_place(heard.place)
             author = self._review.find_author(here, reviewer)
-            return await self._review.begin(group, author, reviewer, heard.speaker)
+            return await self._review.begin(group, author, reviewer, person, service=service)
         act = self._panel if wish.act == "panel" else self._race
         present = [each.key.agent for each in self._grouping.sessions.in_place(heard.place)]
         named = [each for each in wish.agents if each in present]
         host = next(iter((*named, *agents, *present, *wish.agents)))
         session = await self._grouping.enter(heard, host)
-        return await act.begin(group, session, wish.agents, heard.speaker, wish.words)
+        return await act.begin(group, session, wish.agents, person, wish.words, service=service)
 
     def _hear(self, facts: Facts) -> None:
         if self._signals.at_desk:

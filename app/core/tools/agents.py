@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from app.core.delegation.delegations import Delegations
@@ -16,6 +17,9 @@ TASK_CHARACTERS: Final = 32_000
 """The longest message to an agent: some ten pages."""
 
 NAME_CHARACTERS: Final = 80
+BRANCH_CHARACTERS: Final = 200
+"""As long as the bridge takes names of branches."""
+FOLDER_CHARACTERS: Final = 500
 SYNC_SECONDS: Final = 300
 """How long a call waits for an answer, unless it says otherwise."""
 MOST_SECONDS: Final = 3600
@@ -23,6 +27,9 @@ ANSWER_SECONDS: Final = 5.0
 """How long before its program gives up an agent is told that it has to wait longer."""
 LISTED: Final = 50
 """How many a list shows: the last ones."""
+CALLS_LISTED: Final = 20
+"""How many tool calls an answer names: the last ones."""
+CALL_CHARACTERS: Final = 100
 LATEST_OR_CREATE: Final = "latest-or-create"
 
 _STATES: Final[dict[TurnState, str]] = {
@@ -44,6 +51,9 @@ _TO: Final = {
     "maxLength": 100,
     "description": "The agent's name, as agents_list gives it.",
 }
+_TO_SPAWN: Final = (
+    "The agent's name, as agents_list gives it; your own name begins another session of yours."
+)
 _TEXT: Final = {
     "type": "string",
     "minLength": 1,
@@ -73,11 +83,16 @@ class AgentTools:
 
     def tools(self) -> Sequence[Tool]:
         """List the tools."""
+        off = self._delegations.off
+        return [replace(each, off=off) for each in self._describe_tools()]
+
+    def _describe_tools(self) -> Sequence[Tool]:
         return (
             Tool(
                 "agents_list",
-                "List the other agents here that you can ask: name, what each is for, and whether "
-                "it can work now.",
+                "List the other agents here that you can ask: name, what each is for, whether it "
+                "can work (state), and what it does now (activity): idle, busy, or waiting for "
+                "people or a provider. A busy one works on your task too, or queues it.",
                 {},
                 ("agents.read",),
                 self._list,
@@ -110,10 +125,11 @@ class AgentTools:
             ),
             Tool(
                 "agents_spawn",
-                "Give another agent a task to work on next to you, and get an id at once. Use it "
-                "for work that takes long, or for several tasks at the same time.",
+                "Give another agent, or another session of yourself, a task to work on next to "
+                "you, and get an id at once. Use it for work that takes long, or for several tasks "
+                "at the same time.",
                 {
-                    "agent": _TO,
+                    "agent": {**_TO, "description": _TO_SPAWN},
                     "task": _TEXT,
                     "workspace": {
                         "type": "string",
@@ -123,6 +139,25 @@ class AgentTools:
                             "What it works on. new-branch: another branch. same-branch: your "
                             "branch, with what you have pushed. read-only: your branch for "
                             "reading."
+                        ),
+                    },
+                    "branch": {
+                        "type": "string",
+                        "maxLength": BRANCH_CHARACTERS,
+                        "default": "",
+                        "description": (
+                            "A branch of your repository that exists, in place of yours: it works "
+                            "on it (same-branch), starts a branch from it (new-branch), or reads "
+                            "it (read-only)."
+                        ),
+                    },
+                    "folder": {
+                        "type": "string",
+                        "maxLength": FOLDER_CHARACTERS,
+                        "default": "",
+                        "description": (
+                            "A folder of your repository or your folder in which it works, such as "
+                            "packages/api; it must exist."
                         ),
                     },
                     "name": {
@@ -163,21 +198,24 @@ class AgentTools:
         )
 
     async def _list(self, caller: Caller, _arguments: Arguments) -> Result:
-        found = self._delegations.colleagues(caller.agent)
+        found = self._delegations.colleagues(caller.agent, caller.turn.id)
+        activities = await self._delegations.activities()
         return {
+            "you": self._roster.name(caller.agent),
             "agents": [
                 {
                     "name": each.name,
                     "title": each.title,
                     "description": each.description,
                     "state": self._roster.availability(each.id).state,
+                    "activity": activities.get(each.id, "idle"),
                 }
                 for each in found
-            ]
+            ],
         }
 
     async def _message(self, caller: Caller, arguments: Arguments) -> Result:
-        agent = self._delegations.find(caller.agent, arguments["to"])
+        agent = self._delegations.find(caller.agent, caller.turn, arguments["to"])
         wanted = arguments.get("session", LATEST_OR_CREATE)
         made = await self._delegations.ask(
             caller.session,
@@ -194,11 +232,13 @@ class AgentTools:
         made = await self._delegations.ask(
             caller.session,
             caller.turn,
-            self._delegations.find(caller.agent, arguments["agent"]),
+            self._delegations.find(caller.agent, caller.turn, arguments["agent"], itself=True),
             arguments["task"],
             kind="spawn",
             name=arguments.get("name", ""),
             workspace=arguments.get("workspace", "new-branch"),
+            branch=arguments.get("branch", ""),
+            folder=arguments.get("folder", ""),
         )
         return self._describe(made)
 
@@ -244,14 +284,22 @@ class AgentTools:
             "answer": answer.text,
             **({"problem": answer.problem} if answer.problem else {}),
             "usage": {"seconds": round(answer.seconds, 1), "usd": round(answer.cost, 4)},
+            "tool_calls": {
+                "count": len(answer.calls),
+                "last": [
+                    {"kind": each.kind, "title": each.title[:CALL_CHARACTERS]}
+                    for each in answer.calls[-CALLS_LISTED:]
+                ],
+            },
         }
 
     def _describe(self, made: Delegation) -> dict[str, Any]:
-        agent = self._roster.find(made.agent)
         return {
             "id": str(made.id),
-            "agent": made.agent if agent is None else agent.name,
+            "agent": self._roster.name(made.agent),
             "session": str(made.session),
+            "session_name": made.title,
+            "created": made.created,
             "state": _STATES.get(made.state, "working"),
             **({"name": made.name} if made.name else {}),
         }

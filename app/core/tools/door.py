@@ -26,6 +26,7 @@ class ToolDoor:
     folder: Path
     """Its own, with the socket; its sandbox shows it."""
     token: str
+    """What it shows at the bridge's port; empty: it calls tools over its socket alone."""
     url: str
     """Where it calls tools if it reaches the bridge's port; empty: the bridge has none."""
     tools: tuple[Tool, ...]
@@ -37,8 +38,11 @@ class ToolDoor:
 class ToolDoors(Protocol):
     """Opens doors."""
 
-    async def open(self, session: Session) -> ToolDoor | None:
-        """Open a door for a new process of a session; None if its agent can use no tool."""
+    async def open(self, session: Session, *, with_token: bool) -> ToolDoor | None:
+        """Open a door for a new process of a session; None if its agent can use no tool.
+
+        With a token it can also call tools at the bridge's port; its socket needs none.
+        """
         ...
 
     async def shut(self, door: ToolDoor) -> None:

@@ -111,11 +111,18 @@ class ReviewTools:
         }
         return (
             self._submitting.tool(),
-            Tool("review", REVIEW, parameters, ("reviews.ask",), self._review),
+            Tool(
+                "review",
+                REVIEW,
+                parameters,
+                ("reviews.ask",),
+                self._review,
+                off=self._delegations.off,
+            ),
         )
 
     async def _review(self, caller: Caller, arguments: Arguments) -> Result:
-        reviewer = self._delegations.find(caller.agent, str(arguments["agent"]))
+        reviewer = self._delegations.find(caller.agent, caller.turn, str(arguments["agent"]))
         notes = str(arguments.get("notes", ""))
         words = await self._together.review(caller.session, caller.turn.id, reviewer.id, notes)
         return {"state": "begun", "note": words}

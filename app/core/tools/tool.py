@@ -60,6 +60,8 @@ class Tool:
     """Does it; raises ToolRefused, Conflict or NotFound with words for the agent."""
     brings_words: bool = False
     """Whether its result holds words of others: people decide on what is noted after it."""
+    off: str = ""
+    """Why no agent can use it on this bridge; it is not listed then."""
     max_bytes: int = 64 * 1024
     """The longest arguments, as JSON."""
 

@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from app.core.ports import Counters
+from app.core.scope import Scope
 from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.tools import wording
-from app.core.tools.scope import Scope
 from app.core.tools.tool import WAITS_SECONDS, Arguments, Caller, Result, Tool, ToolRefused
 from app.core.types import TurnState
 
@@ -47,7 +47,7 @@ class Toolbox:
 
     def tools(self, agent: str) -> Sequence[Tool]:
         """List the tools that an agent may use."""
-        return [tool for tool in self._tools.values() if self._allows(agent, tool)]
+        return [tool for tool in self._tools.values() if not tool.off and self._allows(agent, tool)]
 
     def tools_in(self, session_id: int) -> Sequence[Tool]:
         """List the tools that the agent of a session may use."""
@@ -73,6 +73,8 @@ class Toolbox:
         tool = self._tools.get(name)
         if session is None or tool is None or not self._allows(session.key.agent, tool):
             raise ToolRefused(wording.NO_TOOL.format(name=name))
+        if tool.off:
+            raise ToolRefused(tool.off)
         if len(json.dumps(arguments, ensure_ascii=False).encode()) > tool.max_bytes:
             raise ToolRefused(wording.TOO_LARGE.format(name=name, limit=tool.max_bytes))
         turn_id = self._running(session_id)

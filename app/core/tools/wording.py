@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
+
+from app.core.roster import Colleague
 
 COMMAND: Final = "agent-bridge-tool"
 """The command by which an agent calls tools in a shell."""
@@ -53,6 +55,14 @@ Run `{command} NAME --KEY VALUE` in a shell. `{command} NAME --help` describes a
 its SKILL.md in the folder `$AGENT_BRIDGE_SKILLS`:
 {tools}"""
 
+COLLEAGUES: Final = """Other agents here, by name. To ask one, use {how}. To write a name or an @ in
+your answer asks no agent.
+{agents}"""
+BY_TOOL: Final = "the tool `{tool}`"
+BY_COMMAND: Final = "the command `{command} {tool} --{to} NAME --{what} TEXT`"
+ASKS: Final = {"agents_message": ("to", "text"), "agents_spawn": ("agent", "task")}
+"""The tools that ask an agent, the usual one first: whom, and what."""
+
 
 def first_sentence(description: str) -> str:
     """Return the first sentence of a tool's description."""
@@ -65,6 +75,27 @@ def list_skills(tools: Mapping[str, str]) -> str:
         return ""
     lines = [f"- {name}: {first_sentence(words)}." for name, words in tools.items()]
     return SKILLS.format(command=COMMAND, tools="\n".join(lines))
+
+
+def list_colleagues(
+    colleagues: Sequence[Colleague], tools: Collection[str], *, as_command: bool
+) -> str:
+    """Tell an agent whom it can ask with its tools, and how; empty if it can ask no agent."""
+    tool = next((each for each in ASKS if each in tools), None)
+    if tool is None or not colleagues:
+        return ""
+    to, what = ASKS[tool]
+    how = BY_COMMAND if as_command else BY_TOOL
+    return COLLEAGUES.format(
+        how=how.format(command=COMMAND, tool=tool, to=to, what=what),
+        agents="\n".join(map(_introduce, colleagues)),
+    )
+
+
+def _introduce(colleague: Colleague) -> str:
+    title, about = (" ".join(each.split()) for each in (colleague.title, colleague.description))
+    known = "" if title.casefold() == colleague.name.casefold() else f" ({title})"
+    return f"- {colleague.name}{known}{about and f': {about}'}"
 
 
 ANSWERS: Final = "answer to your question: {question}"

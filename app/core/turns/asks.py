@@ -69,7 +69,7 @@ class TurnAsks:
         """Let the rules decide, or else a person; the turn holds no slot meanwhile."""
         async with self._in_order:
             known = self._router.tool(request.call)
-            judged = await self._gate.judge(request, known, workspace.folder, workspace.outgoing)
+            judged = await self._gate.judge(request, known, workspace.start, workspace.outgoing)
             if self._course.is_closed:
                 return None
             if judged.decided is not None:
@@ -115,7 +115,7 @@ class TurnAsks:
         session = self._context.sessions.session(self._session.id) or self._session
         if self._terms.unasked is None or session.mode not in (None, self._terms.mode):
             return False
-        done = await self._gate.unasked(tool, workspace.folder, *workspace.own)
+        done = await self._gate.unasked(tool, workspace.start, *workspace.own)
         if not done:
             return False
         words = wording.RAN_UNASKED.format(what=_quote(self._context.vault.redact(done)))

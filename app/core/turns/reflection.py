@@ -19,7 +19,7 @@ from app.core.tasks import Tasks
 from app.core.turns.prompt import holds_words_of_others
 from app.core.turns.turn_context import TurnContext
 from app.core.types import Entry, Session, Turn, TurnRef
-from app.core.updates import AskRequest, BridgeUpdate, TextUpdate
+from app.core.updates import AskRequest, BridgeUpdate, TextUpdate, ToolUpdate
 from app.errors import BridgeError
 
 logger = logging.getLogger(__name__)
@@ -29,8 +29,23 @@ SECONDS: Final = 60.0
 _ANSWER_CHARACTERS: Final = 4 * NOTE_CHARACTERS
 
 
+_READING: Final = frozenset({"read", "search", "fetch", "execute", "other"})
+"""Kinds of calls that can bring text which no person here wrote."""
+_MEMORY_TOOLS: Final = ("memory_read", "memory_search", "memory_write")
+
+
+def brings_words(tool: ToolUpdate) -> bool:
+    """Tell whether a tool call can bring words of others into a conversation: a file, a page.
+
+    The bridge knows what its own tools bring; those for the memory bring the agent's own notes.
+    """
+    if tool.kind in {None, "other"}:
+        return not any(name in (tool.title or "") for name in _MEMORY_TOOLS)
+    return tool.kind in _READING
+
+
 async def is_trusted(context: TurnContext, session: Session) -> bool:
-    """Tell whether an agent was told only words of people who may direct it.
+    """Tell whether an agent was told only words of people who may direct it, and read nothing else.
 
     What a fork brings from the place it was copied from is not known here, and what an agent does
     for another one may be that one's own idea.
@@ -52,6 +67,7 @@ class Reflection:
         self._turn = turn
         self._terms = terms
         self._text = ""
+        self._has_read = False
         self._needed = asyncio.Event()
 
     def hurry(self) -> None:
@@ -71,6 +87,8 @@ class Reflection:
         """Collect the answer."""
         if type(update) is TextUpdate and len(self._text) < _ANSWER_CHARACTERS:
             self._text += update.text
+        elif type(update) is ToolUpdate and brings_words(update):
+            self._has_read = True
 
     async def on_ask(self, _request: AskRequest) -> str | None:
         """Allow nothing."""
@@ -98,7 +116,8 @@ class Reflection:
         context, session = self._context, self._session
         agent, ref = session.key.agent, TurnRef(session.id, self._turn.id)
         name = context.name_of(agent)
-        if self._terms.memory == "auto" and await is_trusted(context, session):
+        auto = self._terms.memory == "auto" and not self._has_read
+        if auto and await is_trusted(context, session):
             await context.memory.keep(agent, session.id, text)
             words = wording.KEPT.format(agent=name, text=text)
             notice = Entry("notice", words, session=session.id, turn=self._turn.id)

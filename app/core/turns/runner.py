@@ -29,7 +29,7 @@ from app.core.turns.limits.obstacles import Obstacle, obstacle, spoken_obstacle
 from app.core.turns.limits.slots import Slot
 from app.core.turns.pauses import TurnPauses
 from app.core.turns.phase import CANCELLABLE, PROMPTED, Event, Phase
-from app.core.turns.reflection import Reflection
+from app.core.turns.reflection import Reflection, brings_words
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import TurnWaits
 from app.core.types import Session, Turn, TurnState
@@ -82,6 +82,7 @@ class TurnRun:
         """How long it waits for people before it is parked."""
         self._watches = Tasks(f"turn {turn.id}")
         self._reflection: Reflection | None = None
+        self._has_read = session.read_others
         self._where = ""
         """What to say about the repository it works on, if anything."""
         self._shipped = Shipped()
@@ -140,6 +141,7 @@ class TurnRun:
         if before in CANCELLABLE:
             self._course.cancel()
         elif before in PROMPTED and self._live is not None:
+            await self._context.workspaces.leave(self._session.id)
             await self._live.agent.cancel()
 
     def hurry(self) -> None:
@@ -184,8 +186,11 @@ class TurnRun:
         await self._router.take(update)
         if type(update) is UsageUpdate:
             await self._spend(update)
-        elif type(update) is ToolUpdate and update.status in RAN:
-            await self._check_asked(update.call)
+        elif type(update) is ToolUpdate:
+            if brings_words(self._router.tool(update.call) or update):
+                await self._note_reading()
+            if update.status in RAN:
+                await self._check_asked(update.call)
 
     async def on_ask(self, request: AskRequest) -> str | None:
         """Let the rules decide, or else a person; the turn holds no slot meanwhile."""
@@ -197,11 +202,18 @@ class TurnRun:
         """Ask people a question of a tool; returns it as it is after a while."""
         return await self._asks.put(request, patience=patience)
 
+    async def _note_reading(self) -> None:
+        """Record that the agent reads more than what people tell it."""
+        if not self._has_read:
+            self._has_read = True
+            sessions = self._context.sessions
+            await persist(self._context.clock, sessions.reads_others, self._session.id)
+
     async def _take_file(self, update: FileUpdate) -> None:
         """Keep a file that is part of an answer, and name it there."""
         await self._router.take(TextUpdate(update.words))
         if self._live is not None:
-            await self._display.files.take(update, self._live.workspace.folder)
+            await self._display.files.take(update, self._live.workspace.start)
 
     async def _check_asked(self, call: str) -> None:
         """End the prompt of an agent that did something it should have asked for."""
@@ -236,6 +248,9 @@ class TurnRun:
         if isinstance(found, AskRequest):
             return found
         self._display.target = context.workspaces.target(self._session, found.repository)
+        has_files = any(each.files for each in context.turns.messages(self._turn.id))
+        if has_files or self._display.target is not None:
+            await self._note_reading()
         if found.words:
             self._where = found.words
             await self._display.tell(found.words)
@@ -291,7 +306,7 @@ class TurnRun:
         context, display = self._context, self._display
         await context.check_room()
         await display.wait_until_announced()
-        standing = await context.personas.standing(self._session.key)
+        standing = await context.personas.standing(self._session.key, self._turn.id)
         texts = [each.text for each in context.turns.messages(self._turn.id)]
         joined = await context.workspaces.join(self._session, display.target, texts)
         display.add(joined.told)
@@ -343,8 +358,12 @@ class TurnRun:
             self._shipped = Shipped(note=NOT_PUSHED.format(problem=error))
 
     async def _save(self) -> None:
-        """Save the state of its clone before people are told that the turn is over."""
-        await self._context.workspaces.save(self._session.id)
+        """Save the state of its clone before people are told that the turn is over.
+
+        That of a stopped turn is saved when its process has ended.
+        """
+        if self._course.phase is not Phase.STOPPING:
+            await self._context.workspaces.save(self._session.id)
 
     async def _finish(self, end: PromptEnd | None) -> None:
         await self._save()
@@ -455,12 +474,18 @@ class TurnRun:
             await self._end_stopped()
 
     async def _end_stopped(self) -> None:
+        """End a turn that was stopped, once nothing of it runs any more."""
         turns, session = self._context.turns, self._session.id
+        # A stop holds what is queued; what is free to run took the place of this turn.
+        is_replaced = turns.next_turn(session) is not None
+        if is_replaced:
+            await self._context.workspaces.save(session)
+        else:
+            await self._context.live.end(session)
         facts: dict[str, bool | int]
         words, held = wording.STOPPED, turns.waiting(session)
         facts = {"held": held}
-        if turns.next_turn(session) is not None:
-            # A stop holds what is queued; what is free to run took the place of this turn.
+        if is_replaced:
             words, held, facts = wording.INTERRUPTED, 0, {"interrupted": True}
         elif held:
             words = wording.on_hold(held)

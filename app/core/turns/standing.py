@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from app.core.keys import SessionKey
@@ -34,16 +34,6 @@ _BROKEN = r"<\\/"
 
 
 @dataclass(frozen=True, slots=True)
-class Colleague:
-    """Another agent that an agent can work with."""
-
-    name: str
-    description: str = ""
-    address: str = ""
-    """How it is addressed in this place; empty if it cannot be."""
-
-
-@dataclass(frozen=True, slots=True)
 class Standing:
     """What an agent is told at the beginning of each conversation; empty parts are left out."""
 
@@ -53,7 +43,7 @@ class Standing:
     tools: str = ""
     user: str = ""
     memory: str = ""
-    colleagues: tuple[Colleague, ...] = ()
+    colleagues: str = ""
 
     def parts(self) -> dict[str, str]:
         """Return the parts that have a text, each with its heading, in order."""
@@ -64,7 +54,7 @@ class Standing:
             "tools": self.tools,
             "user": self.user,
             "memory": strip(self.memory).text,
-            "colleagues": "\n".join(map(_introduce, self.colleagues)),
+            "colleagues": self.colleagues,
         }
         found = {name: _CLOSINGS.sub(_BROKEN, text.strip()) for name, text in texts.items()}
         if found["memory"]:
@@ -72,26 +62,18 @@ class Standing:
         return {name: f"# {HEADINGS[name]}\n\n{text}" for name, text in found.items() if text}
 
     def digests(self) -> dict[str, str]:
-        """Return a short value for each part that changes with its text.
-
-        How colleagues are addressed is left out: while a bridge starts, that is not known yet.
-        """
-        texts = self.parts()
-        if self.colleagues:
-            texts["colleagues"] = "".join(
-                _introduce(replace(c, address="")) for c in self.colleagues
-            )
+        """Return a short value for each part that changes with its text."""
         return {
             name: hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
-            for name, text in texts.items()
+            for name, text in self.parts().items()
         }
 
 
 class Personas(Protocol):
     """Knows who each agent is."""
 
-    async def standing(self, surface: SessionKey) -> Standing:
-        """Return what the agent of a conversation is told at its beginning."""
+    async def standing(self, surface: SessionKey, turn: int) -> Standing:
+        """Return what the agent of a conversation is told at its beginning, as of a turn."""
         ...
 
 
@@ -121,13 +103,3 @@ def write_for_prompt(standing: Standing, told: Mapping[str, str] | None) -> str:
 def _block(parts: Mapping[str, str]) -> str:
     text = "\n\n".join(parts.values())
     return f"{OPENING}\n{text}\n{CLOSING}"
-
-
-def _introduce(colleague: Colleague) -> str:
-    about = f": {_one_line(colleague.description)}" if colleague.description else ""
-    how = f"write {colleague.address}" if colleague.address else "not in this place"
-    return f"- {_one_line(colleague.name)} ({how}){about}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse
 from app.agents.catalog import AgentProgram, known_agents
 from app.agents.files import OWN, SHARED, AgentFile
 from app.config.names import is_secret
+from app.core.stores.filters import ListFilter
 from app.core.types import SessionState
 from app.errors import AgentRemoved, ConfigurationError, NotFound
 from app.server.files_api import list_with_problems
@@ -20,7 +21,7 @@ from app.server.login import Visitor
 from app.server.page import queries
 from app.server.page.assets import addresses
 from app.server.page.routes import HEADERS
-from app.server.page.view import agent_form, render
+from app.server.page.view import agent_form, done, render
 from app.server.page.view.agent_form import ENV, Around
 from app.server.page.view.agents import (
     AgentLine,
@@ -85,6 +86,8 @@ async def list_crew(parts: Parts, who: Visitor, words: str = "") -> Crew:
                 services=tuple(label_of(each) for each in card.services if each != PAGE),
                 sessions=counts.get(card.id, 0),
                 stored=card.source == "stored" and parts.changes is not None,
+                origin=card.origin,
+                fixed=card.fixed,
             )
             for card in parts.agents.values()
         ),
@@ -93,6 +96,7 @@ async def list_crew(parts: Parts, who: Visitor, words: str = "") -> Crew:
         csrf=who.csrf,
         assets=addresses(),
         words=words,
+        told=done.sentence(who.done),
     )
 
 
@@ -177,7 +181,9 @@ async def show_new(
         name=entry.get(NAME, ""),
         problems=problems,
     )
-    return to_html(render.new_agent(await list_crew(parts, who), form), 422 if problems else 200)
+    return to_html(
+        render.new_agent(await list_crew(parts, who), form), 422 if entry and problems else 200
+    )
 
 
 def _connection(
@@ -238,7 +244,7 @@ async def _list_files(parts: Parts, agent: str | None, name: str = "") -> tuple[
 
 
 async def _titles(parts: Parts, agent: str) -> tuple[str, ...]:
-    found = await parts.sessions.recent(agent=agent, state=None, before=None, limit=LATEST)
+    found = await parts.sessions.recent(ListFilter(agent=agent), limit=LATEST)
     there = [each for each in found if each.state != SessionState.REMOVED]
     return tuple(each.title or headline(each.place.name) for each in there[:TITLES])
 

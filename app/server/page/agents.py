@@ -10,11 +10,11 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from app.errors import ConfigurationError, Conflict, NotFound
-from app.server.login import SignedInRoute, Visitor, visitor
+from app.errors import ConfigurationError, Conflict, LoginTooOld, NotFound
+from app.server.login import SignedInRoute, Visitor, require_fresh, visitor
 from app.server.page.actions import FormRoute
 from app.server.page.agent_pages import NAME, Recent, list_crew, show_agent, show_new, to_html
-from app.server.page.view import agent_form, render
+from app.server.page.view import agent_form, done, render
 from app.server.page.view.agent_fields import FIELDS
 from app.server.page.view.agent_form import ENV
 from app.server.parts import PartsOf
@@ -53,8 +53,13 @@ async def list_agents(parts: PartsOf, who: Who) -> HTMLResponse:
 
 @pages.get("/new-agent")
 async def begin_agent(parts: PartsOf, who: Who, driver: str = "") -> HTMLResponse:
-    """Show the form for a new agent of a driver."""
-    return await show_new(parts, who, driver, {}, {})
+    """Show the form for a new agent of a driver; an old log-in learns at once what it needs."""
+    problems = {}
+    try:
+        require_fresh(who)
+    except LoginTooOld as error:
+        problems = {"": agent_form.locate(error)[1]}
+    return await show_new(parts, who, driver, {}, problems)
 
 
 @pages.get("/agents/{name}")
@@ -83,13 +88,14 @@ async def add_agent(request: Request, parts: PartsOf, who: Who) -> Response:
         }
         if variables := given | agent_form.pairs(form.get(ENV, "")):
             entry[ENV] = variables
+        require_fresh(who)
         made = await parts.changer.add(name, entry)
     except _WRONG as error:
         key, words = agent_form.locate(error)
         key = NAME if words.startswith(_ABOUT_NAMES) else key * (key not in _NOT_ASKED)
         entry.pop(ENV, None)
         return await show_new(parts, who, driver, {**entry, NAME: name}, {key: words})
-    return RedirectResponse(f"/agents/{made.name}", 303)
+    return RedirectResponse(done.address(f"/agents/{made.name}", "agent-added"), 303)
 
 
 @forms.post("/agents/{name}/set/{key}")
@@ -104,13 +110,14 @@ async def set_field(
     value = None
     try:
         value = agent_form.read(FIELDS[key], form)
+        require_fresh(who, [key])
         await changes.change(name, {key: agent_form.patch(before, value)})
     except _WRONG as error:
         problems = {key: agent_form.locate(error)[1]}
         return await show_agent(parts, who, recent, name, problems, typed={key: value})
     if value != before:
         recent.keep(card.id, key, before)
-    return RedirectResponse(f"/agents/{name}#f-{key}", 303)
+    return RedirectResponse(done.address(f"/agents/{name}", f"{done.FIELD}{key}", f"f-{key}"), 303)
 
 
 @forms.post("/agents/{name}/undo/{key}")
@@ -121,11 +128,12 @@ async def undo(parts: PartsOf, who: Who, recent: RecentOf, name: str, key: str) 
         raise Conflict("there is nothing to undo any more")
     then, before = recent.former[card.id, key], changes.show(name)[0].get(key)
     try:
+        require_fresh(who, [key])
         await changes.change(name, {key: agent_form.patch(before, then)})
     except _WRONG as error:
         return await show_agent(parts, who, recent, name, {key: agent_form.locate(error)[1]})
     del recent.former[card.id, key]
-    return RedirectResponse(f"/agents/{name}#f-{key}", 303)
+    return RedirectResponse(done.address(f"/agents/{name}", "undone", f"f-{key}"), 303)
 
 
 @forms.post("/agents/{name}/env")
@@ -136,11 +144,11 @@ async def set_variables(
     form = await _read(request)
     try:
         given = agent_form.read_variables(form)
-        if given:
-            await parts.changer.change(name, {ENV: given})
+        require_fresh(who, [ENV])
+        await parts.changer.change(name, {ENV: given})
     except _WRONG as error:
         return await show_agent(parts, who, recent, name, {ENV: agent_form.locate(error)[1]})
-    return RedirectResponse(f"/agents/{name}#f-{ENV}", 303)
+    return RedirectResponse(done.address(f"/agents/{name}", "env", f"f-{ENV}"), 303)
 
 
 @forms.post("/agents/{name}/connect/{service}")
@@ -157,7 +165,7 @@ async def connect(
         problems = {f"service:{service}": agent_form.locate(error)[1]}
         return await show_agent(parts, who, recent, name, problems)
     recent.notes[card.id, service] = tuple(warnings)
-    return RedirectResponse(f"/agents/{name}#s-{service}", 303)
+    return RedirectResponse(done.address(f"/agents/{name}", "connected", f"s-{service}"), 303)
 
 
 @forms.post("/agents/{name}/disconnect/{service}")
@@ -172,14 +180,33 @@ async def disconnect(
         problems = {f"service:{service}": agent_form.locate(error)[1]}
         return await show_agent(parts, who, recent, name, problems)
     recent.notes.pop((card.id, service), None)
-    return RedirectResponse(f"/agents/{name}#s-{service}", 303)
+    return RedirectResponse(done.address(f"/agents/{name}", "disconnected", f"s-{service}"), 303)
+
+
+@forms.post("/agents/{name}/isolate")
+async def isolate(parts: PartsOf, who: Who, recent: RecentOf, name: str) -> Response:
+    """Isolate an agent that was found on PATH."""
+    card = parts.find_agent(name)
+    try:
+        await parts.changer.isolate(name)
+    except _WRONG as error:
+        problems = {f"isolate-{card.id}": agent_form.locate(error)[1]}
+        return await show_agent(parts, who, recent, name, problems)
+    return RedirectResponse(done.address(f"/agents/{name}", "agent-isolated"), 303)
+
+
+@forms.post("/agents/{name}/acknowledge")
+async def acknowledge(parts: PartsOf, name: str) -> Response:
+    """Note that the change of an agent's isolation was seen."""
+    await parts.changer.acknowledge(name)
+    return RedirectResponse(done.address(f"/agents/{name}", "isolation-seen"), 303)
 
 
 @forms.post("/agents/{name}/probe")
 async def probe(parts: PartsOf, _who: Who, name: str) -> Response:
     """Check whether an agent can work, by starting it."""
     await parts.probe(parts.find_agent(name).id)
-    return RedirectResponse(f"/agents/{name}", 303)
+    return RedirectResponse(done.address(f"/agents/{name}", "agent-checked"), 303)
 
 
 @forms.post("/agents/{name}/rename")
@@ -192,7 +219,7 @@ async def rename(
         made = await parts.changer.rename(name, to)
     except _WRONG as error:
         return await show_agent(parts, who, recent, name, {"rename": agent_form.locate(error)[1]})
-    return RedirectResponse(f"/agents/{made.name}", 303)
+    return RedirectResponse(done.address(f"/agents/{made.name}", "agent-renamed"), 303)
 
 
 @forms.post("/agents/{name}/default")
@@ -202,7 +229,7 @@ async def choose_default(parts: PartsOf, who: Who, recent: RecentOf, name: str) 
         await parts.changer.choose_default(name)
     except _WRONG as error:
         return await show_agent(parts, who, recent, name, {"default": agent_form.locate(error)[1]})
-    return RedirectResponse(f"/agents/{name}", 303)
+    return RedirectResponse(done.address(f"/agents/{name}", "agent-default"), 303)
 
 
 @forms.post("/agents/{name}/remove")
@@ -217,7 +244,7 @@ async def remove(
         await parts.changer.remove(name)
     except _WRONG as error:
         return await show_agent(parts, who, recent, name, {"remove": agent_form.locate(error)[1]})
-    return RedirectResponse("/agents", 303)
+    return RedirectResponse(done.address("/agents", "agent-removed"), 303)
 
 
 def _service(name: str) -> Service:

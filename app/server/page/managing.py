@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from app.core.keys import PlaceKey
 from app.core.stores.conversations import Wanted
-from app.errors import Conflict, NotFound
+from app.errors import BridgeError, Conflict, NotFound
 from app.server.conversation_shapes import TITLE_CHARACTERS
 from app.server.conversations_api import export
 from app.server.login import SignedInRoute, Visitor, visitor
@@ -21,7 +21,7 @@ from app.server.page import queries
 from app.server.page.actions import FormRoute
 from app.server.page.assets import addresses
 from app.server.page.routes import HEADERS
-from app.server.page.view import render
+from app.server.page.view import done, render
 from app.server.page.view.managing import Asked, Managed
 from app.server.parts import Parts, PartsOf
 from app.server.titles import headline, path_of
@@ -121,7 +121,7 @@ async def rename(
     if not title.strip():
         return await _show(parts, who, key, "manage", problem="Write a title.")
     await parts.talks.rename(key, title, who.name)
-    return RedirectResponse(path_of(key), 303)
+    return RedirectResponse(done.address(path_of(key), "thread-renamed"), 303)
 
 
 @forms.post("/pin/t/{service}/{name:path}")
@@ -131,7 +131,8 @@ async def pin(
     """Keep a conversation on top of the list, or no longer."""
     key = queries.place_key(service, name)
     await parts.talks.pin(key, pinned=bool(on))
-    return RedirectResponse(path_of(key), 303)
+    code = "thread-pinned" if on else "thread-unpinned"
+    return RedirectResponse(done.address(path_of(key), code), 303)
 
 
 @forms.post("/archive/t/{service}/{name:path}")
@@ -141,7 +142,9 @@ async def archive(
     """Take a conversation out of the list, or put it back."""
     key = queries.place_key(service, name)
     await parts.talks.archive(key, archived=bool(on))
-    return RedirectResponse("/" if on else path_of(key), 303)
+    if on:
+        return RedirectResponse(done.address("/", "thread-archived"), 303)
+    return RedirectResponse(done.address(path_of(key), "thread-back"), 303)
 
 
 @forms.post("/fork/t/{service}/{name:path}")
@@ -155,7 +158,20 @@ async def fork(
     """Copy a conversation up to a row into a new thread."""
     key = queries.place_key(service, name)
     made = await parts.talks.fork(key, events.SERVICE, after=after)
-    return RedirectResponse(path_of(made), 303)
+    return RedirectResponse(done.address(path_of(made), "thread-forked"), 303)
+
+
+@forms.post("/take-back/t/{service}/{name:path}")
+async def take_back(
+    parts: PartsOf, who: Who, service: str, name: str, grant: Annotated[int, Form(ge=1)]
+) -> Response:
+    """Take back what a person always allowed."""
+    key = queries.place_key(service, name)
+    try:
+        await parts.ledger.take_back(grant, who.name)
+    except (Conflict, NotFound) as error:
+        return await _show(parts, who, key, "manage", problem=_sentence(error))
+    return RedirectResponse(done.address(path_of(key), "grant-ended"), 303)
 
 
 @forms.post("/clear/t/{service}/{name:path}")
@@ -166,7 +182,7 @@ async def clear(parts: PartsOf, who: Who, service: str, name: str) -> Response:
         await parts.talks.clear(key, who.name)
     except Conflict as error:
         return await _show(parts, who, key, "clear", problem=_sentence(error))
-    return RedirectResponse(path_of(key), 303)
+    return RedirectResponse(done.address(path_of(key), "thread-cleared"), 303)
 
 
 @forms.post("/delete/t/{service}/{name:path}")
@@ -180,7 +196,7 @@ async def delete(
     except Conflict as error:
         contents = await parts.talks.contents(key)
         return await _show(parts, who, key, "delete", contents=contents, problem=_sentence(error))
-    return RedirectResponse("/", 303)
+    return RedirectResponse(done.address("/", "thread-deleted"), 303)
 
 
 async def _show(
@@ -218,6 +234,6 @@ async def _find_row(
     return row, words
 
 
-def _sentence(error: Conflict) -> str:
+def _sentence(error: BridgeError) -> str:
     words = str(error)
     return f"{words[:1].upper()}{words[1:]}."

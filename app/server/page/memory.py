@@ -12,7 +12,7 @@ from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.memory_api import QUERY_CHARACTERS
 from app.server.page.actions import FormRoute
 from app.server.page.agent_pages import list_crew, to_html
-from app.server.page.view import render
+from app.server.page.view import done, render
 from app.server.page.view.agents import MemoryNote
 from app.server.parts import Parts, PartsOf
 from app.server.titles import path_of
@@ -40,20 +40,20 @@ async def remove_note(parts: PartsOf, who: Who, name: str, day: str, note: str) 
         await parts.memory.remove(parts.find_agent(name).id, day, note)
     except NotFound:
         return await _show(parts, who, name, "", "This note was changed or removed meanwhile.")
-    return RedirectResponse(f"/agents/{name}/memory", 303)
+    return RedirectResponse(done.address(f"/agents/{name}/memory", "note-removed"), 303)
 
 
 async def _show(
     parts: Parts, who: Visitor, name: str, query: str, problem: str = ""
 ) -> HTMLResponse:
     card = parts.find_agent(name)
-    crew = await list_crew(parts, who)
+    crew = await list_crew(parts, who, problem)
     line = next(line for line in crew.lines if line.agent.id == card.id)
     notes = [
         MemoryNote(each, _where(parts, each.session))
         for each in await parts.memory.entries(card.id, query)
     ]
-    return to_html(render.memory(crew, line, notes, query, problem), 409 if problem else 200)
+    return to_html(render.memory(crew, line, notes, query), 409 if problem else 200)
 
 
 def _where(parts: Parts, session: int | None) -> str:

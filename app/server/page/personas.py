@@ -14,7 +14,7 @@ from app.server.files_api import change
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
 from app.server.page.agent_pages import SHARED_BASE, list_crew, to_html
-from app.server.page.view import render
+from app.server.page.view import done, render
 from app.server.page.view.personas import Editor, Kept, Prompt
 from app.server.parts import Parts, PartsOf
 from app.server.titles import path_of
@@ -86,13 +86,14 @@ async def _save(
             case "undo":
                 await change(parts, agent, path, lambda: files.undo(agent, path))
             case _:
+                wish = "save"
                 await change(
                     parts, agent, path, lambda: files.write(agent, path, text, expected=digest)
                 )
     except _REFUSED as error:
         typed = text if wish == "save" else None
         return await _show(parts, who, name, path, problem=error, typed=typed)
-    return RedirectResponse(_address(name, path), 303)
+    return RedirectResponse(done.address(_address(name, path), f"file-{wish}"), 303)
 
 
 async def _show(

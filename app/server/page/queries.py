@@ -13,6 +13,7 @@ from app.core.amounts import money
 from app.core.delegation.types import SERVICE
 from app.core.keys import SERVICE_NAME, PlaceKey
 from app.core.stores.conversations import Wanted
+from app.core.stores.grants import WantedGrants
 from app.core.suspension import describe_pause
 from app.core.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.errors import NotFound
@@ -50,6 +51,8 @@ LATEST = 20
 """Sessions among which the agent is found that a person used last."""
 DECISIONS = 6
 """Decisions shown next to a thread: those that people may still remember."""
+GRANTS = 200
+"""Grants listed next to a thread; each is one answer of a person within a month."""
 FOUND = 30
 """Threads that a search shows; one more word narrows it down."""
 QUERY_WORDS = 8
@@ -105,10 +108,12 @@ def cast_of(parts: Parts) -> Cast:
             emoji=card.emoji,
             colour=COLOURS.index(card.colour) if card.colour else None,
             visible=card.visible,
+            source=card.source,
+            isolation_change=card.isolation_change,
         )
         for card in parts.agents.values()
     )
-    return Cast.of(agents, label_of, parts.removed())
+    return Cast.of(agents, label_of, parts.removed(), parts.removed_titles())
 
 
 def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
@@ -136,15 +141,21 @@ def paused_of(parts: Parts, key: PlaceKey | None) -> tuple[str, ...]:
 
 
 async def usual_agent(parts: Parts) -> str:
-    """Return the agent of a new thread: the one used last if it is offered, else the default."""
-    for session in await parts.sessions.recent(agent=None, state=None, before=None, limit=LATEST):
+    """Return the agent of a new thread: the one used last if it is offered, else the default.
+
+    A default that cannot work makes way for the first that can.
+    """
+    for session in await parts.sessions.recent(limit=LATEST):
         if session.place.service == SERVICE:
             continue  # another agent chose it
         card = parts.agents.get(session.key.agent)
         if card is not None and card.visible:
             return card.id
         break
-    return next(card.id for card in parts.agents.values() if card.default)
+    offered = [card.id for card in parts.agents.values() if card.visible]
+    default = next(card.id for card in parts.agents.values() if card.default)
+    able = (agent for agent in (default, *offered) if parts.availability(agent).state == "ready")
+    return next(able, default)
 
 
 def listeners(parts: Parts, key: PlaceKey) -> tuple[str, ...]:
@@ -253,6 +264,7 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
         link=thread.link,
         began=first[0] if first else None,
         members=tuple(_member(parts, session, cast, fold) for session in sessions),
+        gone=() if sessions else tuple(cast[each.key.agent] for each in thread.sessions),
         waiting=tuple(
             [
                 wait
@@ -262,6 +274,9 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
             ]
         ),
         decisions=decisions_of(fold),
+        grants=tuple(
+            await parts.ledger.grants(WantedGrants(place=key, state="active"), limit=GRANTS)
+        ),
         untagged=parts.dispatcher.untagged(key).agents or listeners(parts, key),
         latest=_latest_agent(parts, cast, key, sessions),
         pinned=thread.pinned,
@@ -336,7 +351,7 @@ def _member(parts: Parts, session: Session, cast: Cast, fold: Fold) -> Member:
     return Member(
         session=session.id,
         agent=cast[session.key.agent],
-        state=shown_state(session),
+        state=shown_state(session, parts.state_of(session)),
         stoppable=stoppable(session),
         failed=session.failed and not stoppable(session),
         updated=session.updated_at,

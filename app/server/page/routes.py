@@ -15,7 +15,7 @@ from app.server.page import queries
 from app.server.page.assets import addresses
 from app.server.page.repositories import NEW
 from app.server.page.stream import Stream
-from app.server.page.view import render
+from app.server.page.view import done, render
 from app.server.page.view.blocks import Call
 from app.server.page.view.render import Renderer
 from app.server.page.view.steps import MORE_STEPS, STEPS
@@ -81,6 +81,7 @@ async def begin(
         grouped=grouped,
         archived=archived,
         csrf=who.csrf,
+        told=done.sentence(who.done),
         visitor=who.name,
         assets=addresses(),
         events=f"/events?threads={threads}&to={picked}",
@@ -140,6 +141,7 @@ async def read_thread(
         ),
         grouped=grouped,
         csrf=who.csrf,
+        told=done.sentence(who.done),
         visitor=who.name,
         assets=addresses(),
         place=place,
@@ -158,7 +160,7 @@ async def follow_list(
 ) -> StreamingResponse:
     """Follow the list of threads, and which agents can work."""
     more = f"/?threads={threads * 5}"
-    watched = Stream(parts, None, 0, threads, more, _welcome(request, parts, who), to)
+    watched = Stream(parts, None, 0, threads, more, _welcome(parts, who), to)
     watched.grouped = queries.grouping_of(request)
     return _stream(watched, 0)
 
@@ -180,7 +182,7 @@ async def follow_thread(
     """Follow a thread after a row number, for a page that shows it from the row `begin`."""
     key = queries.place_key(service, name)
     more = f"{path_of(key)}?threads={threads * 5}"
-    welcome = _welcome(request, parts, who)
+    welcome = _welcome(parts, who)
     grouped = queries.grouping_of(request)
     watched = Stream(parts, key, begin, threads, more, welcome, steps=steps, grouped=grouped)
     return _stream(watched, max(after, last_event_id or 0))
@@ -245,6 +247,7 @@ async def _not_found(parts: Parts, who: Visitor, cast: Cast, threads: int) -> HT
         cast=cast,
         threads=await queries.threads_of(parts, cast, None, threads, f"/?threads={threads * 5}"),
         csrf=who.csrf,
+        told=done.sentence(who.done),
         visitor=who.name,
         assets=addresses(),
         events=f"/events?threads={threads}",
@@ -259,10 +262,9 @@ def _earlier(place: Place, articles: int, first: str) -> str:
     return f"{place.path}?articles={articles * 4}#{first}"
 
 
-def _welcome(request: Request, parts: Parts, who: Visitor) -> Callable[[], bool]:
+def _welcome(parts: Parts, who: Visitor) -> Callable[[], bool]:
     """Make a function that returns whether a log-in is still valid; the admin token always is."""
-    cookie = request.cookies.get(parts.door.cookie_name, "")
-    return lambda: not who.login or parts.door.login_of(cookie) is not None
+    return lambda: not who.login or parts.door.lasts(who.login)
 
 
 def _stream(watched: Stream, after: int) -> StreamingResponse:

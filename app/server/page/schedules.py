@@ -14,7 +14,7 @@ from app.errors import BridgeError
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
 from app.server.page.agent_pages import list_crew, to_html
-from app.server.page.view import render
+from app.server.page.view import done, render
 from app.server.page.view.schedules import ScheduleForm, ScheduleLine
 from app.server.parts import Parts, PartsOf
 from app.server.schedule_shapes import NewSchedule
@@ -46,7 +46,7 @@ async def add(request: Request, parts: PartsOf, who: Who) -> Response:
         return await _page(parts, who, given, "Fill in when, and what to do.")
     except BridgeError as error:
         return await _page(parts, who, given, f"Not scheduled: {error}.")
-    return RedirectResponse(f"{PATH}#s-{made.id}", 303)
+    return RedirectResponse(done.address(PATH, "schedule-added", f"s-{made.id}"), 303)
 
 
 @forms.post(f"{PATH}/{{number}}/{{change}}")
@@ -54,17 +54,21 @@ async def change(
     parts: PartsOf, who: Who, number: int, change: Literal["pause", "resume", "remove", "run"]
 ) -> Response:
     """Pause, resume, run or remove a schedule."""
-    if change == "run":
-        await parts.schedules.run(parts.schedules.find(number))
-    else:
-        await parts.schedules.change(number, change, by=who.name)
-    return RedirectResponse(PATH, 303)
+    try:
+        if change == "run":
+            await parts.schedules.run(parts.schedules.find(number))
+        else:
+            await parts.schedules.change(number, change, by=who.name)
+    except BridgeError as error:
+        return await _page(parts, who, {}, wrong=f"Schedule {number} is as it was: {error}.")
+    anchor = "" if change == "remove" else f"s-{number}"
+    return RedirectResponse(done.address(PATH, f"schedule-{change}", anchor), 303)
 
 
 async def _page(
-    parts: Parts, who: Visitor, given: Mapping[str, str], problem: str = ""
+    parts: Parts, who: Visitor, given: Mapping[str, str], problem: str = "", *, wrong: str = ""
 ) -> HTMLResponse:
-    crew = await list_crew(parts, who)
+    crew = await list_crew(parts, who, wrong)
     names = {line.agent.id: line.agent.title for line in crew.lines}
     lines = [
         ScheduleLine(
@@ -76,7 +80,7 @@ async def _page(
         for each in parts.schedules.all()
     ]
     form = ScheduleForm(dict(given), parts.schedules.zone, problem)
-    return to_html(render.schedules(crew, lines, form), status=400 if problem else 200)
+    return to_html(render.schedules(crew, lines, form), status=400 if problem or wrong else 200)
 
 
 async def _title(parts: Parts, place: PlaceKey) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-import shutil
 from collections.abc import Sequence, Set
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ from fastapi.responses import FileResponse, Response
 from starlette.datastructures import UploadFile
 
 from app.core.files.names import HEAD_BYTES, UNKNOWN, picture_type, safe_name
+from app.descent import discard, remove
 from app.errors import BridgeError, NotFound
 from app.server.login import Visitor, visitor
 from app.server.parts import PartsOf
@@ -56,7 +56,7 @@ async def keep(folder: Path, files: list[UploadFile]) -> tuple[SaidFile, ...]:
             kept.append(await asyncio.to_thread(_keep, folder, file))  # noqa: PERF401 - see below
     except BaseException:
         for each in kept:
-            await asyncio.to_thread(shutil.rmtree, (folder / each.url).parent, ignore_errors=True)
+            await asyncio.to_thread(discard, (folder / each.url).parent)
         raise
     return tuple(kept)
 
@@ -69,7 +69,7 @@ def forget(folder: Path, named: Set[str], unread: Sequence[bytes], *, before: fl
             files = [f"{each.name}/{file.name}" for file in each.iterdir()]
             waits = any(each.name.encode() in body for body in unread)
             if each.stat().st_mtime < before and not waits and named.isdisjoint(files):
-                shutil.rmtree(each)
+                remove(each)
                 gone += 1
     return gone
 

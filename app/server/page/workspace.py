@@ -13,6 +13,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import HTMLResponse
 
+from app.agents.catalog import settings_owner
 from app.core.types import Session
 from app.server.elsewhere import fetch_elsewhere
 from app.server.login import Visitor, visitor
@@ -67,7 +68,7 @@ async def _changes(parts: Parts, session: Session) -> Changes:
     """Read the changes of a session, and keep them for the later parts of a page."""
     assert parts.workspaces is not None
     found = await parts.workspaces.changes(session)
-    made = await asyncio.to_thread(read, found)
+    made = await asyncio.to_thread(read, found, settings_owner)
     _kept[made.digest] = made
     _kept.move_to_end(made.digest)
     while len(_kept) > KEPT:

@@ -33,8 +33,3 @@ class AgentsAdapter(TranscriptAdapter):
     def is_shared(self, key: SessionKey) -> bool:
         """Tell that no other agent answers here."""
         return False
-
-    @override
-    def mention(self, name: str) -> str:
-        """Return nothing: agents are asked by a tool here."""
-        return ""

@@ -73,7 +73,13 @@ class GithubAdapter(Adapter):
     """The adapter port, with webhooks, for one GitHub App."""
 
     def __init__(self, agent: str, app: App, directory: Directory, clock: Clock) -> None:
-        super().__init__(SERVICE, agent, pace=PACE_SECONDS, paths=app.paths)
+        super().__init__(
+            SERVICE,
+            agent,
+            pace=PACE_SECONDS,
+            paths=app.paths,
+            signature_header="X-Hub-Signature-256",
+        )
         self._app = app
         self._api = app.api
         self._directory = directory
@@ -83,12 +89,6 @@ class GithubAdapter(Adapter):
         self._files = Files(app.api, app.uploads, self._hosts)
         self._parsed: tuple[Delivery, Event] | None = None
         self._sweep = Sweep(agent, app.hook, app.api, directory, clock, app.accounts, app.remember)
-
-    @override
-    def mention(self, name: str) -> str:
-        """Return what people type to mention the App."""
-        known = self._directory.known.get(self.agent)
-        return super().mention(name if known is None else known.slug)
 
     # Hearing.
 

@@ -198,9 +198,10 @@ def not_run_again() -> dict[str, Any]:
 
 def _action(ask: int, number: int, option: AskOption) -> dict[str, str]:
     name = " ".join(option.name.split()) or option.id
+    label, description = wording.GRANTS.get(option.id, (name, wording.ANSWER.format(name=name)))
     return {
-        "label": _short(name, LABEL_CHARACTERS),
-        "description": _short(wording.ANSWER.format(name=name), DESCRIPTION_CHARACTERS),
+        "label": _short(label, LABEL_CHARACTERS),
+        "description": _short(description, DESCRIPTION_CHARACTERS),
         "identifier": name_button(ask, number),
     }
 

@@ -1,6 +1,7 @@
 """Renders posts as Markdown comments, each with a hidden marker; pure.
 
-An agent's text notifies only the person who asked: every other name is put into code.
+An agent's text notifies only the person who asked, fetches no pictures from elsewhere and gives no
+other bot a command: names, pictures and commands are put into code.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from app.core.updates import PlanStep
 from app.core.visible import reveal_line
 from app.core.wording import MORE_AGENTS, OPEN, asked, progress, record
 from app.markdown.code import span
+from app.markdown.links import disarm
 from app.services.common.outcome import lead
 from app.services.common.wording import NO_MESSAGE, ON_HOLD
 from app.services.github import wording
@@ -50,6 +52,10 @@ _CODE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _NAME = re.compile(r"(?<![\w/@.`])@(?P<name>[A-Za-z0-9][A-Za-z0-9-]*(?:/[\w.-]+)?(?:\[bot\])?)")
+_COMMAND = re.compile(r"^(?P<before>[ \t>]*)(?P<command>/[a-z][\w-]*)(?=\s|$)", re.MULTILINE)
+"""What other bots take for a command, such as `/merge`."""
+_OWN_HOSTS = ("github.com", "*.githubusercontent.com")
+"""Where pictures may be: what is fetched from there tells GitHub alone."""
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})(.*)$", re.MULTILINE)
 _OWN_MARKER = re.compile(r"<!--\s*agent-bridge:")
 
@@ -150,17 +156,20 @@ def whisper(login: str, words: str) -> str:
 
 
 def quiet(text: str, asker: str = "") -> str:
-    """Put names into code, so that only the person who asked is notified."""
+    """Put into code what would notify others than the person who asked, fetch or command."""
 
     def named(found: re.Match[str]) -> str:
         return found[0] if found["name"].casefold() == asker.casefold() else f"`{found[0]}`"
 
+    def plain(part: str) -> str:
+        return _NAME.sub(named, _COMMAND.sub(r"\g<before>`\g<command>`", part))
+
     kept: list[str] = []
-    begin = 0
+    begin, text = 0, disarm(text, _OWN_HOSTS)
     for code in _CODE.finditer(text):
-        kept += (_NAME.sub(named, text[begin : code.start()]), code[0])
+        kept += (plain(text[begin : code.start()]), code[0])
         begin = code.end()
-    kept.append(_NAME.sub(named, text[begin:]))
+    kept.append(plain(text[begin:]))
     return _OWN_MARKER.sub("<!-- ", "".join(kept))
 
 

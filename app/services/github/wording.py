@@ -5,6 +5,8 @@ A reason goes on after a name and a colon: it begins small and has no full stop.
 
 from __future__ import annotations
 
+from app.core.consent.grants import ALWAYS, ALWAYS_EDITS
+
 WRITE_ACCESS = "write access to {repository} is required"
 OTHER_ACCOUNT = (
     "this installation belongs to another account; add the account or the number of the "
@@ -110,6 +112,12 @@ SEE_CONVERSATION = "See the conversation."
 SEE_OR_STOP = "See the conversation. Reply `@{slug} stop` there to stop it."
 MORE_ANSWERS = "More answers are in the conversation."
 ANSWER = "Answer: {name}"
+GRANTS = {
+    ALWAYS: ("Always exactly this", "Always allow exactly this in this thread"),
+    ALWAYS_EDITS: ("Always all edits", "Always allow all edits in the workspace"),
+}
+"""Label and description of the bridge's own "always" on a button, which has no room for its scope:
+the comment names that word for word."""
 STOP = "Stop"
 STOP_WORK = "Stop what the agent is doing"
 NOT_RUN_AGAIN = "Nothing to run again"

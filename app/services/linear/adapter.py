@@ -83,6 +83,7 @@ class LinearAdapter(Adapter):
             agent,
             pace=PACE_SECONDS,
             paths=paths,
+            signature_header="Linear-Signature",
             first_word_seconds=FIRST_WORD_SECONDS,
         )
         self._bots = frozenset(bots)

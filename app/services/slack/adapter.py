@@ -129,12 +129,6 @@ class SlackAdapter(Adapter):
         self._messages: deque[tuple[str, str]] = deque(maxlen=RECENT_MESSAGES)
 
     @override
-    def mention(self, name: str) -> str:
-        """Return the mention of the app's user, as Slack writes it."""
-        known = self.colleagues.known.get(self.agent)
-        return "" if known is None else f"<@{known.user}>"
-
-    @override
     def parse(self, delivery: Delivery) -> Inbound | None:
         """Parse a Slack frame; None if it is irrelevant."""
         return self._reader.read(delivery)

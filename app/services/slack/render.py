@@ -215,6 +215,8 @@ def ask(content: PostContent, seal: Sealing) -> list[Block]:
             blocks.append(
                 _buttons([(option.name, seal("ask", number, option.id)) for option in options])
             )
+            long = [each.name for each in options if len(each.name) > BUTTON_CHARACTERS]
+            blocks[-1:-1] = [_words(literal(reveal_line(name))) for name in long]
         if content.free_text:
             blocks.append(_context(wording.OWN_ANSWER))
     if content.note:
@@ -290,7 +292,7 @@ def _buttons(labelled: list[tuple[str, str]]) -> Block:
             {
                 "type": "button",
                 "action_id": f"button-{number}",
-                "text": {"type": "plain_text", "text": label[:BUTTON_CHARACTERS] or "…"},
+                "text": {"type": "plain_text", "text": _label(label) or "…"},
                 "value": value,
             }
             for number, (label, value) in enumerate(labelled)

@@ -6,13 +6,17 @@ import re
 from typing import Final
 
 from app.core.visible import reveal_line
+from app.markdown.links import disarm
 
 PART_CHARACTERS: Final = 10_000
 """Text of one message: Slack ends near 12,000, with everything that the message says."""
 LINE_CHARACTERS: Final = 2_000
 """How far back to look for the end of a line, or else of a word, where a text is cut."""
 RINGING: Final = re.compile(r"<(?=(?:!(?:channel|everyone|group|here|subteam)|@[UWB][A-Z0-9]+)\b)")
-_UNFINISHED: Final = re.compile(r"<(?:[!@][^>\s]{0,40})?$")
+_UNFINISHED: Final = re.compile(
+    r"<(?:[!@][^>\s]{0,40})?$|!?\[[^\]\n]{0,80}(?:\](?:\([^)\s]{0,500})?)?$|!$"
+)
+"""Half a mention, or half a link: it may still become false."""
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 _HALF_ESCAPED: Final = re.compile(r"&[a-z]{0,3}$")
 _ENTITY: Final = re.compile("&(?=(?:amp|lt|gt);)")
@@ -53,7 +57,7 @@ def head(escaped: str, size: int) -> str:
 
 
 def safe_end(text: str) -> int:
-    """Tell how much of a text can be shown while more may follow: never half a mention."""
+    """Tell how much of a text can be shown while more may follow: no half mention or link."""
     match = _UNFINISHED.search(text)
     return len(text) if match is None else match.start()
 
@@ -102,7 +106,7 @@ def piece(text: str, start: int, end: int | None) -> str:
     """Cut one message out of a text, complete in itself."""
     cut = text[start:end]
     after = "" if end is None else closing(text, end)
-    return defang(f"{opening(text, start)}{cut}{after}") if cut else ""
+    return defang(disarm(f"{opening(text, start)}{cut}{after}")) if cut else ""
 
 
 def _width(fence: str) -> int:

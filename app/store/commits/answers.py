@@ -5,13 +5,14 @@ Only questions that an agent asked with a tool of the bridge outlive the turn th
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Integer, cast, insert, select, update
 
 from app.core.delegation.types import SERVICE
 from app.core.keys import PlaceKey
 from app.core.tools.wording import ANSWERS
 from app.core.types import BridgeSessionRequest, Entry, Speaker, TurnRef
 from app.store.commits.admission import attach
+from app.store.dialects import Field
 from app.store.tables import (
     ANSWER,
     ASK_IS_OPEN,
@@ -45,7 +46,7 @@ def outlives(connection: Connection, turn_id: int) -> bool:
 def tell_unused_answers(connection: Connection, turn_id: int, now: float) -> list[int]:
     """Begin turns for the answers that came during a turn and that its agent did not read."""
     told = select(turn.c.told).where(turn.c.id == turn_id).scalar_subquery()
-    since = select(transcript.c.data["ask"].as_integer()).where(
+    since = select(cast(Field(transcript.c.data, "ask"), Integer)).where(
         transcript.c.turn == turn_id, transcript.c.kind == "ask", transcript.c.id > told
     )
     unused = connection.execute(

@@ -90,6 +90,7 @@ def open_ask(
             free_text=request.free_text,
             tool_kind=request.tool_kind,
             arguments_hash=request.arguments_hash,
+            scopes={option: asdict(scope) for option, scope in request.scopes.items()} or None,
             deadline=deadline,
             resume_at=resume_at,
             adrift=adrift,

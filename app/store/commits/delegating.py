@@ -6,9 +6,10 @@ The limits are counted in the commit that begins one, so that no two calls pass 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, exists, func, select
 
 from app.core.delegation.limits import Standing, find_reached
 from app.core.delegation.store import Begun
@@ -41,7 +42,23 @@ HOUR_SECONDS = 3600.0
 TITLE_CHARACTERS = 80
 """How much of a task is the title of the place where it is done."""
 
-EACH = select(delegation, turn.c.state, turn.c.ended_at).join(turn, turn.c.id == delegation.c.turn)
+_own, _own_place, _earlier = session.alias(), place.alias(), delegation.alias()
+_IS_FIRST = ~exists().where(
+    _earlier.c.session == delegation.c.session, _earlier.c.id < delegation.c.id
+)
+EACH = (
+    select(
+        delegation,
+        turn.c.state,
+        turn.c.ended_at,
+        _own.c.title,
+        _own_place.c.named,
+        ((_own_place.c.service == SERVICE) & _IS_FIRST).label("created"),
+    )
+    .join(turn, turn.c.id == delegation.c.turn)
+    .join(_own, _own.c.id == delegation.c.session)
+    .join(_own_place, _own_place.c.id == _own.c.place)
+)
 ONE = EACH.where(delegation.c.id == bindparam("of"))
 OF_TURN = EACH.where(delegation.c.turn == bindparam("of"))
 BY_TURN = EACH.where(delegation.c.caller_turn == bindparam("of")).order_by(delegation.c.id)
@@ -98,6 +115,8 @@ def delegation_of(row: Row[Any]) -> Delegation:
         told=row.told_at is not None,
         created_at=row.created_at,
         ended_at=row.ended_at,
+        title=row.named or row.title,
+        created=bool(row.created),
     )
 
 
@@ -131,6 +150,8 @@ def begin(
         "task": new.task,
         "name": new.name,
         "workspace": new.workspace,
+        "branch": new.branch,
+        "folder": new.folder,
         "group": new.group,
         "round": new.round,
         "person_id": new.person.id,
@@ -175,11 +196,8 @@ def _caller(connection: Connection, new: NewDelegation) -> Row[Any] | None:
 def _find_same(connection: Connection, new: NewDelegation) -> Delegation | None:
     """Find what the same call of a turn began before the turn was cut off."""
     rows = connection.execute(BY_TURN, {"of": new.caller_turn}).all()
-    wanted = (new.kind, new.agent, new.task, new.name, new.workspace)
-    same = (
-        row for row in rows if (row.kind, row.agent, row.task, row.name, row.workspace) == wanted
-    )
-    return next(map(delegation_of, same), None)
+    says = attrgetter("kind", "agent", "task", "name", "workspace", "branch", "folder")
+    return next((delegation_of(row) for row in rows if says(row) == says(new)), None)
 
 
 def _first_of_group(connection: Connection, new: NewDelegation) -> Row[Any] | None:
@@ -253,6 +271,9 @@ def _standing(
 def _chain(connection: Connection, new: NewDelegation, parent: Row[Any] | None) -> frozenset[str]:
     """List the agents that led to a call; none if it is the bridge itself that goes on."""
     sessions: list[int] = []
+    asker = select(session.c.agent).where(session.c.id == new.caller_session)
+    if new.kind == "spawn" and connection.execute(asker).scalar_one() == new.agent:
+        return frozenset()  # a further session of itself closes no circle
     if new.caller_turn is not None:
         sessions.append(new.caller_session)
         while parent is not None:

@@ -25,7 +25,9 @@ class EchoAdapter(Adapter):
     def __init__(
         self, agent: str, credentials: EchoCredentials, paths: tuple[str, ...], clock: Clock
     ) -> None:
-        super().__init__(NAME, agent, pace=PACE_SECONDS, paths=paths)
+        super().__init__(
+            NAME, agent, pace=PACE_SECONDS, paths=paths, signature_header="X-Echo-Signature"
+        )
         self._secret = credentials.webhook_secret
         self._callback = Callback(credentials, clock)
 

@@ -36,7 +36,8 @@ def test_an_agent_lists_the_others_and_asks_one_in_the_way_that_its_card_names(
 def working(kit: Kit, site: Path) -> Iterator[Observed]:
     """Run a bridge with an agent, configured as an operator would, and a helper."""
     with Model() as model, Platform() as platform:
-        agents = {kit.name: kit.entry(model.url), "helper": demo()}
+        entry = {**kit.entry(model.url), "agents_allow": ["helper"]}
+        agents = {kit.name: entry, "helper": demo()}
         bridge = Observed(site, platform, agents, {"PATH": kit.path})
         place_files(kit, bridge.data_dir / "homes" / kit.name, model)
         with bridge:

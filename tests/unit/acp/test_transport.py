@@ -110,7 +110,8 @@ async def test_garbage_never_ends_the_stream(garbage: list[bytes]) -> None:
     [
         (b"Debugger listening on port 9229", "not_json"),
         (b"[" * 2000 + b"]" * 2000, "not_json"),
-        (b'{"id": 1, "result": {"x": 1e999}}', "not_json"),
+        (b'{"id": 1, "result": {"x": 1e999}}', "unknown_id"),
+        (b'{"id": 1, "result": {"x": 1e999x}}', "not_json"),
         (b"[1,2]", "not_an_object"),
         (b"null", "not_an_object"),
         (b'{"id":[1],"result":{}}', "no_id"),

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from app.agents.admission import Admission
 from app.agents.catalog import known_agents
+from app.agents.enrolling import open_registry
 from app.agents.isolation import shelter_all
 from app.children.sandbox import Bubblewrap, Plain, Unavailable
-from app.config import Configuration, load
-from app.errors import ConfigurationError
+from app.config import AgentRecord, Configuration, load
+from app.errors import AgentNotStarted, ConfigurationError
 from app.services import registered_services
 
 PATH = "/usr/bin:/bin"
@@ -138,7 +140,7 @@ def test_an_agent_that_is_left_open_is_told_with_the_key_that_opens_it(
     assert "as its entry says" not in shelter.words
 
 
-def test_an_agent_found_on_path_is_told_how_to_be_named(tmp_path: Path) -> None:
+def test_an_agent_found_on_path_is_told_how_to_be_isolated(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "gemini").touch(mode=0o755)
     given = {"PATH": str(tmp_path / "bin"), "DATA_DIR": str(tmp_path / "data")}
@@ -147,6 +149,24 @@ def test_an_agent_found_on_path_is_told_how_to_be_named(tmp_path: Path) -> None:
     shelter = shelter_all(configuration)["gemini"]
 
     assert shelter.words.endswith(
-        "To isolate it, name your agents in AGENTS_JSON, "
-        'such as {"gemini": {"command": ["gemini", "--acp"]}}.'
+        "It was found on PATH. To isolate it, press Isolate it on its page, "
+        "or run `agent-bridge agents add gemini`."
     )
+
+
+@pytest.mark.usefixtures("without_bubblewrap")
+async def test_threads_of_the_demo_agent_keep_no_bridge_from_starting(tmp_path: Path) -> None:
+    given = configured(
+        tmp_path,
+        AGENTS_JSON='{"mine": {"command": ["/bin/cat"], "sandbox": "none"}}',
+        SLACK_BOT_TOKEN="xoxb-1",
+        SLACK_APP_TOKEN="xapp-1",
+    )
+    records = (AgentRecord(id="demo", name="demo", source="demo"),)
+    registry = open_registry(given, records)
+    admission = Admission(registry, shelter_all(registry.configuration))
+
+    with pytest.raises(AgentNotStarted, match="must be isolated"):
+        await admission.admit("demo")
+
+    assert admission.closed() == {}

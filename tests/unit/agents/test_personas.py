@@ -16,10 +16,8 @@ from app.agents.personas import AgentPersonas
 from app.agents.registry import Registry
 from app.config import load
 from app.core.keys import SessionKey
-from app.core.turns.standing import Colleague
 from app.services import registered_services
 from app.vault import Vault
-from tests.support.desk import Presence, Stir
 
 ADA = SessionKey("web", "t1", "ada")
 
@@ -30,8 +28,7 @@ class Told:
     def __init__(self, folder: Path, ada: dict[str, Any], **others: dict[str, Any]) -> None:
         self.files = AgentFiles(folder, Vault())
         self.registry = Registry(_load(folder, ada, others), known_agents())
-        self.adapters: dict[str, Any] = {}
-        self.personas = AgentPersonas(self.files, self.registry, self.adapters)
+        self.personas = AgentPersonas(self.files, self.registry)
 
     def put(self, owner: str | None, path: str, text: str) -> None:
         self.files.write(owner, path, text)
@@ -66,7 +63,7 @@ async def test_the_base_is_the_file_else_the_prompt_else_the_description_else_no
     if identity is not None:
         told.put("ada", "IDENTITY.md", identity)
 
-    assert (await told.personas.standing(ADA)).base == base
+    assert (await told.personas.standing(ADA, 1)).base == base
 
 
 @pytest.mark.parametrize(("own", "shared"), [*product([None, "", "own"], [None, "all"])])
@@ -82,7 +79,7 @@ async def test_an_own_file_replaces_that_of_all_also_if_it_is_empty(
     told.put("ada", "SOUL.md", "soul")
     told.put("ada", "MEMORY.md", "memory")
 
-    found = await told.personas.standing(ADA)
+    found = await told.personas.standing(ADA, 1)
 
     expected = (shared or "") if own is None else own
     assert (found.agents, found.tools) == (expected, expected)
@@ -94,41 +91,27 @@ async def test_a_change_is_seen_at_once_and_nothing_is_read_without_one(
 ) -> None:
     told = Told(tmp_path, {})
     told.put("ada", "SOUL.md", "one")
-    assert (await told.personas.standing(ADA)).soul == "one"
+    assert (await told.personas.standing(ADA, 1)).soul == "one"
 
     with monkeypatch.context() as still:
         still.setattr(told.files, "read", None)
-        assert (await told.personas.standing(ADA)).soul == "one"
+        assert (await told.personas.standing(ADA, 1)).soul == "one"
     told.put("ada", "SOUL.md", "two")
-    assert (await told.personas.standing(ADA)).soul == "two"
+    assert (await told.personas.standing(ADA, 1)).soul == "two"
     (tmp_path / "agents" / "ada" / "SOUL.md").unlink()
-    assert (await told.personas.standing(ADA)).soul == ""
+    assert (await told.personas.standing(ADA, 1)).soul == ""
 
 
-async def test_colleagues_are_the_visible_others_by_how_they_are_addressed_here(
-    tmp_path: Path,
-) -> None:
-    told = Told(
-        tmp_path,
-        {},
-        bob={"description": "Builds.", "display_name": "Bob the Builder"},
-        eve={"visible": False},
-        carl={},
-        gone={},
+async def test_skills_and_colleagues_are_told_as_of_the_turn(tmp_path: Path) -> None:
+    told = Told(tmp_path, {})
+    told.put("ada", "TOOLS.md", "Use make.")
+    personas = AgentPersonas(
+        told.files, told.registry, lambda agent: f"skills of {agent}", lambda *asked: repr(asked)
     )
-    told.registry.leaving.add("gone")
-    bob = Presence("bob", {}, Stir())
-    told.adapters[bob.service_name] = bob
 
-    found = await told.personas.standing(ADA)
-    elsewhere = await told.personas.standing(SessionKey("slack", "t1", "carl"))
+    found = await personas.standing(ADA, 7)
 
-    assert found.colleagues == (
-        Colleague("Bob the Builder", "Builds.", "@bob"),
-        Colleague("carl"),
-    )
-    assert [each.name for each in elsewhere.colleagues] == ["ada", "Bob the Builder"]
-    assert (await Told(tmp_path, {}).personas.standing(ADA)).colleagues == ()
+    assert (found.tools, found.colleagues) == ("Use make.\n\nskills of ada", "('ada', 7)")
 
 
 def test_people_see_the_name_of_the_file_unless_the_entry_has_one(tmp_path: Path) -> None:

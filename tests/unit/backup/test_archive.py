@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from app.backup.archive import Contents, packing
+from app.backup import archive
+from app.backup.archive import HOLE_BYTES, Contents, packing
 from app.backup.stream import PIECE_BYTES, Secret
 from app.backup.unpacking import check, unpack
 from app.errors import BackupUnusable
@@ -20,12 +21,12 @@ KEY = Secret("secret key", "a long and random key of the tests")
 
 
 def contents() -> Contents:
-    return Contents(1.0, "0.1.0", "sqlite", "0007", "mark")
+    return Contents(1.0, "0.1.0", "sqlite", "0008", "mark")
 
 
 def pack(tree: Path, target: Path, secret: Secret = KEY) -> Contents:
     with packing(target, secret, contents()) as packer:
-        packer.add_tree("data", tree, lambda path: path.name == "cache")
+        packer.add_tree("data", tree, lambda path: path == "cache")
     return packer.contents
 
 
@@ -128,6 +129,51 @@ def test_a_name_that_leads_outside_is_refused(tmp_path: Path) -> None:
         with pytest.raises(BackupUnusable, match="holds the name"):
             unpack(target, KEY, tmp_path / "into")
     assert not (tmp_path / "out").exists()
+
+
+def test_holes_are_neither_packed_nor_unpacked(tmp_path: Path) -> None:
+    tree, into, target = tmp_path / "tree", tmp_path / "into", tmp_path / "archive"
+    tree.mkdir()
+    into.mkdir()
+    for number in range(3):
+        with (tree / f"holes-{number}").open("wb") as file:
+            file.write(b"begin")
+            file.seek(512 * HOLE_BYTES)
+            file.write(b"middle")
+            file.truncate(1024 * HOLE_BYTES)
+    (tree / "nothing-else").touch()
+    os.truncate(tree / "nothing-else", 1024 * HOLE_BYTES)
+
+    pack(tree, target)
+    unpack(target, KEY, into)
+
+    assert target.stat().st_size < HOLE_BYTES
+    for each in tree.iterdir():
+        back = into / "data" / each.name
+        assert back.stat().st_size == each.stat().st_size
+        assert back.stat().st_blocks <= each.stat().st_blocks + 16
+    with (into / "data" / "holes-1").open("rb") as file:
+        assert file.read(8) == b"begin\0\0\0"
+        file.seek(512 * HOLE_BYTES - 2)
+        assert file.read(10) == b"\0\0middle\0\0"
+
+
+def test_a_name_that_is_too_long_is_told_and_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "NAME_BYTES", 64)
+    tree, into = tmp_path / "tree", tmp_path / "into"
+    tree.mkdir()
+    into.mkdir()
+    (tree / "plain").touch()
+    (tree / "/".join("d" * 64)).mkdir(parents=True)
+
+    packed = pack(tree, tmp_path / "archive")
+    unpack(tmp_path / "archive", KEY, into)
+
+    assert [len(each) for each in packed.missing] == [66]
+    assert list(packed.files) == ["data/plain"]
+    assert (into / "data" / "plain").exists()
 
 
 def test_a_newer_format_and_other_files_are_told_apart(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from app.children.sweep import Sweep
 from app.vault.octets import PIECE_BYTES, cross_out, vault_of
+from tests.support.deep import LEVELS, dug, reach
 
 LEAKED = "zq7-Pelican-4411-secret"
 ACCENTED = "clé-très-privée-ünter-4411"
@@ -53,6 +54,35 @@ def test_content_names_and_links_are_cleaned_and_nothing_else_changes(
     assert (below / "[secret].txt").read_text() == "harmless"
     assert not (below / "link").is_symlink()
     assert (tmp_path / "elsewhere").read_bytes() == octets
+
+
+def test_extended_attributes_that_hold_the_text_go_and_others_stay(tmp_path: Path) -> None:
+    folder, file = tmp_path / "data" / "folder", tmp_path / "data" / "file"
+    folder.mkdir(parents=True)
+    file.write_text("harmless")
+    for path in (folder, file):
+        os.setxattr(path, "user.said", f"key={LEAKED}".encode())
+        os.setxattr(path, f"user.{LEAKED}", b"x")
+        os.setxattr(path, "user.other", b"harmless")
+    file.chmod(0o400)
+    sweep, vault = Sweep(tmp_path / "data", but=()), vault_of(LEAKED)
+
+    found = sweep.find(vault)
+    left = sweep.clean(vault, found.held)
+
+    assert (sorted(found.held), left, sweep.find(vault).held) == ([file, folder], [], [])
+    assert os.listxattr(file) == os.listxattr(folder) == ["user.other"]
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("harmless", 0o400)
+
+
+def test_the_deepest_file_is_cleaned(tmp_path: Path) -> None:
+    sweep, vault = Sweep(tmp_path, but=()), vault_of(LEAKED)
+    with dug(tmp_path, LEVELS, LEAKED):
+        found = sweep.find(vault)
+
+        assert [each.name for each in found.held] == ["found"]
+        assert sweep.clean(vault, found.held) == []
+        assert reach(tmp_path, LEVELS) == "*" * len(LEAKED)
 
 
 def test_objects_of_git_are_left_to_git(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -24,6 +25,7 @@ from app.core.findings import Finding, Verdict
 from app.server.agent_shapes import AgentOut, AvailabilityOut
 from app.services import registered_services
 from app.store.database import Database, sqlite_url
+from app.store.rollback import roll_back
 from tests.support.bridge import DEMO
 
 KEY = "sk-canary-0123456789abcdef"
@@ -136,21 +138,69 @@ def test_secrets_that_others_can_read_are_a_problem(configure: Configure, data: 
     assert ("admin token", Verdict.PROBLEM) in verdicts(machine.folder(configuration))
 
 
-@pytest.mark.parametrize(
-    ("version", "verdict"),
-    [("0000", Verdict.OK), ("9999", Verdict.PROBLEM)],
-)
-def test_an_older_database_is_brought_up_and_a_newer_one_is_a_problem(
-    configure: Configure, data: Path, version: str, verdict: Verdict
-) -> None:
+def change_store(data: Path, *statements: str) -> None:
+    """Make a store, and change it from outside."""
     database = Database(sqlite_url(data))
     database.open()
-    assert machine.store(configure()).verdict is Verdict.OK
     with database.engine.begin() as connection:
-        connection.exec_driver_sql(f"update alembic_version set version_num = '{version}'")
+        for statement in statements:
+            connection.exec_driver_sql(statement)
     database.close()
 
-    assert machine.store(configure()).verdict is verdict
+
+def test_an_older_database_is_brought_up_at_the_next_start(
+    configure: Configure, data: Path
+) -> None:
+    change_store(data)
+    assert machine.store(configure()).verdict is Verdict.OK
+    revision = roll_back(sqlite_url(data))
+
+    found = machine.store(configure())
+
+    assert (found.verdict, f"schema {revision}, upgraded" in found.reason) == (Verdict.OK, True)
+
+
+@pytest.mark.parametrize("version", ["0000", "9999"])
+def test_a_database_of_a_version_that_is_not_known_is_a_problem(
+    configure: Configure, data: Path, version: str
+) -> None:
+    change_store(data, f"update alembic_version set version_num = '{version}'")
+
+    assert machine.store(configure()).verdict is Verdict.PROBLEM
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("drop table spending", "spending"),
+        ("drop table memory_text", "memory_text"),
+        ("alter table session drop column served_by", "session.served_by"),
+    ],
+)
+@pytest.mark.parametrize("undo", [[], ["0007"]])
+def test_a_table_or_a_column_that_is_missing_is_a_problem(
+    configure: Configure, data: Path, statement: str, name: str, undo: list[str]
+) -> None:
+    change_store(data)
+    assert [roll_back(sqlite_url(data)) for _ in undo] == undo
+    with closing(sqlite3.connect(data / "bridge.db")) as store, store:
+        store.execute(statement)
+
+    found = machine.store(configure())
+
+    assert (found.verdict, f"missing is {name}" in found.reason) == (Verdict.PROBLEM, True)
+    assert "agent-bridge restore" in found.remedy
+
+
+def test_an_upgrade_that_was_cut_off_is_told_with_what_to_do(
+    configure: Configure, data: Path
+) -> None:
+    change_store(data, "delete from alembic_version")
+
+    found = machine.store(configure())
+
+    assert (found.verdict, "was cut off" in found.reason) == (Verdict.WARNING, True)
+    assert "Start the bridge" in found.remedy
 
 
 def test_a_database_that_cannot_be_read_is_a_problem(configure: Configure, data: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -186,3 +187,40 @@ async def test_an_agent_that_was_asked_sees_and_pushes_what_was_said(
         joined, own = await here.begin("demo")
         assert (own / "two.txt").exists() is (branch == BRANCH)
         assert bool(joined.notes) is (branch == BRANCH)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("workspace", "branch", "base"),
+    [
+        ("new-branch", "agent/codex/agents-1-do-it", "topic"),
+        ("same-branch", "topic", "main"),
+        ("read-only", "", "main"),
+    ],
+)
+async def test_an_agent_that_was_given_a_branch_works_on_it_from_it_or_reads_it(
+    tmp_path: Path, workspace: WorkspaceKind, branch: str, base: str
+) -> None:
+    async with pair(tmp_path) as here:
+        here.yard.server.commit("acme/app", {"docs/topic.txt": "t"}, "Topic", branch="topic")
+        await here.begin("demo")
+        new = replace(errand(here, workspace), branch="topic", folder="docs")
+        begun = await here.stores.delegations.begin(new, DelegationLimits())
+        assert begun.delegation is not None
+        child = here.stores.sessions.session(begun.delegation.session)
+        assert child is not None
+
+        joined = await here.provider.join(child, here.target, ["do it"])
+        opened = await here.provider.open(child, here.target)
+
+        assert "topic" in joined.notes[0]
+        assert (opened.start / "topic.txt").read_text() == "t"
+        view = here.provider.view(child, here.target)
+        assert (view.branch, view.base) == (branch, base)
+        (opened.start / "more.txt").write_text("of codex")
+        await here.provider.ship(child, here.target, Work("Do it", ()))
+        again = await here.provider.join(child, here.target, ["go on"])
+        await here.provider.close(child.id)
+        pushed = {BRANCH, "main", "topic", branch} - {"", BRANCH}
+        assert set(here.yard.server.branches("acme/app")) == pushed
+        assert bool(again.notes) is (workspace == "read-only")

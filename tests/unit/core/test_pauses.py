@@ -101,7 +101,7 @@ async def test_what_comes_behind_a_limited_turn_waits_too_and_the_place_is_told_
     await desk.reached(2, "done")
 
     assert desk.turn(1).state == TurnState.DONE
-    assert len(await desk.ledger.list(None, after=0, limit=9)) == 1
+    assert len(await desk.ledger.list(after=0, limit=9)) == 1
 
 
 async def test_a_limited_turn_goes_on_by_itself_only_if_that_is_set(

@@ -24,3 +24,20 @@ def test_a_removed_agent_is_known_by_its_name_unless_another_took_it() -> None:
     roster = Roster(lambda: [CLAUDE], lambda: {"old": "codex", "older": "claude"})
 
     assert roster.called() == {"claude": "a1", "claude code": "a1", "codex": "old"}
+
+
+def test_a_removed_agent_keeps_what_people_called_it_until_another_is_called_so() -> None:
+    roster = Roster(
+        lambda: [CLAUDE],
+        lambda: {"a3": "aide", "a4": "second"},
+        former={"a3": "Helper", "a4": "Claude Code"}.__getitem__,
+    )
+
+    assert roster.called() == {
+        "claude": "a1",
+        "claude code": "a1",
+        "aide": "a3",
+        "helper": "a3",
+        "second": "a4",
+    }
+    assert [roster.title(agent) for agent in ("a1", "a3")] == ["Claude Code", "Helper"]

@@ -33,9 +33,7 @@ async def listed(desk: Desk, limit: int) -> list[int]:
     """Read the list of sessions page by page, as the page and the API do."""
     found: list[int] = []
     before: tuple[float, int] | None = None
-    while page := await desk.stores.sessions.recent(
-        agent=None, state=None, before=before, limit=limit
-    ):
+    while page := await desk.stores.sessions.recent(before=before, limit=limit):
         found += [session.id for session in page]
         before = (page[-1].updated_at, page[-1].id)
     return found

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from app.core.workspaces import Clone, Diff
+from app.core.workspaces import Changes, Clone, Diff, Hidden
 from app.repos.differences import DIFF_BYTES
+from app.repos.viewer import search
+from tests.support.deep import BELOW_PATHS, dug
 from tests.support.git_server import git
+from tests.support.variants import quick
 from tests.support.yard import Yard, open_yard
 
 
@@ -37,15 +41,17 @@ def files(diff: Diff) -> list[str]:
 async def test_what_is_uncommitted_and_what_is_committed_are_apart(yard: Yard) -> None:
     script = (
         "echo one > one; git add one; git commit -qm One; echo more >> README.md; echo new > new; "
-        "mkdir -p deep .git/info; echo deep > deep/file; echo no > ignored; "
-        "echo ignored > .git/info/exclude"
+        "mkdir deep; echo deep > deep/file; echo no > ignored; echo ignored > .gitignore"
     )
 
     _, changed = await shown(yard, script)
 
     assert sorted(changed) == ["committed", "uncommitted"]
     assert files(changed["committed"]) == ["+++ b/one"]
-    assert files(changed["uncommitted"]) == ["+++ b/README.md", "+++ b/deep/file", "+++ b/new"]
+    assert files(changed["uncommitted"]) == [
+        *("+++ b/.gitignore", "+++ b/README.md", "+++ b/deep/file", "+++ b/new")
+    ]
+    assert changed["uncommitted"].hidden == (Hidden(".gitignore", ("ignored",), 1),)
     assert {"+more", "+new", "+deep"} <= set(changed["uncommitted"].text.splitlines())
 
 
@@ -129,8 +135,105 @@ async def test_a_folder_in_place_shows_what_is_uncommitted_and_stays_as_it_is(
     (folder / "new.txt").write_text("new\n")
     before = {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
 
-    (diff,) = await yard.checkouts.changes_in_place(folder, own, "demo")
+    (diff,) = await yard.checkouts.changes_in_place(folder, own, "demo", began=0)
 
     assert (diff.scope, files(diff)) == ("uncommitted", ["+++ b/new.txt"])
     assert {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))} == before
     assert list(own.iterdir()) == []
+
+
+HIDING = {
+    "the home": "mkdir -p ~/.config/git; echo '*' > ~/.config/git/ignore",
+    "info/exclude": "mkdir -p .git/info; echo '*' > .git/info/exclude",
+    "bits of the index": "git update-index --assume-unchanged README.md; git add -N new; "
+    "git update-index --skip-worktree new",
+    "a filter": "mkdir -p .git/info; git config filter.x.clean 'git show HEAD:README.md'; "
+    "echo 'README.md filter=x' > .git/info/attributes",
+    "another work tree": "mkdir .git/else; git config core.worktree else",
+    "a repository without commits": "git init -q inner",
+}
+
+
+@pytest.mark.parametrize("script", quick(4, HIDING))
+async def test_an_agent_hides_no_change_in_its_clone(yard: Yard, script: str) -> None:
+    _, changed = await shown(yard, f"echo more >> README.md; echo new > new; {script}")
+
+    assert files(changed["uncommitted"]) == ["+++ b/README.md", "+++ b/new"]
+
+
+async def test_rules_that_hide_something_in_a_clone_are_named(yard: Yard) -> None:
+    script = (
+        "mkdir -p deep .git/info; echo '*' > deep/.gitignore; echo bad > deep/evil; "
+        "echo '*' > .git/info/exclude; git init -q inner"
+    )
+
+    _, changed = await shown(yard, script)
+
+    diff = changed["uncommitted"]
+    assert [(each.source, each.is_applied) for each in diff.hidden] == [
+        ("deep/.gitignore", True),
+        (".git/info/exclude", False),
+    ]
+    assert diff.hidden[0].names == ("deep/.gitignore", "deep/evil")
+    assert diff.repositories == ("inner/",)
+
+
+async def test_what_an_agent_ignores_in_its_home_is_shipped_but_not_its_own_settings(
+    yard: Yard,
+) -> None:
+    clone, changed = await shown(
+        yard,
+        "mkdir -p ~/.config/git .claude; echo '*' > ~/.config/git/ignore; echo new > new; "
+        "echo '{}' > .claude/settings.local.json; git config status.showUntrackedFiles no",
+    )
+
+    gathered = await yard.checkouts.gather(clone, "What was left")
+
+    assert files(changed["uncommitted"]) == ["+++ b/.claude/settings.local.json", "+++ b/new"]
+    _, committed = await yard.do(clone, f"git show --format= --name-only {gathered.commit}")
+    assert committed == "new\n"
+    start = yard.server.head("acme/app", "main")
+    assert await yard.checkouts.unshipped(clone, sent=gathered.commit, start=start) == ""
+    counted = await yard.checkouts.count_changes(clone, start)
+    assert counted == Changes(1, 1, 0)
+
+
+async def test_a_sparse_checkout_misses_no_file(yard: Yard) -> None:
+    _, changed = await shown(yard, "git sparse-checkout set --no-cone /other; echo new > new")
+
+    assert files(changed["uncommitted"]) == ["+++ b/new"]
+
+
+async def test_a_repository_without_commits_shows_its_new_files(yard: Yard, tmp_path: Path) -> None:
+    folder, own = tmp_path / "mine", tmp_path / "own"
+    for each in (own, folder):
+        each.mkdir()
+    git(folder, "init", "-q")
+    (folder / "new.txt").write_text("new\n")
+
+    (diff,) = await yard.checkouts.changes_in_place(folder, own, "demo", began=0)
+
+    assert (diff.problem, files(diff)) == ("", ["+++ b/new.txt"])
+
+
+async def test_a_part_of_a_repository_shows_what_changed_in_it(yard: Yard, tmp_path: Path) -> None:
+    top, own = tmp_path / "mine", tmp_path / "own"
+    for each in (own, top / "part"):
+        each.mkdir(parents=True)
+    git(top, "init", "-q")
+    git(top, "commit", "-qm", "First", "--allow-empty")
+    (top / "part" / "new.txt").write_text("new\n")
+    (top / "other.txt").write_text("other\n")
+
+    (diff,) = await yard.checkouts.changes_in_place(top / "part", own, "demo", began=0)
+
+    assert (diff.problem, files(diff)) == ("", ["+++ b/part/new.txt"])
+
+
+def test_a_folder_of_any_depth_hides_no_repository_next_to_it(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "--bare", tmp_path / "inner" / "bare"], check=True)
+
+    with dug(tmp_path, BELOW_PATHS):
+        found = search(tmp_path, began=0)
+
+    assert found == (["inner/bare/"], True)

@@ -114,6 +114,20 @@ async def test_what_an_agent_commits_and_pushes_is_on_the_remote_with_the_bot_as
     assert [visit.token for visit in yard.server.pushes()] == [WRITE]
 
 
+async def test_an_agent_signs_off_for_itself_and_credits_others(yard: Yard) -> None:
+    clone = yard.clone()
+    await yard.open(clone)
+
+    status, said = await yard.do(
+        clone,
+        "echo hi > new.txt; git add .; git commit -qs -m New -m 'It was Reviewed-by: no one.' "
+        "--trailer 'Co-authored-by: Ann <ann@example.com>'; git push",
+    )
+
+    assert status == 0, said
+    assert "Signed-off-by: demo[bot] <demo@bots.example.com>" in yard.server.log("acme/app", BRANCH)
+
+
 async def test_a_second_push_adds_to_the_first(yard: Yard) -> None:
     clone = yard.clone()
     await yard.open(clone)

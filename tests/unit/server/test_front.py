@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from app.core.clock import SystemClock
 from app.core.inbound import Delivery
 from app.errors import StoreUnavailable
-from app.server import front as front_module
+from app.server import bodies
 from app.server.front import Front
 from app.server.metrics import Metrics
 from tests.support.hook import HookAdapter, message, request, sign
@@ -20,6 +22,7 @@ from tests.support.hook import HookAdapter, message, request, sign
 pytestmark = pytest.mark.anyio
 
 PATH = "/webhooks/hook/demo"
+FORGED = {"x-hook-signature": "0" * 64}
 
 
 class Scene:
@@ -98,7 +101,7 @@ async def test_nothing_is_acknowledged_while_the_store_cannot_write(scene: Scene
 async def test_a_body_that_is_too_large_is_refused_before_it_is_read(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(front_module, "BODY_BYTES", 10)
+    monkeypatch.setattr(bodies, "BODY_BYTES", 10)
     body, headers = request(message("t1", "hello"))
 
     answer = await scene.http.post(PATH, content=body, headers=headers)
@@ -109,13 +112,13 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_read(
 async def test_a_body_without_a_length_is_cut_off_at_the_cap(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(front_module, "BODY_BYTES", 10)
+    monkeypatch.setattr(bodies, "BODY_BYTES", 10)
 
     async def endless() -> Any:
         for _ in range(3):
             yield b"12345"
 
-    answer = await scene.http.post(PATH, content=endless())
+    answer = await scene.http.post(PATH, content=endless(), headers=FORGED)
 
     assert answer.status_code == 413
 
@@ -153,3 +156,74 @@ async def test_a_platform_may_send_webhooks_under_any_host(scene: Scene) -> None
     answer = await scene.http.post(PATH, content=body, headers=headers | {"Host": "tunnel.test"})
 
     assert answer.status_code == 200
+
+
+async def test_a_body_without_the_header_of_its_signature_is_not_read(scene: Scene) -> None:
+    read: list[bytes] = []
+
+    async def endless() -> Any:
+        read.append(b"{")
+        yield read[-1]
+
+    answer = await scene.http.post(PATH, content=endless())
+
+    assert (answer.status_code, read) == (401, [])
+    assert "X-Hook-Signature is missing" in answer.json()["title"]
+    assert answer.headers["connection"] == "close"
+
+
+class Sender:
+    """Sends a body in pieces, when a test says so."""
+
+    def __init__(self, scene: Scene, body: bytes, headers: dict[str, str]) -> None:
+        self.pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.body = body
+        self.answer = asyncio.ensure_future(
+            scene.http.post(PATH, content=self._content(), headers=headers)
+        )
+
+    async def _content(self) -> AsyncIterator[bytes]:
+        while (piece := await self.pieces.get()) is not None:
+            yield piece
+            self.pieces.task_done()  # the next one is wanted
+
+    async def send(self, piece: bytes) -> None:
+        """Send a piece, and wait until it was read."""
+        self.pieces.put_nowait(piece)
+        async with asyncio.timeout(5):
+            await self.pieces.join()
+
+    async def finish(self) -> int:
+        """Send the whole body and its end; returns the status."""
+        self.pieces.put_nowait(self.body)
+        self.pieces.put_nowait(None)
+        async with asyncio.timeout(5):
+            return (await self.answer).status_code
+
+
+@pytest.mark.parametrize(("limit", "most"), [("BODIES", 3), ("BODIES_BYTES", 4000)])
+async def test_the_oldest_body_gives_way_to_those_that_arrive(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    monkeypatch.setattr(bodies, limit, most)
+    slow = [Sender(scene, b"", FORGED) for _ in range(3)]
+    for each in slow:
+        await each.send(b"x" * 1500)
+    body, headers = request(message("t1", "hello"), "d1")
+
+    quick = Sender(scene, body, headers)
+
+    async with asyncio.timeout(5):
+        assert (await slow[0].answer).status_code == 408
+    assert await quick.finish() == 200
+    assert [await each.finish() for each in slow[1:]] == [401, 401]
+
+
+async def test_a_slow_body_runs_out_of_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.01)
+    slow = Sender(scene, b"", FORGED)
+
+    async with asyncio.timeout(5):
+        answer = await slow.answer
+
+    assert (answer.status_code, answer.headers["connection"]) == (408, "close")

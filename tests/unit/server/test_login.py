@@ -434,16 +434,21 @@ async def test_pages_without_a_log_in_run_no_script_and_stay_nowhere(scene: Scen
     assert "unsafe-inline" not in policy
 
 
-@pytest.mark.parametrize(("method", "accept"), [("GET", "*/*"), ("POST", BROWSER["Accept"])])
+@pytest.mark.parametrize(("method", "path"), [("GET", "/"), ("POST", "/change")])
 async def test_whatever_is_no_page_is_refused_with_a_problem(
-    scene: Scene, method: str, accept: str
+    scene: Scene, method: str, path: str
 ) -> None:
-    path = "/" if method == "GET" else "/change"
-
-    answer = await scene.http.request(method, path, headers=ORIGIN | {"Accept": accept})
+    answer = await scene.http.request(method, path, headers=ORIGIN | {"Accept": "*/*"})
 
     assert answer.status_code == 401
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_form_of_a_person_who_was_signed_out_is_answered_with_a_page(scene: Scene) -> None:
+    answer = await scene.http.post("/change", headers=ORIGIN | BROWSER)
+
+    assert answer.status_code == 401
+    assert "You are not signed in" in answer.text
 
 
 async def test_the_api_refuses_with_a_problem_also_in_a_browser(scene: Scene) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.support.postgres import CHOICE, need_server
+from app.store.database import sqlite_url
+from tests.support.postgres import CHOICE, need_server, server
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -22,3 +24,12 @@ def chosen_database(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CHOICE, request.param)
         yield
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the address of a database without tables."""
+    if request.param == "sqlite":
+        return sqlite_url(tmp_path)
+    need_server()
+    return server().provide_empty(tmp_path)

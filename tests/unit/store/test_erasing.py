@@ -40,6 +40,10 @@ class Memory:
         with self.database.engine.connect() as connection:
             return int(connection.execute(select(func.count()).select_from(table)).scalar_one())
 
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with self.database.engine.connect() as connection:
+            return [tuple(row) for row in connection.exec_driver_sql(query)]
+
     def place(self, number: int, key: PlaceKey) -> None:
         self.add(tables.place, id=number, service=key.service, name=key.name, title="A title")
 

@@ -13,9 +13,11 @@ from app.core.updates import AskOption, AskRequest
 from app.errors import Conflict, StoreUnavailable
 from app.store import moving, tables
 from app.store.database import Database, sqlite_url
+from app.store.dialects import Field
 from app.store.guarding import Guard, put_on_guard
 from app.store.moving import move
 from app.store.stores import Stores
+from app.store.transcript import check_turns
 from app.vault import Vault
 from tests.support.memory import ANN, decision, delivery, heard, opened, prepare_store
 from tests.support.postgres import need_server, server
@@ -129,6 +131,24 @@ async def test_every_row_is_there_and_numbers_go_on(source: Database, target: Da
     assert begun.id == 3  # the second one was deleted, and its number is not used again
     ask = stores.asks.open_in(1)[0]
     assert await stores.asks.answer(ask.id, "yes", "Ann") is not None
+
+
+async def test_rows_with_what_a_server_refuses_are_moved_and_fail_no_turn(
+    source: Database, target: Database
+) -> None:
+    await fill(source)
+    refused = r'{"value": "a\u0000b\ud800c \\u0000", "number": NaN}'
+    with source.engine.connect() as connection:
+        connection.exec_driver_sql("update transcript set data = ?, text = ?", (refused, "a\0b"))
+        connection.exec_driver_sql("commit")
+
+    move(source, target, "ours", ignore)
+
+    target.open()
+    await check_turns(target)
+    row = target.one(select(tables.transcript.c.data, Field(tables.transcript.c.data, "value")))
+    kept = "a\ufffdb\ufffdc \\u0000"
+    assert row == ({"value": kept, "number": None}, kept)
 
 
 async def test_a_move_that_was_cut_off_goes_on_and_no_bridge_starts_before(

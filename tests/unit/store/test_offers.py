@@ -9,6 +9,7 @@ import pytest
 
 from app.core.consent.offers import LEAVE, TAKE, offer
 from app.core.posts import PostContent
+from app.core.stores.filters import ListFilter
 from app.core.types import SessionState, TurnRef, TurnState
 from app.core.updates import Ask
 from app.core.workspaces import Checkout, Opened, Proposed, Repository
@@ -48,7 +49,7 @@ async def offered(stores: Stores, mark: str = "failed:c1") -> tuple[Proposed, Tu
     mine, ref = await proposed(stores)
     await stores.proposals.tell(mine, mark, "", offer=FIX, deadline=1e12)
     await stores.turns.finish(ref.turn, TurnState.DONE, PostContent(kind="turn", state="done"), ())
-    (ask,) = await stores.asks.asks("open", after=0, limit=10)
+    (ask,) = await stores.asks.asks(ListFilter(state="open"), after=0, limit=10)
     return mine, ref, ask
 
 

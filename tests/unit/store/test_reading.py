@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from app.errors import StoreUnavailable
-from app.store.database import HEAD_REVISION, Database, sqlite_url
+from app.store.database import Database, sqlite_url
 from app.store.reading import reading, revision
+from app.store.schema import HEAD_REVISION
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ async def test_a_database_is_read_while_a_bridge_writes_it(url: str) -> None:
     try:
         with reading(url) as stores:
             assert stores is not None
-            assert await stores.sessions.recent(agent=None, state=None, before=None, limit=1) == []
+            assert await stores.sessions.recent(limit=1) == []
             with pytest.raises(StoreUnavailable):
                 await stores.sessions.rename(1, "title")
     finally:

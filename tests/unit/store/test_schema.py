@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +12,22 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, event, inspect, select
 
 from alembic import command
 from app.core.delegation.types import DelegationLimits, NewDelegation
 from app.core.notes import NoteCode
 from app.errors import Conflict, StoreUnavailable
-from app.store.database import (
-    FILE_NAME,
-    HEAD_REVISION,
-    REVISION_BEFORE,
-    Database,
-    migrate,
-    migrate_to,
-    migrations_folder,
-    sqlite_url,
-)
+from app.store.backend import open_backend
+from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.dialects import MEMORY_TEXT
-from app.store.rollback import roll_back
+from app.store.rollback import roll_back, write_out_notes
+from app.store.schema import HEAD_REVISION, REVISION_BEFORE, migrate_to, migrations_folder
 from app.store.stores import Stores
-from app.store.tables import metadata, surface
+from app.store.tables import metadata, post, surface, transcript
 from tests.support.memory import ANN
 
-NOTES_BEFORE = 25
+NOTES_BEFORE = 26
 """How many codes of notes the release before knows."""
 BEFORE_DELEGATION = (
     "insert into place (service, name) values ('web', 't1')",
@@ -60,7 +54,7 @@ def difference_of(connection: Connection) -> list[Any]:
 
 def test_the_migrations_build_the_tables(tmp_path: Path) -> None:
     database = Database(sqlite_url(tmp_path))
-    migrate(database.engine)
+    database.upgrade()
 
     with database.engine.connect() as connection:
         difference = difference_of(connection)
@@ -89,7 +83,7 @@ def test_a_store_of_the_first_tables_keeps_its_surfaces(tmp_path: Path) -> None:
             " values ('web', 't1', 'claude', 1, 1, '{}')"
         )
 
-    migrate(database.engine)
+    database.upgrade()
 
     with database.engine.connect() as connection:
         row = connection.execute(select(surface)).mappings().one()
@@ -125,10 +119,10 @@ async def test_a_conversation_of_the_release_before_goes_on_with_agents_that_ask
 
 def test_a_store_that_is_up_to_date_is_left_alone(tmp_path: Path) -> None:
     database = Database(sqlite_url(tmp_path))
-    migrate(database.engine)
+    database.upgrade()
     before = (tmp_path / FILE_NAME).stat().st_mtime_ns
 
-    migrate(database.engine)
+    database.upgrade()
 
     assert (tmp_path / FILE_NAME).stat().st_mtime_ns == before
     database.engine.dispose()
@@ -144,42 +138,90 @@ def test_a_damaged_file_is_refused_with_a_remedy_and_kept(tmp_path: Path) -> Non
     assert file.read_bytes() == b"this is no database" * 100
 
 
+@pytest.mark.parametrize(
+    ("pragma", "remedy"),
+    [("max_page_count = 9", "Free some disk space"), ("query_only = on", "Let the user of")],
+)
+def test_a_file_that_cannot_be_written_is_refused_with_the_remedy_for_that(
+    tmp_path: Path, pragma: str, remedy: str
+) -> None:
+    database = Database(sqlite_url(tmp_path))
+    event.listen(database.engine, "connect", lambda own, _: own.execute(f"pragma {pragma}").close())
+
+    with pytest.raises(StoreUnavailable, match=f"The file is unchanged. {remedy}"):
+        database.open()
+
+    database.close()
+
+
+def test_a_file_that_another_process_locks_is_refused_with_the_remedy_for_that(
+    tmp_path: Path,
+) -> None:
+    database = Database(sqlite_url(tmp_path))
+    event.listen(database.engine, "connect", lambda own, _: own.execute("pragma busy_timeout = 1"))
+    database.engine.connect().close()
+
+    with closing(sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)) as other:
+        other.execute("begin immediate")
+        with pytest.raises(StoreUnavailable, match="Stop the process that locks it"):
+            database.open()
+
+    database.close()
+
+
 @pytest.mark.parametrize("name", ["100%25", "what?", "a#b", "with space"])
 def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
     folder = tmp_path / name
     folder.mkdir()
     database = Database(sqlite_url(folder))
 
-    migrate(database.engine)
+    database.upgrade()
 
     assert (folder / FILE_NAME).exists()
     database.engine.dispose()
 
 
-def schema_of(connection: Connection) -> set[tuple[str, str]]:
-    """Read the tables with their columns, and the indexes."""
-    columns = connection.exec_driver_sql(
-        "select m.name, c.name || ' ' || c.type || ' ' || c.\"notnull\" || ' ' || c.pk || ' ' ||"
-        " coalesce(c.dflt_value, '') from sqlite_master m join pragma_table_info(m.name) c"
-        " where m.type = 'table'"
-    )
-    indexes = connection.exec_driver_sql(
-        "select name, tbl_name || coalesce(sql, '') from sqlite_master where type = 'index'"
-    )
-    return {tuple(row) for row in (*columns, *indexes)}
+def columns_of(connection: Connection) -> dict[str, set[str]]:
+    """Read the columns of every table."""
+    found = inspect(connection)
+    return {
+        name: {column["name"] for column in found.get_columns(name)}
+        for name in found.get_table_names()
+    }
 
 
-def test_the_newest_migration_is_undone_for_the_release_before(tmp_path: Path) -> None:
-    url = sqlite_url(tmp_path)
+def test_the_newest_migration_is_undone_for_the_release_before(url: str) -> None:
     database = Database(url)
-    migrate_to(REVISION_BEFORE, database.engine)
+    migrate_to(REVISION_BEFORE, open_backend(url))
     with database.engine.begin() as connection:
-        before = schema_of(connection)
+        before = columns_of(connection)
         for statement in BEFORE_DELEGATION:
             connection.exec_driver_sql(statement)
-    migrate(database.engine)
+        connection.exec_driver_sql("insert into suspension values ('all', 'restored', 0)")
+    database.upgrade()
+
+    assert roll_back(url) == REVISION_BEFORE
+    with pytest.raises(Conflict, match="nothing to undo"):
+        roll_back(url)
+
+    with database.engine.connect() as connection:
+        assert columns_of(connection) == before
+        assert connection.exec_driver_sql("select count(*) from ask").scalar() == 1
+        assert connection.exec_driver_sql("select count(*) from suspension").scalar() == 1
+    database.upgrade()
+    with database.engine.connect() as connection:
+        assert difference_of(connection) == []
+    database.engine.dispose()
+
+
+def test_notes_that_the_release_before_cannot_read_are_written_out(url: str) -> None:
+    database = Database(url)
+    database.upgrade()
     note = '{"code": "suspended", "by": "", "about": ""}'
+    words = "The operator had paused the work here."
     with database.engine.begin() as connection:
+        for statement in BEFORE_DELEGATION:
+            connection.exec_driver_sql(statement)
         connection.exec_driver_sql(
             "insert into transcript (place, session, kind, text, data, at) values "
             f"(1, 1, 'notice', 'suspended', '{{\"note\": {note}}}', 0), "
@@ -190,48 +232,27 @@ def test_the_newest_migration_is_undone_for_the_release_before(tmp_path: Path) -
             f"('k', 'web', 't1', 'claude', 'm', '{{\"note\": \"\", \"reason\": {note}}}', 0)"
         )
 
-    assert roll_back(url) == REVISION_BEFORE
-    with pytest.raises(Conflict, match="nothing to undo"):
-        roll_back(url)
+        write_out_notes(connection, {"suspended": words})
 
-    with database.engine.connect() as connection:
-        assert schema_of(connection) == before
-        rows = connection.exec_driver_sql("select text, data from transcript order by id").all()
-        words = "The operator had paused the work here."
-        assert [tuple(row) for row in rows] == [
-            (words, '{"note":null}'),
-            ("we suspended it", '{"suspended": 1}'),
-        ]
-        (content,) = connection.exec_driver_sql("select content from post").one()
-        assert json.loads(content) == {"note": words, "reason": None}
-        assert connection.exec_driver_sql("select count(*) from ask").scalar() == 1
-    migrate(database.engine)
-    with database.engine.connect() as connection:
-        assert difference_of(connection) == []
+        said = select(transcript.c.text, transcript.c.data).order_by(transcript.c.id)
+        rows = connection.execute(said).all()
+        (content,) = connection.execute(select(post.c.content)).one()
+    assert [tuple(row) for row in rows] == [
+        (words, {"note": None}),
+        ("we suspended it", {"suspended": 1}),
+    ]
+    assert content == {"note": words, "reason": None}
     database.engine.dispose()
 
 
 def test_a_database_of_a_newer_release_is_refused_with_the_way_back(tmp_path: Path) -> None:
     database = Database(sqlite_url(tmp_path))
-    migrate(database.engine)
+    database.upgrade()
     with database.engine.begin() as connection:
         connection.exec_driver_sql("update alembic_version set version_num = '0999'")
 
     with pytest.raises(StoreUnavailable, match="migrate --back"):
         database.open()
-    database.engine.dispose()
-
-
-def test_a_restored_database_is_not_given_to_a_release_that_would_not_pause(
-    tmp_path: Path,
-) -> None:
-    database = Database(sqlite_url(tmp_path))
-    migrate(database.engine)
-    with database.engine.begin() as connection:
-        connection.exec_driver_sql("insert into suspension values ('all', 'restored', 0)")
-
-    with pytest.raises(Conflict, match="resume --all"):
-        roll_back(sqlite_url(tmp_path))
     database.engine.dispose()
 
 

@@ -97,6 +97,28 @@ async def test_after_a_lost_connection_everything_is_looked_at_again(tmp_path: P
         await told.until(lambda: {"session": 2} in told.facts)
 
 
+async def test_junk_on_the_channel_is_dropped_in_a_line_each(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    junk = [
+        *("", "not json", "null", "5", "{}", "[]", '["a"]', '["a", "news"]', '["a", "news", 5]'),
+        *('["a", "nonsense", {}]', '["a", "news", {}, 5]', '["a", {}, {}]', '[1, "news", {}]'),
+        *('["a", "reply", []]', '["a", "reply", {}, "x"]', '["a", "news", {}, "x", "y"]'),
+        *("[" * 7_000, '["a", "news", {"session": NaN}, null]', '"\\ud800"'),
+    ]
+    async with open_member(tmp_path, "one") as one, open_member(tmp_path, "two") as two:
+        told = Told(two)
+        for words in junk:
+            one.transmit(words)
+        one.send(Topic.NEWS, session=1)
+        await told.until(lambda: told.facts)
+
+        assert told.facts == [{"session": 1}]
+        dropped = [record for record in caplog.records if "none of ours" in record.message]
+        assert len(dropped) >= len(junk) - 1
+        assert [record for record in caplog.records if record.exc_info] == []
+
+
 async def test_what_was_said_last_is_sent_before_a_member_ends(tmp_path: Path) -> None:
     async with open_member(tmp_path, "two") as two:
         told = Told(two)

@@ -16,6 +16,9 @@ from app.core.updates import AskRequest, PromptEnd, UsageUpdate
 
 WARNING = 0.8
 """The part of a budget after which the place is told: early enough to act on it."""
+TURN_USD = 50.0
+"""What one turn can cost: hours of the dearest model. A report of more is not believed: it counts
+up to this, for the session and the agent that claim it, and not for what others may spend."""
 GRACE_SECONDS = 2.0
 """Most agents report their cost just before they end; they may finish."""
 
@@ -49,6 +52,7 @@ class Budget:
         self._sessions = sessions
         self._clock = clock
         self._spent = session.spent
+        self._left = TURN_USD
 
     @property
     def is_spent(self) -> bool:
@@ -75,7 +79,9 @@ class Budget:
             usage.cost,
             turn=self._turn,
             day=day,
+            most=self._left,
         )
+        self._left = max(0.0, self._left - (self._spent - before))
         await self.look()
         if self._usd is not None and before < WARNING * self._usd <= self._spent < self._usd:
             return wording.BUDGET_LOW.format(spent=self._spent, budget=self._usd)

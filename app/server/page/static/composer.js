@@ -178,11 +178,15 @@
     if (how) send(how === "reject" ? instead.dataset.ask : "");
   });
   instead.addEventListener("keydown", (event) => { if (event.key === "Escape") { offer(null); text.focus(); } });
-  text.addEventListener("input", () => offer(null));
+  text.addEventListener("input", () => { offer(null); window.bridge.complain(""); });
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (sending || (!text.value.trim() && !files.length)) return;
+    if (sending) return;
+    if (!text.value.trim() && !files.length) {
+      window.bridge.complain("Write a message, or attach a file.");
+      return;
+    }
     const ask = openAsk();
     if (ask) offer(ask); else send("");
   });
@@ -254,7 +258,11 @@
       return piece;
     }));
   };
-  const chose = () => { pressed(); warn(); };
+  // The agents of the thread were removed: nothing is sent until another one is chosen.
+  const close = () => {
+    text.disabled = document.getElementById("send").disabled = Boolean(to?.selectedOptions[0]?.hasAttribute("data-closed"));
+  };
+  const chose = () => { pressed(); warn(); close(); };
   document.addEventListener("bridge:changed", chose);
   to?.addEventListener("change", chose);
   document.addEventListener("click", (event) => {

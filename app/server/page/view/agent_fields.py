@@ -236,7 +236,8 @@ GROUPS = (
                 "agents_allow",
                 "Agents it may ask",
                 "allowed",
-                "Names, one per line; * means any letters. Empty: all. none: no agent.",
+                "Names, one per line; * means any letters. Empty: all that can do no more than it. "
+                "none: no agent.",
             ),
             Field("agents_deny", "Agents it may not ask", "words", "Counts more than the above."),
             Field(

@@ -157,10 +157,12 @@ def read_variables(form: Mapping[str, str]) -> dict[str, str | None]:
     """Read the variables that a form adds, replaces or, with None, removes.
 
     Raises:
-        ConfigurationError: a new value is empty, or a line is not NAME=value.
+        ConfigurationError: there is none, a value is empty, or a line is not NAME=value.
     """
     if not (variable := form.get("variable", "")):
-        return {**pairs(form.get(ENV, ""))}
+        if not (given := pairs(form.get(ENV, ""))):
+            raise ConfigurationError("agents", "env is empty", "Write NAME=value.")
+        return {**given}
     if form.get("do") == "remove":
         return {variable: None}
     if not (value := form.get("value", "").strip()):

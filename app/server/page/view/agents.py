@@ -23,6 +23,10 @@ class AgentLine:
     sessions: int = 0
     stored: bool = False
     """Whether its entry can be changed here."""
+    origin: str = ""
+    """Where it comes from."""
+    fixed: str = ""
+    """Why it cannot be changed here, and what to do."""
 
     @property
     def path(self) -> str:
@@ -50,6 +54,8 @@ class Crew:
     assets: Mapping[str, str]
     words: str = ""
     """What did not work."""
+    told: str = ""
+    """What a form has just done."""
 
     @property
     def offered(self) -> tuple[AgentLine, ...]:

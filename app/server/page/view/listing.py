@@ -10,7 +10,7 @@ from app.core.keys import PlaceKey
 from app.core.types import Thread
 from app.server.page.view.views import Cast, ThreadLine, ThreadList, dot_of, shown_state
 from app.server.page.view.work import short_name
-from app.server.titles import path_of, plain, title_of
+from app.server.titles import last_words, path_of, plain, title_of
 
 FOUND_CHARACTERS: Final = 90
 """Characters shown of a text that was found: two lines of the list."""
@@ -78,6 +78,8 @@ def _line(
         current=thread.place == current,
         at=thread.last.at,
         last=thread.last.id,
+        said=last_words(thread),
+        faces=tuple(cast[session.key.agent] for session in thread.sessions),
         repository=short_name(thread.repository),
         pinned=thread.pinned,
         found=_excerpt(thread.found, words),

@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from app.core.consent import wording
-from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, SESSION
+from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER
 from app.core.notes import NoteCode
 from app.server.page.view import cards
 from app.server.page.view.blocks import Failed, Note, Question
@@ -45,7 +44,6 @@ _WANTS: Final = {
     "fetch": "open",
 }
 _ORDER: Final = {"allow_once": 0, "allow_always": 1, "reject_once": 2, "reject_always": 3}
-_ALWAYS: Final = re.compile(r"(allow always|always allow)", re.IGNORECASE)
 _PULL: Final = re.compile(r"(?<![(<`])https?://[^\s()<>`]+/pull/(\d+)(?=[:.,]?(?:\s|$))")
 _ONE_LINE: Final = 120
 """Characters of a path or address that still fit into a sentence."""
@@ -133,15 +131,10 @@ def in_order(options: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
 def option_name(
     option: Mapping[str, str], question: Question, agent: Callable[[str], Agent]
 ) -> str:
-    """Name an option; one that allows more says for how long."""
+    """Name an option, as everywhere."""
     if question.kind == "pause":
         return _pause_option(option, question, agent)
-    name, kinds = option["name"], wording.KINDS.get(question.tool, "of this")
-    if option["id"] == SESSION:
-        return f"Allow all {kinds} in this thread"
-    if option.get("kind") == "allow_always" and _ALWAYS.fullmatch(name.strip()):
-        return f"{name.strip()} in this thread"
-    return name
+    return option["name"]
 
 
 def _pause_option(
@@ -161,7 +154,20 @@ def rejects(options: Sequence[Mapping[str, str]]) -> bool:
     return any(str(option.get("kind", "")).startswith("reject") for option in options)
 
 
+def removed_words(agents: Sequence[Agent]) -> str:
+    """Say that the agents of a thread are gone, and what to do."""
+    names = " and ".join(agent.title.removesuffix(" (removed)") for agent in agents)
+    verb = "was" if len(agents) == 1 else "were"
+    return f"{names} {verb} removed and cannot answer. To go on, choose another agent below."
+
+
 def state_words(state: str) -> str:
     """Name the state of an agent."""
-    named = {"idle": "ready", "parked": "asleep", "held": "on hold", "limited": "rate-limited"}
+    named = {
+        "idle": "ready",
+        "parked": "asleep",
+        "disconnected": "not connected",
+        "held": "on hold",
+        "limited": "rate-limited",
+    }
     return named.get(state, state)

@@ -20,6 +20,7 @@ from app.core import amounts
 from app.core.consent import wording
 from app.core.delegation.types import SERVICE
 from app.core.files.names import size_words
+from app.core.stores.grants import Grant
 from app.core.visible import reveal_line
 from app.core.wording import DELEGATED
 from app.server.page.view import cards, diffs, markdown, notices, steps, views
@@ -40,7 +41,7 @@ _NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}
 _SHOWN_KINDS = {"execute": "run", "switch_mode": "mode", "other": "tool"}
 _COMMAND = re.compile(r"(Run )?`([^`]+)`")
 """A title that agents write around a command; backticks in a command itself stay."""
-_APART = ("changes", "managed", "agents")
+_APART = ("changes", "managed", "agents", "forms")
 """The style and script that only the pages of a workspace, or of agents, load."""
 _OPEN_DIFF_LINES = 40
 """Changed lines that are shown without a click: about a screen."""
@@ -208,14 +209,10 @@ def agent(crew: Crew, shown: Shown) -> str:
     return template.render(crew=crew, shown=shown, on=shown.line.path)
 
 
-def memory(
-    crew: Crew, line: AgentLine, notes: Sequence[MemoryNote], query: str, problem: str
-) -> str:
+def memory(crew: Crew, line: AgentLine, notes: Sequence[MemoryNote], query: str) -> str:
     """Render the page with what an agent remembers."""
     template = _environment().get_template("memory.html")
-    return template.render(
-        crew=crew, line=line, notes=notes, query=query, problem=problem, on=line.path
-    )
+    return template.render(crew=crew, line=line, notes=notes, query=query, on=line.path)
 
 
 def new_agent(crew: Crew, form: NewForm) -> str:
@@ -257,10 +254,10 @@ def start_panels(cast: Cast, picked: str) -> dict[str, str]:
     return {name: str(html).strip() for name, html in made.items()}
 
 
-def paused_panel(sentences: Sequence[str]) -> str:
-    """Render what the operator paused."""
+def paused_panel(sentences: Sequence[str], cast: Cast) -> str:
+    """Render which agents lost their isolation, and what the operator paused."""
     macros: Any = _environment().get_template("panels.html").module
-    return str(macros.paused(sentences)).strip()
+    return str(macros.paused(sentences, cast)).strip()
 
 
 def threads_panel(threads: ThreadList, cast: Cast) -> str:
@@ -286,6 +283,8 @@ def _environment() -> Environment:
         ago=_ago,
         clock=_clock,
         coded=_coded,
+        date=_date,
+        granted=_granted,
         duration=amounts.duration,
         errand_words=DELEGATED.__getitem__,
         size=_size,
@@ -299,6 +298,7 @@ def _environment() -> Environment:
         scripts=_scripts,
         short_path=cards.short_path,
         state_words=notices.state_words,
+        removed_words=notices.removed_words,
         styles=_styles,
         titled=_titled,
         visible=cards.visible,
@@ -360,11 +360,24 @@ def _clock(at: float) -> Markup:
     )
 
 
+def _date(at: float) -> Markup:
+    """Render a day far away, for the page to show in the reader's time zone."""
+    moment = datetime.fromtimestamp(at, UTC).replace(microsecond=0)
+    return Markup('<time datetime="{}">{:%Y-%m-%d}</time>').format(moment.isoformat(), moment)
+
+
 def _coded(text: str) -> Markup:
     """Render a line of words with commands in backticks."""
     parts = cards.visible(text).split("`")
     marked = (Markup("<code>{}</code>") if number % 2 else Markup("{}") for number in count())
     return Markup("").join(mark.format(part) for mark, part in zip(marked, parts, strict=False))
+
+
+def _granted(grant: Grant) -> Markup:
+    """Say all that a grant covers; what is exact is code."""
+    words, exact = wording.granted_parts(grant.kind, grant.extent, grant.subject)
+    code = Markup(", ").join(Markup("<code>{}</code>").format(each) for each in exact)
+    return Markup("{} {}").format(words, code) if words else code
 
 
 def _titled(text: str) -> Markup:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from app.core.availability import Availability
 from app.core.keys import PlaceKey
+from app.core.stores.grants import Grant
 from app.core.types import Entry, Session, SessionState
 from app.core.updates import Choice
 from app.server.page.view.blocks import ErrandHead
@@ -56,6 +57,10 @@ class Agent:
     emoji: str = ""
     visible: bool = True
     """Whether it is offered where people choose an agent."""
+    source: str = ""
+    """Where its entry is."""
+    isolation_change: str = ""
+    """How its isolation changed, until a person has seen it."""
     letters: str = ""
     """Its picture: its emoji, else the first letters of its title."""
     colour: int | None = None
@@ -101,6 +106,8 @@ class Cast:
     agents: Mapping[str, Agent]
     removed: Mapping[str, str]
     """The names of agents that were removed, by id."""
+    titles: Mapping[str, str]
+    """What people called those agents, by id."""
     label_of: Callable[[str], str] = str
     """Returns what people call a service; empty text for the page itself."""
 
@@ -110,6 +117,7 @@ class Cast:
         agents: Iterable[Agent],
         label_of: Callable[[str], str] = str,
         removed: Mapping[str, str] = MappingProxyType({}),
+        titles: Mapping[str, str] = MappingProxyType({}),
     ) -> Cast:
         """Give each agent a colour and a picture; two letters where one is ambiguous."""
         listed = list(agents)
@@ -125,6 +133,7 @@ class Cast:
                 for number, agent in enumerate(listed)
             },
             removed,
+            titles,
             label_of,
         )
 
@@ -132,6 +141,13 @@ class Cast:
     def offered(self) -> tuple[Agent, ...]:
         """The agents that people can choose from."""
         return tuple(agent for agent in self.agents.values() if agent.visible)
+
+    @property
+    def exposed(self) -> tuple[Agent, ...]:
+        """The agents that lost their isolation, and no person has seen it yet."""
+        return tuple(
+            agent for agent in self.agents.values() if agent.isolation_change and not agent.isolated
+        )
 
     @property
     def names(self) -> Names:
@@ -146,8 +162,9 @@ class Cast:
         if agent in self.agents:
             return self.agents[agent]
         name = self.removed.get(agent, agent)
-        title = f"{name} (removed)" if agent in self.removed else name or "bridge"
-        return Agent(agent, name, title, letters=_letters(name, 1))
+        called = self.titles.get(agent, name)
+        title = f"{called} (removed)" if agent in self.removed else called or "bridge"
+        return Agent(agent, name, title, letters=_letters(called, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +179,10 @@ class ThreadLine:
     at: float = 0.0
     last: int = 0
     """The number of its last row, by which a browser knows what is new."""
+    said: str = ""
+    """The last words in it."""
+    faces: tuple[Agent, ...] = ()
+    """Its agents, for their pictures."""
     repository: str = ""
     """Where its agents work, as short as a chip is."""
     pinned: bool = False
@@ -283,8 +304,12 @@ class Place:
     """What people call the service; empty for the page itself."""
     began: Entry | None = None
     members: tuple[Member, ...] = ()
+    gone: tuple[Agent, ...] = ()
+    """The agents that were removed, where no other one is left."""
     waiting: tuple[Waiting, ...] = ()
     decisions: tuple[Decided, ...] = ()
+    grants: tuple[Grant, ...] = ()
+    """What people always allow in it."""
     untagged: tuple[str, ...] = ()
     """The agents that answer a message without a mention."""
     latest: str = ""
@@ -342,6 +367,8 @@ class Page:
     troubles: tuple[Trouble, ...] = ()
     paused: tuple[str, ...] = ()
     """What the operator paused, each in a sentence."""
+    told: str = ""
+    """What a form has just done."""
     examples: tuple[str, ...] = field(default_factory=tuple)
     query: str = ""
     found: ThreadList | None = None
@@ -376,9 +403,10 @@ def dot_of(agents: Iterable[tuple[str, bool, float]]) -> Dot:
     return "fail" if failed else ""
 
 
-def shown_state(session: Session) -> str:
-    """Return the state of a session as the page shows it."""
-    return HELD if session.held and session.state == SessionState.QUEUED else session.state
+def shown_state(session: Session, state: str = "") -> str:
+    """Return the state of a session as the page shows it; `state` if it is known better."""
+    held = session.held and session.state == SessionState.QUEUED
+    return HELD if held else state or session.state
 
 
 def stoppable(session: Session) -> bool:

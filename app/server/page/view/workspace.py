@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -23,6 +23,18 @@ TITLES: Mapping[Scope, str] = {
     "committed": "Committed, not pushed",
     "pushed": "Pushed",
 }
+NAMED = 5
+"""Names in one sentence: enough to know what is meant."""
+HIDES = (
+    "{source} is new or changed since the agent began, and hides {what} from git: {names}. "
+    "Look at them under Files."
+)
+NOT_APPLIED = "{source} may come from the agent, so its ignore rules are not applied here."
+REPOSITORIES = (
+    "Git repositories inside: {names}. Git shows none of their files, and runs the programs that "
+    "they name when you use it inside them: look at their config and hooks first."
+)
+NOT_SEARCHED = "The folder is too large to find every git repository in it."
 _NUMBER = re.compile(r"/(\d{1,12})/?$")
 
 
@@ -45,6 +57,8 @@ class ShownFile:
     change: FileChange
     piece: Piece | None = None
     """Its first lines, if they come with the page."""
+    settings_of: str = ""
+    """The agent program whose own settings it is, if so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +72,8 @@ class Part:
     problem: str = ""
     listed: bool = False
     """Whether there is too much to show, so only names and counts are known."""
+    warnings: tuple[str, ...] = ()
+    """What may keep a reader from seeing everything, or be dangerous to use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +129,11 @@ class Workspace:
         return f" #{found[1]}" if found else ""
 
 
-def read(found: Sequence[Diff]) -> Changes:
-    """Parse what git wrote, and prepare the lines that come with the page."""
+def read(found: Sequence[Diff], settings_of: Callable[[str], str] = lambda _path: "") -> Changes:
+    """Parse what git wrote, and prepare the lines that come with the page.
+
+    `settings_of` names the agent program whose own settings a file is.
+    """
     parts: list[Part] = []
     count, room = 0, FIRST_LINES
     for diff in found:
@@ -123,14 +142,41 @@ def read(found: Sequence[Diff]) -> Changes:
         files: list[ShownFile] = []
         for change in parsed.files or listed:
             comes = change.open and room > 0
-            files.append(ShownFile(count, change, piece(change) if comes else None))
+            files.append(
+                ShownFile(count, change, piece(change) if comes else None, settings_of(change.path))
+            )
             room -= len(change.body) if comes else 0
             count += 1
         parts.append(
-            Part(TITLES[diff.scope], tuple(files), parsed.lead, diff.problem, bool(listed))
+            Part(
+                TITLES[diff.scope],
+                tuple(files),
+                parsed.lead,
+                diff.problem,
+                bool(listed),
+                tuple(_warnings(diff)),
+            )
         )
     said = "\0".join(each for diff in found for each in (diff.scope, diff.text, diff.stat))
     return Changes(tuple(parts), hashlib.sha256(said.encode()).hexdigest()[:16])
+
+
+def _warnings(diff: Diff) -> Iterator[str]:
+    """Say what git alone does not show."""
+    for rule in diff.hidden:
+        words = HIDES if rule.is_applied else NOT_APPLIED
+        what = f"{rule.count} " + ("entry" if rule.count == 1 else "entries")
+        yield words.format(source=rule.source, what=what, names=some(rule.names, rule.count))
+    if diff.repositories:
+        yield REPOSITORIES.format(names=some(diff.repositories, len(diff.repositories)))
+    if diff.is_partial:
+        yield NOT_SEARCHED
+
+
+def some(names: Sequence[str], count: int) -> str:
+    """Name the first few of many."""
+    more = f" and {count - NAMED} more" if count > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
 
 
 def piece(change: FileChange, after: int = 0) -> Piece:

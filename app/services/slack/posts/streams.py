@@ -12,6 +12,7 @@ from typing import Any, Final
 from app.core.ports import Clock
 from app.core.posts import PostSend, Verbosity
 from app.errors import PostDelayed
+from app.markdown.links import disarm
 from app.services.slack import cards, render, text, wording
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.auth import Identity
@@ -211,7 +212,9 @@ class Streams:
             tasks = cards.close({**shown.tasks, **tasks}, post.content)
         begun = text.opening(words, shown.start) if done == shown.start and upto > done else ""
         tail = text.closing(words, upto) if paused else ""
-        new = text.defang(begun + words[done:upto] + tail)
+        before = text.opening(words, done)
+        more = disarm(before + words[done:upto]).removeprefix(before)
+        new = text.defang(begun + more + tail)
         return cards.chunks(shown.tasks, tasks, new), tasks
 
     def _tasks(self, post: PostSend, shown: Shown, level: Verbosity) -> dict[str, dict[str, Any]]:

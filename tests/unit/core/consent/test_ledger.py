@@ -15,6 +15,7 @@ from app.core.consent.policy import PRESETS, Policy, Rule
 from app.core.folders import Folders
 from app.core.inbound import Heard
 from app.core.ports import AgentListener
+from app.core.stores.filters import ListFilter
 from app.core.types import Speaker
 from app.core.updates import AskOption, AskRequest, TextUpdate, ToolUpdate
 from app.errors import NotFound
@@ -121,7 +122,7 @@ async def test_what_a_rule_allows_or_denies_is_not_asked_and_names_its_rule(
         await desk.hear(to_demo("go"))
 
         assert await said(desk) == "[allow][no]"
-        assert await desk.stores.asks.asks(None, after=0, limit=10) == []
+        assert await desk.stores.asks.asks(after=0, limit=10) == []
         assert await decisions(desk) == [
             {"how": "rule", "rule": "allow command make *", "allowed": True},
             {"how": "rule", "rule": "deny command rm *", "allowed": False},
@@ -218,30 +219,8 @@ async def test_a_link_out_of_the_workspace_is_not_inside_it(
         assert [text.partition("\n")[0] for text in asked] == [paths[1], paths[3]]
 
 
-async def test_where_an_agent_offers_no_always_a_kind_can_be_allowed_for_the_session(
-    desk: Desk,
-) -> None:
-    desk.launcher.script = asking(
-        run("make", ONCE, REJECT, call="1"), run("make test", ONCE, REJECT, call="2")
-    )
-    await desk.hear(to_demo("go"))
-    await shown(desk)
-    (post,) = (p for p in desk.posts() if p.content.ask)
-    assert post.content.options[-1].name == "Allow commands for this session"
-
-    await desk.answer(1, "bridge:session")
-
-    assert await said(desk) == "[allow][allow]"
-    assert (await decisions(desk))[-1] == {
-        "how": "session",
-        "rule": "execute",
-        "who": "Ann",
-        "allowed": True,
-    }
-
-
 async def test_an_agent_cannot_give_the_bridges_own_options_another_name(desk: Desk) -> None:
-    disguised = AskOption("bridge:session", "Reject", "reject_once")
+    disguised = AskOption("bridge:always", "Reject", "reject_once")
     desk.launcher.script = asking(run("make", ONCE, disguised, REJECT))
     await desk.hear(to_demo("go"))
     await shown(desk)
@@ -249,55 +228,9 @@ async def test_an_agent_cannot_give_the_bridges_own_options_another_name(desk: D
     (post,) = (p for p in desk.posts() if p.content.ask)
     assert [(option.id, option.name) for option in post.content.options] == [
         ("allow", "Allow once"),
+        ("bridge:always", "Always allow `make` in this thread"),
         ("no", "Reject"),
-        ("bridge:session", "Allow commands for this session"),
     ]
-
-
-async def test_what_is_allowed_for_the_session_is_allowed_in_the_workspace_alone(
-    desk: Desk,
-) -> None:
-    places = {"1": "a.txt", "2": "b.txt", "3": "/etc/hosts"}
-    edits = [ToolUpdate(call, path, "edit", locations=(path,)) for call, path in places.items()]
-    desk.launcher.script = asking(
-        *(AskRequest(edit.call, edit.title or "", (ONCE, REJECT), edit) for edit in edits)
-    )
-    await desk.hear(to_demo("go"))
-    await shown(desk)
-
-    await desk.answer(1, "bridge:session")
-
-    assert await shown(desk, 2) == ["a.txt", "/etc/hosts"]
-    (post,) = (p for p in desk.posts() if p.content.ask == 2)
-    assert [option.id for option in post.content.options] == ["allow", "no"]
-
-
-async def test_what_was_allowed_for_the_session_ends_with_new(desk: Desk) -> None:
-    desk.launcher.script = asking(run("make", ONCE, REJECT))
-    await desk.hear(to_demo("go"))
-    await shown(desk)
-    await desk.answer(1, "bridge:session")
-    await said(desk)
-    await desk.hear(to_demo("new"))
-
-    await desk.hear(to_demo("go"))
-
-    assert len(await shown(desk, 2)) == 2
-
-
-async def test_a_denial_closes_what_was_allowed_for_the_session(
-    tmp_path: Path, clock: ManualClock
-) -> None:
-    rules = Rules(policy=Policy((Rule("deny", command=("rm *",)),)))
-    async with running_desk(tmp_path, clock=clock, rules=rules) as desk:
-        desk.launcher.script = asking(
-            run("ls", ONCE, REJECT, call="1"), run("rm x", ONCE, REJECT, call="2")
-        )
-        await desk.hear(to_demo("go"))
-        await shown(desk)
-        await desk.answer(1, "bridge:session")
-
-        assert await said(desk) == "[allow][no]"
 
 
 async def test_somebody_who_may_not_is_told_so_and_the_ask_stays_open(desk: Desk) -> None:
@@ -311,7 +244,9 @@ async def test_somebody_who_may_not_is_told_so_and_the_ask_stays_open(desk: Desk
     ((key, whom, words),) = desk.adapters["web:demo"].whispers
     assert (str(key), whom) == ("web:t1:demo", STRANGER)
     assert words == "This does not count: you may not use this agent here."
-    assert [ask.state for ask in await desk.ledger.list("open", after=0, limit=9)] == ["open"]
+    assert [
+        ask.state for ask in await desk.ledger.list(ListFilter(state="open"), after=0, limit=9)
+    ] == ["open"]
 
 
 async def test_a_second_answer_is_told_who_was_first(desk: Desk) -> None:
@@ -338,7 +273,7 @@ async def test_an_ask_expires_where_people_see_it(tmp_path: Path, clock: ManualC
         await clock.advance(3601)
 
         assert await said(desk) == "[None]"
-        (ask,) = await desk.ledger.list("expired", after=0, limit=9)
+        (ask,) = await desk.ledger.list(ListFilter(state="expired"), after=0, limit=9)
         assert ask.title == "Run make"
         assert (await decisions(desk))[-1] == {"how": "unanswered", "allowed": False}
 
@@ -352,7 +287,7 @@ async def test_a_flood_of_asks_is_shown_a_few_at_a_time_and_in_order(desk: Desk)
     desk.launcher.script = flood
     await desk.hear(to_demo("go"))
     assert await shown(desk, 3) == ["Run c0", "Run c1", "Run c2"]
-    assert len(await desk.ledger.list("open", after=0, limit=9)) == 3
+    assert len(await desk.ledger.list(ListFilter(state="open"), after=0, limit=9)) == 3
 
     for number in range(8):
         await shown(desk, number + 1)
@@ -373,7 +308,7 @@ async def test_stop_withdraws_also_what_was_not_shown_yet(desk: Desk) -> None:
     await desk.hear(to_demo("stop"))
     await desk.reached(1, "cancelled")
 
-    kept = await desk.ledger.list(None, after=0, limit=9)
+    kept = await desk.ledger.list(after=0, limit=9)
     assert [ask.state for ask in kept] == ["cancelled"] * 3
 
 
@@ -403,7 +338,7 @@ async def test_other_words_than_an_option_are_for_the_agent(desk: Desk) -> None:
     accepted = await desk.hear(to_demo("allow once more"))
 
     assert len(accepted.turns) == 1
-    assert len(await desk.ledger.list("open", after=0, limit=9)) == 1
+    assert len(await desk.ledger.list(ListFilter(state="open"), after=0, limit=9)) == 1
 
 
 async def test_a_strangers_words_answer_nothing(desk: Desk) -> None:
@@ -414,7 +349,7 @@ async def test_a_strangers_words_answer_nothing(desk: Desk) -> None:
     await desk.hear(to_demo("Allow once", STRANGER))
 
     assert (await desk.last_delivery()).state == "refused"
-    assert len(await desk.ledger.list("open", after=0, limit=9)) == 1
+    assert len(await desk.ledger.list(ListFilter(state="open"), after=0, limit=9)) == 1
 
 
 async def test_the_oldest_ask_that_fits_is_answered_by_words(desk: Desk) -> None:
@@ -475,7 +410,7 @@ async def test_a_short_answer_counts_where_it_is_clear_and_is_asked_back_where_i
     (notice,) = (p.content.note for p in desk.posts() if p.content.kind == "notice")
     await desk.hear(replace(to_demo("YES"), message_id="clear"))
 
-    assert notice.startswith("Which one? Answer 1 for `Allow once`, 2 for `Allow always`")
+    assert notice.startswith("Which one? Answer 1 for `Allow once`, 2 for ``Always allow `make` in")
     assert await said(desk) == "[allow]"
     assert len(await desk.stores.turns.turns(desk.session().id)) == 1
 

@@ -10,12 +10,12 @@ from app.core.consent.offers import (
     OPTIONS,
     find_allowing,
     find_refusing,
+    only_once,
     shorten_names,
     shortlist,
     text_of,
-    with_session_offer,
 )
-from app.core.updates import AskOption, AskRequest
+from app.core.updates import AskOption
 
 ONCE = AskOption("a", "Allow once", "allow_once")
 ALWAYS = AskOption("w", "Allow always", "allow_always")
@@ -44,23 +44,16 @@ def test_however_many_ways_there_are_to_allow_one_to_refuse_is_shown() -> None:
     assert shortlist((*many, ONCE)) == many
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "offered"),
-    [
-        ("execute", (ONCE, REJECT), True),
-        ("execute", (ONCE, ALWAYS, REJECT), False),
-        ("other", (ONCE, REJECT), False),
-        ("", (ONCE, REJECT), False),
-        ("execute", (ONCE, ONCE, REJECT), False),
-        ("execute", (REJECT,), False),
-    ],
-)
-def test_a_kind_is_offered_for_the_session_where_the_agent_offers_no_always(
-    kind: str, options: tuple[AskOption, ...], offered: bool
-) -> None:
-    request = with_session_offer(AskRequest("c", "x", options, tool_kind=kind))
+def test_what_an_agent_would_remember_by_itself_is_left_out() -> None:
+    assert only_once((ONCE, ALWAYS, REJECT, NEVER)) == (ONCE, REJECT)
+    assert only_once((ONCE, ALWAYS, NEVER)) == (ONCE, NEVER), "else there would be no way to say no"
+    assert only_once((ALWAYS, REJECT)) == (ALWAYS, REJECT), "else there would be no way to say yes"
 
-    assert (request.options != options) is offered
+
+def test_an_ask_with_several_ways_to_say_yes_is_a_choice_and_stays_as_it_is() -> None:
+    choice = (ONCE, replace(ONCE, id="b"), ALWAYS, REJECT, NEVER)
+
+    assert only_once(choice) == choice
 
 
 @pytest.mark.parametrize(
@@ -82,27 +75,16 @@ def test_a_command_is_shown_exactly_whatever_its_title_says(
     assert text_of(title, subject) == text
 
 
-TERMINAL = (
-    AskOption("yes", "Yes", "allow_once"),
-    AskOption("all", "Yes, allow all edits during this session", "allow_always"),
-    AskOption("no", "No, and tell Claude what to do differently", "reject_once"),
-)
+YES = AskOption("yes", "Yes, proceed", "allow_once")
+NO = AskOption("no", "No, and tell Claude what to do differently", "reject_once")
 
 
-def test_phrases_of_a_terminal_are_shortened_and_others_stay() -> None:
+def test_a_yes_and_a_no_of_a_terminal_are_shortened_and_nothing_that_says_more() -> None:
     own = AskOption("x", "Yes, but only this file", "allow_once")
     run = AskOption("run", "Yes, and don't ask again for pytest commands in /w", "allow_always")
     lie = AskOption("lie", "No", "allow_once")
+    twins = (YES, replace(YES, id="again"))
 
-    short = [option.name for option in shorten_names(TERMINAL)]
-
-    assert short == ["Allow", "Allow all edits here", "Reject"]
-    assert [option.name for option in shorten_names((own, run, lie))] == [
-        "Yes, but only this file",
-        "Allow pytest here",
-        "No",
-    ]
-    assert shorten_names((TERMINAL[0], replace(TERMINAL[0], id="again"))) == (
-        TERMINAL[0],
-        replace(TERMINAL[0], id="again"),
-    )
+    assert [option.name for option in shorten_names((YES, NO))] == ["Allow", "Reject"]
+    assert shorten_names((own, run, lie)) == (own, run, lie)
+    assert shorten_names(twins) == twins

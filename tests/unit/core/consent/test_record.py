@@ -5,9 +5,26 @@ from __future__ import annotations
 import pytest
 
 from app.core.consent import record, wording
+from app.core.keys import PlaceKey
+from app.core.stores.grants import Grant
 from app.core.updates import Ask, AskOption
 
 OPTIONS = (AskOption("a", "Allow once", "allow_once"), AskOption("r", "Reject", "reject_once"))
+
+
+GRANT = Grant(
+    id=7,
+    session=1,
+    agent="demo",
+    place=PlaceKey("web", "t1"),
+    kind="execute",
+    extent="command",
+    subject="npm test",
+    granted_by="Ann",
+    granted_at=1.0,
+    expires_at=9.0,
+    state="active",
+)
 
 
 def answered(answer: str, kind: str = "permission") -> Ask:
@@ -22,7 +39,8 @@ def answered(answer: str, kind: str = "permission") -> Ask:
         (record.by_person(answered("blue", "question")), "answered by Ann: blue"),
         (record.by_rule("allow kind read", allowed=True), "allowed by rule `allow kind read`"),
         (record.by_rule("deny kind edit", allowed=False), "rejected by rule `deny kind edit`"),
-        (record.by_grant("edit", "Ann"), "allowed by Ann for this session"),
+        (record.by_grant(GRANT), "allowed by Ann for this thread: `npm test`"),
+        ({"how": "session", "who": "Ann"}, "allowed by Ann for this session"),
         (record.UNANSWERED, "not allowed: no answer"),
         (record.NOT_ASKED, ""),
         ({}, ""),

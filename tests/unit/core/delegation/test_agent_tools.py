@@ -13,7 +13,7 @@ import pytest
 from app.core.availability import unmet
 from app.core.keys import PlaceKey, SessionKey
 from app.core.ports import AgentListener
-from app.core.tools.scope import Scope
+from app.core.scope import Scope
 from app.core.types import Speaker
 from app.core.updates import TextUpdate
 from app.errors import BridgeError

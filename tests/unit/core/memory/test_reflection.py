@@ -67,7 +67,7 @@ async def test_an_agent_gets_no_permission_while_it_remembers(tmp_path: Path) ->
 
         await desk.until(lambda: bool(answers))
         assert answers == [None]
-        assert await desk.stores.asks.asks(None, after=0, limit=9) == []
+        assert await desk.stores.asks.asks(after=0, limit=9) == []
 
 
 async def test_an_agent_that_is_not_to_remember_is_not_asked(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from app.core.keys import PlaceKey, SessionKey
+from app.core.scope import Scope
 from app.core.stores.sessions import SessionStore, TurnStore
-from app.core.tools.scope import Scope
 from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
 from app.core.tools.toolbox import Toolbox
 from app.core.types import Session, SessionState, Turn, TurnState

@@ -90,7 +90,7 @@ async def test_the_page_makes_lists_and_changes_schedules(desk: Office) -> None:
 
     assert wrong.status_code == 400
     assert "Not scheduled: &#39;&lt;b&gt;&#39; is not a cron expression" in wrong.text
-    assert made.headers["location"] == "/schedules#s-1"
+    assert made.headers["location"] == "/schedules?done=schedule-added#s-1"
     assert "look at &lt;b&gt;this&lt;/b&gt;" in page
     assert "<code>0 9 * * 1-5</code>" in page
     assert 'action="/schedules/1/pause"' in page

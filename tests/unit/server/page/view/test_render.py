@@ -410,7 +410,7 @@ def test_an_emoji_is_shown_with_its_agent_in_cards_choices_header_and_speakers()
     assert [e.text for e in elements(said, "div") if e.attributes.get("class") == "face c1"] == [
         "🦊"
     ]
-    assert '<span title="Foxy">🦊</span>' in panels["state"]
+    assert "<span>🦊 Foxy</span>" in panels["state"]
 
 
 KEY = PlaceKey("web", "t1")

@@ -1,14 +1,25 @@
-// Saves fields of an agent without leaving the page; every form also works without this.
+// Sends forms without leaving the page, and shows what was done or what is wrong; every form also works without this.
 "use strict";
 (() => {
+  const TOLD_MS = 8000;   // long enough to read a sentence
   const told = document.getElementById("told");
   const parse = (text) => new DOMParser().parseFromString(text, "text/html");
   const dirty = new WeakSet();
   let looked = 0;
+  let fading = null;
 
   document.body.classList.add("live");
 
-  const tell = (words) => { told.textContent = words; };
+  const tell = (words) => {
+    told.textContent = words;
+    clearTimeout(fading);
+    fading = setTimeout(() => { told.textContent = ""; }, TOLD_MS);
+  };
+  // A reload does not repeat what was said.
+  if (told.textContent) {
+    tell(told.textContent);
+    history.replaceState(null, "", location.pathname + location.hash);
+  }
   const mark = (form, on) => {
     if (on) dirty.add(form); else dirty.delete(form);
     form.classList.toggle("dirty", on);
@@ -22,7 +33,7 @@
       const next = fresh.getElementById(part.id);
       const forms = part.matches("form") ? [part] : [...part.querySelectorAll("form")];
       if (!next || part.isEqualNode(next) || forms.some((form) => form !== sent && dirty.has(form))) continue;
-      const was = [...part.querySelectorAll("details")].map((each) => each.open);
+      const was = [...part.querySelectorAll("details")].map((each) => each.open && !each.contains(sent));
       part.replaceWith(next);
       [...next.querySelectorAll("details")].forEach((each, number) => { each.open ||= was[number]; });
     }
@@ -32,55 +43,61 @@
     }
   };
 
-  // Shows what is wrong at its field, and leaves what was written as it is.
-  const complain = (fresh) => {
+  // Shows what is wrong at its field, else at the form or on top; what was written stays.
+  const complain = (form, fresh, words) => {
     let first = null;
-    for (const place of document.querySelectorAll("[data-problem]")) {
-      const words = fresh.getElementById(place.id)?.textContent.trim() ?? "";
-      place.textContent = words;
+    const say = (place, said) => {
+      place.textContent = said;
       const input = document.getElementById(place.id.replace(/^p-/, "v-"));
-      input?.toggleAttribute("aria-invalid", Boolean(words));
-      if (!words) continue;
+      input?.toggleAttribute("aria-invalid", Boolean(said));
+      if (!said) return;
       place.closest("details")?.setAttribute("open", "");
       first ||= input || place;
+    };
+    told.textContent = "";
+    for (const place of document.querySelectorAll("[data-problem]")) {
+      say(place, fresh?.getElementById(place.id)?.textContent.trim() ?? "");
     }
-    if (first?.matches("[data-problem]")) first.scrollIntoView({ block: "center" });
-    else first?.focus();
+    if (!first) say(form.querySelector("[data-problem]") || document.getElementById("p-page"), words);
+    if (first.matches("[data-problem]")) first.scrollIntoView({ block: "center" });
+    else first.focus();
   };
 
   const send = async (form, submitter) => {
     const body = new FormData(form, submitter);
     const action = submitter?.hasAttribute("formaction") ? submitter.formAction : form.action;
-    const label = form.querySelector("label")?.textContent.trim() || "Changes";
     form.classList.add("sending");
     let answer;
-    let fresh;
+    let text;
     try {
       answer = await fetch(action, { method: "POST", body });
-      fresh = parse(await answer.text());
+      text = await answer.text();
     } catch {
-      const place = form.querySelector("[data-problem]");
-      if (place) place.textContent = "The bridge does not answer. Try again.";
+      complain(form, null, "The bridge does not answer. Try again.");
       return;
     } finally {
       form.classList.remove("sending");
     }
-    if (answer.redirected && new URL(answer.url).pathname !== location.pathname) {
+    if (answer.redirected && (form.hasAttribute("data-whole") || new URL(answer.url).pathname !== location.pathname)) {
       location.assign(answer.url);
       return;
     }
-    if (!fresh.querySelector(".sheet")) {
-      tell("");
+    if (answer.status === 401) {
       location.reload();
       return;
     }
-    if (answer.ok) {
+    const fresh = answer.headers.get("Content-Type")?.startsWith("text/html") ? parse(text) : null;
+    if (answer.ok && fresh) {
       mark(form, false);
+      form.reset();
+      for (const place of [document.getElementById("p-page"), ...form.querySelectorAll("[data-problem]")]) place.textContent = "";
       take(fresh, form);
-      tell(`${label} saved.`);
-    } else {
-      complain(fresh);
+      tell(fresh.getElementById("told")?.textContent ?? "");
+      return;
     }
+    let detail = "";
+    try { detail = JSON.parse(text).detail; } catch { /* a page, or a proxy's words */ }
+    complain(form, fresh, detail ? `Nothing was changed: ${detail.replace(/\.$/, "")}.` : `The bridge answered ${answer.status}.`);
   };
 
   document.addEventListener("submit", (event) => {

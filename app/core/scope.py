@@ -1,6 +1,7 @@
 """Decides which tools and which agents an agent may use, by the operator's lists; pure.
 
-Denying counts more than allowing. No list of what is allowed means all, an empty one none.
+Denying counts more than allowing. No list of what is allowed means all, an empty one none. An agent
+that can do more than the one that asks it must be named: a list of wildcards names no agent.
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ class Scope:
     def allows_agent(self, name: str) -> bool:
         """Tell whether it sees another agent and may ask it."""
         return _passes(name, self.agents_allow, self.agents_deny)
+
+    def names_agent(self, name: str) -> bool:
+        """Tell whether the operator chose another agent for it, by more than wildcards."""
+        chosen = tuple(glob for glob in self.agents_allow or () if glob.strip("*?"))
+        return _passes(name, chosen, self.agents_deny)
 
 
 def _passes(name: str, allow: Globs | None, deny: Globs) -> bool:

@@ -1,0 +1,53 @@
+"""Decides which agents people and other agents may have work for them, for every way to ask.
+
+People reach agents that are connected to their service, and an agent reaches through another one
+nothing that it cannot reach itself. Only the operator allows more, by a name in `agents_allow`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Literal
+
+from app.core.keys import adapter_name
+from app.core.roster import Colleague
+from app.core.scope import Scope
+
+Excess = Literal["", "isolation", "network", "permissions"]
+"""What an agent has more of than the one that asks it: freedom from isolation, hosts, rights."""
+Objection = Literal["", "unlisted", "absent", "isolation", "network", "permissions"]
+"""Why an agent may not be asked; empty if it may."""
+
+
+class Deputies:
+    """Knows who may be asked by whom."""
+
+    def __init__(
+        self,
+        scopes: Mapping[str, Scope],
+        present: Collection[str],
+        excess: Callable[[str, str], Excess],
+    ) -> None:
+        """Decide by the lists of agents; `present` are the names of adapters.
+
+        `excess` compares an agent that asks with the one it asks.
+        """
+        self._scopes = scopes
+        self._present = present
+        self._excess = excess
+
+    def object_to(
+        self, asked: Colleague, service: str, *, agent: str, by: Literal["agent", "person"]
+    ) -> Objection:
+        """Say why an agent may not be asked for people of a service; empty if it may.
+
+        `agent` is the one that asks or, if a person does, the one they talk to: its lists count.
+        """
+        scope = self._scopes.get(agent, Scope(agents_allow=()))
+        if by == "agent" and not scope.allows_agent(asked.name):
+            return "unlisted"
+        if scope.names_agent(asked.name) or (by == "agent" and asked.id == agent):
+            return ""
+        if adapter_name(service, asked.id) not in self._present:
+            return "absent"
+        return self._excess(agent, asked.id) if by == "agent" else ""
