@@ -127,15 +127,13 @@ async def start(
     if launch.network is None:
         command = await asyncio.to_thread(prepared)
         return await spawn(command, name=launch.name, env=environment, cwd=workspace.folder)
-    link = Link(launch.network, launch.name, hosts)
-    try:
-        command = await asyncio.to_thread(prepared, handover=link.handover)
-        return await spawn_linked(
-            command, link, name=launch.name, env=environment, cwd=workspace.folder
-        )
-    except BaseException:
-        await link.close()
-        raise
+    return await spawn_linked(
+        prepared,
+        partial(Link, launch.network, launch.name, hosts),
+        name=launch.name,
+        env=environment,
+        cwd=workspace.folder,
+    )
 
 
 def make_workspace(launch: AgentLaunch, folder: Path) -> Workspace:
@@ -168,7 +166,7 @@ async def open_home(launch: AgentLaunch, session: Session) -> AgentLaunch:
 
 
 def prepare(
-    launch: AgentLaunch, workspace: Workspace, path: str, *, handover: Handover | None = None
+    launch: AgentLaunch, workspace: Workspace, path: str, handover: Handover | None = None
 ) -> Command:
     """Check the command and the workspace, and build the sandboxed command line.
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,24 @@ class Guard:
 
     binary: str
     options: tuple[str, ...]
+    fleeting: frozenset[str] = frozenset()
+    """Paths of others that it hides: bubblewrap fails if one of them is gone."""
+
+    def current_options(self) -> Iterator[str]:
+        """Yield the options without those for a path that is gone by now."""
+        gone = {path for path in self.fleeting if not os.path.lexists(path)}
+        if not gone:
+            yield from self.options
+            return
+        starts = [index for index, word in enumerate(self.options) if word.startswith("--")]
+        for start, end in pairwise([*starts, len(self.options)]):
+            if self.options[end - 1] not in gone:
+                yield from self.options[start:end]
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether something that it hides is gone, so that another try may succeed."""
+        return not all(map(os.path.lexists, self.fleeting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +67,9 @@ class Command:
             return
         options = os.memfd_create("sandbox")
         try:
-            os.write(options, "".join(f"{word}\0" for word in self.guard.options).encode())
+            os.write(
+                options, "".join(f"{word}\0" for word in self.guard.current_options()).encode()
+            )
             os.lseek(options, 0, os.SEEK_SET)
             argv = [self.guard.binary, "--args", str(options), "--", *self.argv]
             yield argv, (*self.descriptors, options)

@@ -100,7 +100,10 @@ class Bubblewrap:
         """Return the bubblewrap command around `argv`."""
         cwd = (confinement.cwd or confinement.workspace).resolve()
         scratch = self._scratch(confinement.scratch_bytes)
-        view = arguments(plan(survey(confinement, _SOCKETS.find())), scratch)
+        sockets = _SOCKETS.find()
+        laid = plan(survey(confinement, sockets))
+        fleeting = {*sockets, *(socket.parent for socket in sockets)}
+        view = arguments(laid, scratch)
         options = [*_WALLS, *self.options]
         # Otherwise /dev is one writable file system in memory, without a limit.
         options += [*scratch, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", *view]  # noqa: S108
@@ -123,9 +126,12 @@ class Bubblewrap:
             # First: an unprivileged user may not open every port.
             words.insert(0, f"listen={handover.channel}:{','.join(map(str, handover.ports))}")
             inherited = (handover.channel,)
-        return Command(
-            _with_entry(argv, words), Guard(self.binary, tuple(options)), descriptors=inherited
+        guard = Guard(
+            self.binary,
+            tuple(options),
+            frozenset(str(mount.path) for mount in laid if mount.path in fleeting),
         )
+        return Command(_with_entry(argv, words), guard, descriptors=inherited)
 
     def _scratch(self, size: int | None) -> tuple[str, ...]:
         """Return the options in front of a file system for temporary files."""

@@ -11,12 +11,12 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from app.children.command import Command
+from app.children.command import Command, Handover
 from app.children.leftovers import kill_leftovers
 from app.children.network.link import HandoverFailed, Link
 from app.children.proc_table import read_proc_table, signal_exactly
@@ -43,6 +43,8 @@ class StopSteps:
 _USUAL: Final = StopSteps()
 _AT_ONCE: Final = StopSteps(close=0.1, terminate=0.5, kill=2.0)
 """For a process that never got ready."""
+_RETRIES: Final = 2
+"""A daemon's socket goes away once; each try takes some 10 ms."""
 _LAST_WORDS: Final = 500
 """Characters: the end of a traceback, and still one line."""
 
@@ -69,29 +71,47 @@ async def stop(child: Child, *, steps: StopSteps = _USUAL) -> StopReport:
 
 
 async def spawn_linked(
-    command: Command, link: Link, *, name: str, env: Mapping[str, str], cwd: Path
+    wrap: Callable[[Handover | None], Command],
+    connect: Callable[[], Link],
+    *,
+    name: str,
+    env: Mapping[str, str],
+    cwd: Path,
 ) -> Child:
-    """Start a process in its own network, which the link connects to the outside.
+    """Start a process in its own network, which a link connects to the outside.
+
+    A sandbox whose hidden paths went away while it started is built again.
 
     Raises:
         AgentNotStarted: as `spawn` does, or the process did not hand over its ports.
     """
-    child = await spawn(command, name=name, env=env, cwd=cwd)
-    child.link = link
-    try:
-        await link.serve()
-    except BaseException as error:
-        await stop(child, steps=_AT_ONCE)
-        if not isinstance(error, HandoverFailed):
+    retries = 0
+    while True:
+        link = connect()
+        try:
+            command = await asyncio.to_thread(wrap, link.handover)
+            child = await spawn(command, name=name, env=env, cwd=cwd)
+        except BaseException:
+            await link.close()
             raise
-        words = " ".join(child.last_words(_LAST_WORDS).split())
-        raise AgentNotStarted(
-            name,
-            f"its network could not be set up: {error}{f' ({words})' if words else ''}",
-            "Check that agents can read the bridge's Python; "
-            "`agent-bridge doctor` tests their isolation.",
-        ) from error
-    return child
+        child.link = link
+        try:
+            await link.serve()
+        except BaseException as error:
+            await stop(child, steps=_AT_ONCE)
+            if not isinstance(error, HandoverFailed):
+                raise
+            if command.guard is not None and command.guard.is_outdated and retries < _RETRIES:
+                retries += 1
+                continue
+            words = " ".join(child.last_words(_LAST_WORDS).split())
+            raise AgentNotStarted(
+                name,
+                f"its network could not be set up: {error}{f' ({words})' if words else ''}",
+                "Check that agents can read the bridge's Python; "
+                "`agent-bridge doctor` tests their isolation.",
+            ) from error
+        return child
 
 
 @contextlib.asynccontextmanager

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -59,6 +60,9 @@ _QUIET: Final = {
 _ALONE: Final = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_NO_REPLACE_OBJECTS": "1"}
 """Keeps git from obeying what the agent has written into its home, or has put in place of objects.
 """
+
+_NOT_BUILT: Final = "bwrap: Can't "
+"""A daemon's socket that the sandbox hides can go away while it is built; the next one omits it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +166,26 @@ class Inside:
             GitFailed: it could not run, wrote too much or took too long.
         """
         name = name or argv[0]
+        once = partial(self._pour, argv, into, seconds, limit, name, more or {}, witness)
+        status, words = await once()
+        if status != 0 and words.startswith(_NOT_BUILT) and into.tell() == 0:
+            status, words = await once()
+        return status, words
+
+    async def _pour(
+        self,
+        argv: Sequence[str],
+        into: BinaryIO,
+        seconds: float,
+        limit: int,
+        name: str,
+        more: Mapping[str, str],
+        witness: Witness | None,
+    ) -> tuple[int, str]:
         isolation = self.isolation
         home = await asyncio.to_thread(isolation.home, self.home)
         environment = {
-            **(more or {}),
+            **more,
             **isolation.environment(new_marker(self.bridge)),
             "HOME": str(home.path),
             "LC_ALL": "C",
@@ -239,12 +259,17 @@ class Inside:
         if self.isolation.network is None or witness is None:
             command = await asyncio.to_thread(wrap, argv, confinement)
             return await spawn(command, name=name, env=environment, cwd=cwd)
-        link = Link(self.isolation.network, name)
-        link.tell(witness)
-        try:
-            linked = replace(confinement, handover=link.handover)
-            command = await asyncio.to_thread(wrap, argv, linked)
-            return await spawn_linked(command, link, name=name, env=environment, cwd=cwd)
-        except BaseException:
-            await link.close()
-            raise
+        network = self.isolation.network
+
+        def connect() -> Link:
+            link = Link(network, name)
+            link.tell(witness)
+            return link
+
+        return await spawn_linked(
+            lambda handover: wrap(argv, replace(confinement, handover=handover)),
+            connect,
+            name=name,
+            env=environment,
+            cwd=cwd,
+        )

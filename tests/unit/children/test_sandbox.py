@@ -18,6 +18,7 @@ from app.children.environment import MARKER
 from app.children.prefixes import visible_prefixes
 from app.children.proc_table import new_marker
 from app.children.sandbox import Bubblewrap, Plain, Unavailable, find_bubblewrap
+from app.children.sockets import DaemonSockets
 from tests.unit.children.conftest import World
 from tests.unit.children.helpers import carriers, eventually_now, outcome
 
@@ -96,6 +97,17 @@ async def test_system_and_kernel_settings_are_closed_even_to_root(
     _, output, _ = await inside(bubblewrap, world, script)
 
     assert output.split() == ["CapEff:", "0000000000000000"]
+
+
+async def test_a_child_starts_where_a_daemon_has_just_removed_its_socket_or_folder(
+    bubblewrap: Bubblewrap, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = frozenset(map(Path, ["/var/lib/test-gone.sock", "/srv/test-gone/daemon.sock"]))
+    monkeypatch.setattr(DaemonSockets, "find", lambda _self: gone)
+
+    status, output, words = await inside(bubblewrap, world, "echo runs")
+
+    assert (status, output, words) == (0, "runs\n", "")
 
 
 async def test_a_namespace_of_its_own_does_not_lift_a_mask(

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from app.children import sandbox as sandboxes
+from app.children.command import Command, Guard, Handover
 from app.children.network.dialing import Dialer
 from app.children.network.link import Link, NetworkPlan
 from app.children.network.rules import Rules
 from app.children.process import Child
 from app.children.sandbox import Bubblewrap
+from app.children.sockets import DaemonSockets
 from app.children.stop import spawn_linked, stop
 from app.errors import AgentNotStarted
 from tests.support.outside import PUBLIC, Staged
@@ -37,14 +41,20 @@ async def hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 async def started(
     bubblewrap: Bubblewrap, world: World, plan: NetworkPlan, script: str
 ) -> tuple[Child, Link]:
-    link = Link(plan, "test")
-    confinement = world.confinement(handover=link.handover, prefixes=sandboxes.entry_prefixes())
-    command = bubblewrap.wrap([PYTHON, "-c", script], confinement)
-    env = {**world.env, **plan.environment}
-    return (
-        await spawn_linked(command, link, name="claude", env=env, cwd=world.workspace),
-        link,
+    def wrap(handover: Handover | None) -> Command:
+        prefixes = sandboxes.entry_prefixes()
+        confinement = world.confinement(handover=handover, prefixes=prefixes)
+        return bubblewrap.wrap([PYTHON, "-c", script], confinement)
+
+    child = await spawn_linked(
+        wrap,
+        lambda: Link(plan, "test"),
+        name="claude",
+        env={**world.env, **plan.environment},
+        cwd=world.workspace,
     )
+    assert child.link is not None
+    return child, child.link
 
 
 def plan_of(names: Staged, *forwards: int) -> NetworkPlan:
@@ -103,6 +113,28 @@ async def test_an_agent_whose_ports_do_not_come_is_not_started(
         await started(bubblewrap, world, plan_of(Staged({})), "pass")
 
     assert "/missing/python" in str(caught.value)
+
+
+async def test_a_sandbox_is_built_again_if_a_daemon_ended_while_it_was_built(
+    bubblewrap: Bubblewrap, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = frozenset({Path("/var/lib/test-gone.sock")})
+    monkeypatch.setattr(DaemonSockets, "find", lambda _self: gone)
+    ends = iter([True])
+
+    current = Guard.current_options
+
+    def options(guard: Guard) -> Iterator[str]:
+        return iter(guard.options) if next(ends, False) else current(guard)
+
+    monkeypatch.setattr(Guard, "current_options", options)
+
+    child, _ = await started(bubblewrap, world, plan_of(Staged({})), "print('runs')")
+    output = await rest(child)
+    await stop(child)
+
+    assert output == "runs\n"
+    assert next(ends, None) is None
 
 
 async def test_an_agent_without_a_network_has_nothing_to_hand_over(
