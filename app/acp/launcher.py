@@ -22,16 +22,17 @@ from app.children.network.access import SessionHosts
 from app.children.proc_table import new_marker
 from app.children.process import Child
 from app.children.warden import Ward, Warden
+from app.clock import Clock
 from app.core.folders import folder_name
-from app.core.ports import AgentListener, Clock, Counters
-from app.core.retry import persist
-from app.core.stores.housekeeping import ProcessStore
-from app.core.tasks import Tasks
+from app.core.ports import AgentListener, Counters
 from app.core.tools.door import ToolDoor, ToolDoors
-from app.core.types import ProcessRecord, Session
-from app.core.workspaces import Workspace
 from app.errors import NotFound
 from app.logs import bind
+from app.model.types import ProcessRecord, Session
+from app.model.workspaces import Workspace
+from app.retry import persist
+from app.store.sessions import ProcessStore
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -23,7 +23,6 @@ from app.children.proc_table import TICKS_PER_SECOND, ticks_now
 from app.children.process import Child, StopReport
 from app.children.stop import StopSteps, stop
 from app.core.ports import AgentListener, Counters
-from app.core.tasks import Tasks
 from app.errors import (
     AgentDied,
     AgentError,
@@ -33,6 +32,7 @@ from app.errors import (
     AgentTimedOut,
     StoreUnavailable,
 )
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from app.agents.files import AGENTS, IDENTITY, MEMORY, OWN, SHARED, SOUL, TOOLS, USER, AgentFiles
 from app.agents.identity import read_identity
 from app.agents.registry import Registry
-from app.core.keys import SessionKey
 from app.core.turns.standing import Standing
 from app.errors import FileRefused
+from app.model.keys import SessionKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,27 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
-from app.core.keys import PlaceKey
-from app.core.posts import Verbosity
-from app.core.types import Attachment, Session
-from app.core.updates import AskRequest, BridgeUpdate, Choices, PromptEnd
-from app.core.workspaces import Workspace
-
-
-class Clock(Protocol):
-    """Time, so that a test can skip hours."""
-
-    def now(self) -> float:
-        """Tell the wall clock, in seconds since 1970."""
-        ...
-
-    def monotonic(self) -> float:
-        """Tell a clock that never goes back."""
-        ...
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        ...
+from app.model.keys import PlaceKey
+from app.model.posts import Verbosity
+from app.model.types import Attachment, Session
+from app.model.updates import AskRequest, BridgeUpdate, Choices, PromptEnd
+from app.model.workspaces import Workspace
 
 
 class Counters(Protocol):

@@ -17,10 +17,10 @@ from app.children.warden import Warden
 from app.config import Configuration
 from app.core.ports import AgentLauncher, AgentListener, OpenedSession
 from app.core.tools.door import ToolDoors
-from app.core.types import Session
-from app.core.workspaces import Workspace
 from app.main.resources import Resources, bridge_id
 from app.main.together import exposure_of
+from app.model.types import Session
+from app.model.workspaces import Workspace
 
 if TYPE_CHECKING:
     from app.acp.launch import AgentLaunch

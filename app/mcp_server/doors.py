@@ -21,12 +21,12 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from app.core.tasks import Tasks
 from app.core.tools.door import SESSION, SOCKET, ToolDoor
 from app.core.tools.toolbox import Toolbox
-from app.core.types import Session
 from app.descent import discard
 from app.logs import bind
+from app.model.types import Session
+from app.tasks import Tasks
 from app.vault import Vault
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from app.core.tools import wording
 from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
-from app.core.updates import ASK_PERSON, Ask, AskOption, AskRequest
+from app.model.updates import ASK_PERSON, Ask, AskOption, AskRequest
 
 LONGEST_SECONDS: Final = 300
 """How long one call waits, unless the agent's program gives up sooner."""

@@ -98,7 +98,6 @@ def _introduce(colleague: Colleague) -> str:
     return f"- {colleague.name}{known}{about and f': {about}'}"
 
 
-ANSWERS: Final = "answer to your question: {question}"
 ASK_PERSON: Final = (
     "Ask the people you work for a question, where they asked you. Use it when you cannot go on "
     "without a decision or a fact that only they have; do not use it for permission to run "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from app.core.ports import Clock, Counters
+from app.clock import Clock
+from app.core.ports import Counters
 from app.core.turns.phase import CLOSED, MEASURED, STAGES, Event, Phase, advance
 
 

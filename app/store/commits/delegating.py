@@ -11,14 +11,20 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, exists, func, select
 
-from app.core.delegation.limits import Standing, find_reached
-from app.core.delegation.store import Begun
-from app.core.delegation.types import SERVICE, Delegation, DelegationLimits, NewDelegation
-from app.core.keys import PlaceKey
-from app.core.notes import Note, NoteCode
-from app.core.posts import NewPost, PostContent
-from app.core.schedules.runs import RUN
-from app.core.types import BridgeSessionRequest, Entry, Speaker, TurnState
+from app.model.delegation import (
+    SERVICE,
+    Begun,
+    Delegation,
+    DelegationLimits,
+    NewDelegation,
+    Standing,
+    find_reached,
+)
+from app.model.keys import PlaceKey
+from app.model.notes import Note, NoteCode
+from app.model.posts import NewPost, PostContent
+from app.model.schedules import RUN
+from app.model.types import BridgeSessionRequest, Entry, Speaker, TurnState
 from app.store.commits.admission import attach
 from app.store.commits.asks import target_of
 from app.store.commits.words import keep_words

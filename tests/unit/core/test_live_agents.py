@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.core.inbound import Heard
 from app.core.turns.standing import Standing
-from app.core.types import TurnState
+from app.model.inbound import Heard
+from app.model.types import TurnState
 from tests.support.clock import ManualClock
 from tests.support.desk import Rules, running_desk
 from tests.support.memory import heard

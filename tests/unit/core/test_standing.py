@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.keys import SessionKey
 from app.core.roster import Colleague
 from app.core.tools.wording import list_colleagues
 from app.core.turns.prompt import Asked, Said, compose
@@ -24,8 +23,9 @@ from app.core.turns.standing import (
     write_for_prompt,
     write_system_prompt,
 )
-from app.core.types import Message, Speaker
-from app.core.workspaces import WorkspaceView
+from app.model.keys import SessionKey
+from app.model.types import Message, Speaker
+from app.model.workspaces import WorkspaceView
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "prompts" / "first.txt"
 GEMINI = Colleague("gemini", "gemini", "Gemini")

@@ -14,7 +14,7 @@ from typing import Final
 
 from app.core.files.download import FileRefused
 from app.core.files.names import size_words
-from app.core.posts import MadeFile, PostSend, PostSent
+from app.model.posts import MadeFile, PostSend, PostSent
 from app.services.slack import wording
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.events import channel_and_thread
