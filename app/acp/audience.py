@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from app.acp.updates import bridge_update
-from app.core.ports import AgentListener
 from app.errors import BridgeError
+from app.model.ports import AgentListener
 from app.model.updates import (
     AskRequest,
     BridgeUpdate,

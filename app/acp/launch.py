@@ -24,9 +24,9 @@ from app.children.process import Child, spawn
 from app.children.sandbox import Plain, Sandbox
 from app.children.stop import spawn_linked
 from app.children.users import give
-from app.core.folders import attachment_folder, folder_name
-from app.core.tools.door import ToolExposure
 from app.errors import AgentNotStarted
+from app.model.folders import attachment_folder, folder_name
+from app.model.tools import ToolExposure
 from app.model.types import Session
 from app.model.workspaces import Workspace
 

@@ -18,8 +18,8 @@ from app.acp.attachments import Block, blocks_of
 from app.acp.handshake import Begun
 from app.acp.offers import NotOffered, SetMode, SetModel, SetOption, Value, Way
 from app.acp.peer import AT_ONCE, AgentPeer, AgentTimeouts
-from app.core.ports import AgentListener
 from app.errors import AgentError, AgentRefused, AgentTimedOut, Conflict
+from app.model.ports import AgentListener
 from app.model.types import Attachment
 from app.model.updates import (
     AskRequest,

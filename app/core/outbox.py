@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 
 from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.ports import Counters
 from app.core.progress_relay import Progress, ProgressRelay
 from app.errors import PostDelayed, PostRejected
 from app.model.keys import SessionKey
+from app.model.ports import Counters
 from app.model.posts import Post, PostContent, PostSend, PostSent, redact_content
 from app.retry import backoff, persist
 from app.signals import ALONE, Facts, Signals, Topic

@@ -13,9 +13,7 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from app.core.folders import Folders, attachment_folder, is_folder_below, outgoing
-from app.core.ports import AgentListener
-from app.core.repositories import wording
+from app.core.folders import Folders
 from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
 from app.core.repositories.hold import Hold
@@ -25,8 +23,11 @@ from app.core.repositories.shipping import Proposing, Shipper
 from app.core.repositories.unused import UnusedWorkspaces
 from app.core.saved_folders import SavedFolders
 from app.errors import Conflict, RepositoryError
+from app.model import repository_wording as wording
 from app.model.ask_view import AskFact
 from app.model.delegation import Errand
+from app.model.folders import attachment_folder, is_folder_below, outgoing
+from app.model.ports import AgentListener
 from app.model.reviews import Subject
 from app.model.types import File, Session
 from app.model.updates import AskOption, AskRequest

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from app.clock import Clock
-from app.core.folders import folder_name
-from app.core.ports import Shelf
 from app.errors import BridgeError
-from app.model.folders import SavedFolder
+from app.model.folders import SavedFolder, folder_name
+from app.model.ports import Shelf
 from app.model.types import Session
 from app.retry import persist
 from app.store.folders import SavedFolderStore

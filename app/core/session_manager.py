@@ -18,7 +18,6 @@ from app.core.command_effects import AT_WORK, CommandEffects, queue
 from app.core.commands import Command
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.ports import TurnEngine
 from app.core.repositories.directory import Directory
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.runs import announce
@@ -28,6 +27,7 @@ from app.errors import NotFound
 from app.model import wording
 from app.model.inbound import Accepted, Corrected, Decision, Delivery, Effect, Heard
 from app.model.keys import PlaceKey, SessionKey
+from app.model.ports import TurnEngine
 from app.model.posts import NewPost, PostContent, Verbosity
 from app.model.types import OPEN_TURN_STATES, Session
 from app.model.updates import Choices

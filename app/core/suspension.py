@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from app.clock import Clock
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.ports import TurnEngine
+from app.model.ports import TurnEngine
 from app.model.suspension import Suspension
 from app.model.types import TurnRef
 from app.retry import persist

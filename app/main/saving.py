@@ -14,10 +14,10 @@ from app.children.packing import name_content, pack, unpack
 from app.children.users import give
 from app.clock import Clock
 from app.config import Configuration
-from app.core.folders import folder_name
-from app.core.ports import Shelf
 from app.core.saved_folders import FolderKind, SavedFolders
 from app.descent import remove
+from app.model.folders import folder_name
+from app.model.ports import Shelf
 from app.model.types import Session
 from app.shelf.bucket import BucketShelf
 from app.shelf.folder import FolderShelf

@@ -29,10 +29,9 @@ from mcp_types import (
 from mcp_types import Tool as McpTool
 
 from app.core.tools import wording
-from app.core.tools.door import SESSION
-from app.core.tools.tool import Arguments, Tool, ToolRefused
 from app.core.tools.toolbox import Toolbox
 from app.errors import BridgeError
+from app.model.tools import SESSION, Arguments, Tool, ToolRefused
 from app.outage import hold
 from app.tasks import Tasks
 from app.vault import Vault

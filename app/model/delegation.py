@@ -134,7 +134,7 @@ Limit = Literal["", "cycle", "depth", "turn", "tree", "hour", "time", "budget"]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TreeCounts:
     """How far agents have gone since a person last said something, with what is asked for now."""
 
     agents: frozenset[str]
@@ -152,7 +152,7 @@ class Standing:
     """What the tree has cost so far."""
 
 
-def find_reached(standing: Standing, agent: str, limits: DelegationLimits) -> Limit:
+def find_reached(standing: TreeCounts, agent: str, limits: DelegationLimits) -> Limit:
     """Return the limit that keeps an agent from being asked."""
     if agent in standing.agents:
         return "cycle"
@@ -231,3 +231,7 @@ class Branch:
 
 
 ANSWERS: Final = "answer to your question: {question}"
+
+
+Excess = Literal["", "isolation", "network", "permissions"]
+"""What an agent has more of than the one that asks it: freedom from isolation, hosts, rights."""

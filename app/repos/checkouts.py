@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from app.children.sandbox import Plain
-from app.core.ports import Shelf
-from app.core.repositories.branch_names import branch_ref, is_branch
 from app.descent import discard
 from app.errors import GitFailed, RepositoryError
+from app.model.branch_names import branch_ref, is_branch
+from app.model.ports import Shelf
 from app.model.workspaces import (
     Changes,
     Clone,

@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.children.process import Child
-from app.core.repositories import wording
-from app.core.repositories.branch_names import branch_ref
 from app.errors import BridgeError, GitFailed, RepositoryError
+from app.model import repository_wording as wording
+from app.model.branch_names import branch_ref
 from app.model.workspaces import Clone, Repository
 from app.repos import lfs_relay
 from app.repos.agent_remote import IDLE_SECONDS, AgentRemote

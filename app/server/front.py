@@ -24,9 +24,9 @@ import orjson
 
 from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.ports import Counters
 from app.errors import DeliveryRefused, StoreUnavailable
 from app.model.inbound import Delivery
+from app.model.ports import Counters
 from app.outage import hurried
 from app.server.bodies import Bodies
 from app.server.origins import own_origin

@@ -27,12 +27,12 @@ from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
 from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
-from app.core.tools.tool import Tool
 from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.errors import AgentRemoved, Conflict, NotFound
 from app.model.availability import Availability
 from app.model.delegation import SERVICE as DELEGATIONS
 from app.model.suspension import Suspension
+from app.model.tools import Tool
 from app.model.types import Session, SessionState
 from app.model.updates import Choices
 from app.model.vitals import Vital

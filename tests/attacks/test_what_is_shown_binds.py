@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app.core.ports import AgentListener
 from app.model.inbound import Heard
+from app.model.ports import AgentListener
 from app.model.updates import AskOption, AskRequest, Diff, TextUpdate, ToolUpdate
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, running_desk

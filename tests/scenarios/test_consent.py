@@ -24,8 +24,8 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import event
 
-from app.core.ports import AgentListener
 from app.model.inbound import Answered
+from app.model.ports import AgentListener
 from app.model.types import Speaker
 from app.model.updates import AskOption, AskRequest, ToolUpdate
 from tests.support.clock import ManualClock

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.core.ports import AgentListener
 from app.errors import BridgeError
+from app.model.ports import AgentListener
 from app.model.updates import TextUpdate
 from tests.support.desk import Desk
 from tests.support.memory import heard

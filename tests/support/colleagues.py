@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.core.ports import AgentListener
 from app.errors import AgentDied, BridgeError
 from app.model.delegation import Delegation
 from app.model.keys import PlaceKey
+from app.model.ports import AgentListener
 from app.model.updates import TextUpdate
 from tests.support.desk import PATIENCE_SECONDS, Desk
 

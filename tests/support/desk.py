@@ -19,7 +19,6 @@ from app.clock import Clock, SystemClock
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
-from app.core.consent.policy import PRESETS, Policy
 from app.core.consent.terms import Terms
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.deputies import Deputies
@@ -32,7 +31,6 @@ from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
-from app.core.ports import AgentListener, AgentSession
 from app.core.repositories.renames import Renames
 from app.core.roster import Colleague, Roster
 from app.core.schedules.book import ScheduleBook
@@ -47,7 +45,6 @@ from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.core.turns.place_context import Surroundings
 from app.core.turns.reach import Reach
-from app.core.turns.standing import Personas, Standing
 from app.core.turns.turn_context import TurnContext
 from app.main.together import own_tools
 from app.model.delegation import SERVICE, DelegationLimits
@@ -63,8 +60,11 @@ from app.model.inbound import (
     Inbound,
 )
 from app.model.keys import PlaceKey, SessionKey
+from app.model.policy import PRESETS, Policy
+from app.model.ports import AgentListener, AgentSession
 from app.model.posts import PostSend, PostSent
 from app.model.scope import Scope
+from app.model.system_prompt import Personas, SystemPrompt
 from app.model.types import Attachment, Session, Speaker, Turn
 from app.model.updates import Choice, Choices, PromptEnd, TextUpdate
 from app.model.workspaces import Workspace
@@ -354,8 +354,8 @@ async def lend_nothing(_session: Session, _branch: str, _folder: str) -> str:
 class Strangers:
     """Agents that are told nothing of themselves."""
 
-    async def standing(self, _surface: SessionKey, _turn: int) -> Standing:
-        return Standing()
+    async def standing(self, _surface: SessionKey, _turn: int) -> SystemPrompt:
+        return SystemPrompt()
 
 
 @dataclass

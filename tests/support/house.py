@@ -23,13 +23,13 @@ from typing_extensions import override
 from app.agents.catalog import known_agents
 from app.config import load
 from app.core.adapters import Adapter
-from app.core.ports import AgentListener
 from app.errors import BridgeError, PostDelayed
 from app.main import Bridge, Resources, open_resources
 from app.main.changing import AgentChanges
 from app.main.presence import Presences
 from app.model.inbound import Delivery, Heard
 from app.model.keys import PlaceKey, SessionKey
+from app.model.ports import AgentListener
 from app.model.posts import PostContent, PostSend, PostSent
 from app.model.types import Speaker
 from app.model.updates import TextUpdate

@@ -22,9 +22,9 @@ from app.acp.peer import AgentPeer
 from app.acp.probing.visit import Visits
 from app.acp.session import AcpSession
 from app.clock import Clock
-from app.core.folders import attachment_folder
 from app.descent import discard
 from app.errors import AgentError, BridgeError
+from app.model.folders import attachment_folder
 from app.model.types import Attachment
 from app.model.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
 from app.tasks import Tasks

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.core.consent.calls import Call, short_path
 from app.model.ask_view import AskFact
+from app.model.calls import Call, short_path
 from app.model.updates import AskRequest, ToolUpdate
 
 HASH_VERSION = "2:"

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from app.core.consent.calls import Call
-from app.core.consent.policy import ABOUT_FILES, locate
 from app.model import ask_wording as wording
+from app.model.calls import Call
 from app.model.offers import OWN, find_allowing
+from app.model.policy import ABOUT_FILES, locate
 from app.model.updates import AskOption, AskRequest, GrantExtent, GrantScope, ToolUpdate
 
 ALWAYS: Final = f"{OWN}always"

@@ -14,13 +14,13 @@ from app.core.consent.views import present
 from app.core.consent.waits import SHOWN_AT_ONCE, Answer, Waits
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.ports import Counters
 from app.errors import Conflict, NotFound
 from app.model import ask_wording as wording
 from app.model.asks import Grant, OpenedAsk, TakenAnswer, WantedGrants
 from app.model.filters import EVERYTHING, ListFilter
 from app.model.keys import PlaceKey, SessionKey
 from app.model.offers import GO_ON, find_refusing
+from app.model.ports import Counters
 from app.model.types import Session, TurnRef
 from app.model.updates import Ask, AskKind, AskRequest
 from app.retry import persist

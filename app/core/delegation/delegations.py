@@ -19,7 +19,6 @@ from app.core.delegation import wording
 from app.core.delegation.deputies import Deputies
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.ports import TurnEngine
 from app.core.roster import Colleague, Roster
 from app.errors import Conflict, NotFound, SpeakerUnknown
 from app.model.delegation import (
@@ -31,6 +30,7 @@ from app.model.delegation import (
     WorkspaceKind,
 )
 from app.model.keys import PlaceKey, SessionKey, adapter_name
+from app.model.ports import TurnEngine
 from app.model.types import OPEN_TURN_STATES, Activity, Session, SessionState, Speaker, Turn
 from app.retry import persist
 from app.signals import ALONE, Signals, Topic

@@ -16,7 +16,6 @@ from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.intake.dispatch import Dispatcher, storable
 from app.core.intake.outcomes import Outcome, Outcomes
-from app.core.ports import Counters
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
 from app.core.schedules import runs
@@ -34,6 +33,7 @@ from app.model.inbound import (
     Rated,
 )
 from app.model.keys import PlaceKey
+from app.model.ports import Counters
 from app.model.reasons import Reason
 from app.outage import hold
 from app.retry import persist

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.clock import Clock
-from app.core.folders import folder_name
-from app.core.repositories import wording
-from app.core.repositories.branch_names import branch_name, branch_ref, is_branch
 from app.core.repositories.ports import Checkouts, Forge
 from app.core.repositories.saving import Saving
 from app.errors import RepositoryError
+from app.model import repository_wording as wording
+from app.model.branch_names import branch_name, branch_ref, is_branch
+from app.model.folders import folder_name
 from app.model.types import Entry, Session
 from app.model.workspaces import (
     Author,

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from app.core.repositories import wording
 from app.errors import Conflict
+from app.model import repository_wording as wording
 from app.model.keys import AreaOf, PlaceKey, no_area
 from app.model.workspaces import FOLDER, NONE, Repository, Target
 

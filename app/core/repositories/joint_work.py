@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app.core.repositories import wording
-from app.core.repositories.branch_names import branch_ref
 from app.core.repositories.clones import Ask
 from app.core.repositories.ports import Checkouts, Forge
 from app.core.repositories.review_request import ReviewRequest, find_review
 from app.core.repositories.shared_clones import SharedClones
 from app.errors import RepositoryError
+from app.model import repository_wording as wording
+from app.model.branch_names import branch_ref
 from app.model.delegation import Errand
 from app.model.reviews import Subject
 from app.model.types import Session, SessionState

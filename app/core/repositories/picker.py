@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.core.repositories import wording
 from app.core.repositories.directory import Directory
 from app.errors import Conflict, RepositoryError, RepositoryGone
+from app.model import repository_wording as wording
 from app.model.inbound import Effect
 from app.model.keys import PlaceKey
 from app.model.workspaces import FOLDER, NONE, Repository

@@ -13,9 +13,9 @@ from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.repositories import wording
 from app.core.repositories.ports import Checkouts
 from app.errors import RepositoryError
+from app.model import repository_wording as wording
 from app.model.inbound import News
 from app.model.offers import offer
 from app.model.reasons import Reason

@@ -13,11 +13,11 @@ from typing import Literal
 from weakref import WeakValueDictionary
 
 from app.clock import Clock
-from app.core.repositories import wording
 from app.core.repositories.clones import Clones, Shipping
-from app.core.repositories.commit_messages import commit_message, proposal_body, subject
 from app.core.repositories.ports import Checkouts, Forge
 from app.errors import RepositoryError
+from app.model import repository_wording as wording
+from app.model.commit_messages import commit_message, proposal_body, subject
 from app.model.posts import Pushed
 from app.model.types import Session
 from app.model.workspaces import (

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from app.core.repositories.ports import Forge
 from app.core.tools import wording
-from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
 from app.core.turns.turn_context import TurnContext
 from app.errors import RepositoryError
 from app.markdown.hidden import strip
+from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.types import Entry
 from app.model.wording import pushed_words
 from app.model.workspaces import Examined, Work

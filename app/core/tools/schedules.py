@@ -12,8 +12,8 @@ from app.core.schedules.command import FIELDS
 from app.core.schedules.timing import CLOSEST_MINUTES
 from app.core.schedules.wording import moment
 from app.core.tools import wording
-from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.delegation import SERVICE
+from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.types import TurnRef
 
 WORDS_CHARACTERS: Final = 2_000

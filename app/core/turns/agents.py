@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol
 
 from app.clock import Clock
-from app.core.ports import AgentLauncher, AgentSession, OpenedSession
 from app.core.repo_provider import RepoProvider
-from app.core.turns.standing import Standing, write_system_prompt
+from app.model.ports import AgentLauncher, AgentSession, OpenedSession
+from app.model.system_prompt import SystemPrompt, write_system_prompt
 from app.model.types import Session
 from app.model.updates import AskRequest, BridgeUpdate, Choices, StateUpdate
 from app.model.workspaces import Target, Workspace
@@ -128,7 +128,7 @@ class LiveAgents:
         self,
         session: Session,
         target: Target,
-        standing: Standing,
+        standing: SystemPrompt,
         *,
         meanwhile: Meanwhile = nullcontext,
     ) -> LiveAgent:

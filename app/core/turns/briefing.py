@@ -11,9 +11,9 @@ from app.core.repositories.joint_work import Joined
 from app.core.turns.agents import LiveAgent
 from app.core.turns.errands import recall_errands
 from app.core.turns.prompt import Asked, compose
-from app.core.turns.standing import Standing, write_for_prompt
 from app.core.turns.turn_context import TurnContext
 from app.model import wording
+from app.model.system_prompt import SystemPrompt, write_for_prompt
 from app.model.types import Attachment, Entry, Message, Session, Turn
 from app.model.workspaces import Target
 from app.retry import persist
@@ -44,7 +44,7 @@ async def brief(
     turn: Turn,
     live: LiveAgent,
     target: Target,
-    standing: Standing,
+    standing: SystemPrompt,
     joined: Joined,
     *,
     is_fork: bool,

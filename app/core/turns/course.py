@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from app.clock import Clock
-from app.core.ports import Counters
 from app.core.turns.phase import CLOSED, MEASURED, STAGES, Event, Phase, advance
+from app.model.ports import Counters
 
 
 class Course:

@@ -10,8 +10,6 @@ import logging
 from contextlib import AsyncExitStack
 
 from app.core.consent.terms import Terms
-from app.core.ports import AgentSession
-from app.core.repositories.wording import NOT_PUSHED
 from app.core.turns.agents import LiveAgent
 from app.core.turns.asks import TurnAsks
 from app.core.turns.briefing import Briefing, brief
@@ -30,7 +28,9 @@ from app.core.turns.waits import TurnWaits
 from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
 from app.model import wording
 from app.model.keys import PlaceKey
+from app.model.ports import AgentSession
 from app.model.posts import Verbosity
+from app.model.repository_wording import NOT_PUSHED
 from app.model.types import Session, Turn, TurnState
 from app.model.updates import (
     Ask,

@@ -17,16 +17,16 @@ from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
-from app.core.ports import Counters
 from app.core.repo_provider import RepoProvider
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.limits.costs import Estimate
 from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.core.turns.place_context import Surroundings
-from app.core.turns.standing import Personas
 from app.model.keys import PlaceKey
+from app.model.ports import Counters
 from app.model.posts import Verbosity
+from app.model.system_prompt import Personas
 from app.model.types import Session
 from app.store.decisions import IntakeStore
 from app.store.delegations import DelegationStore

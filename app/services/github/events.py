@@ -17,8 +17,8 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
-from app.core.repositories.branch_names import own_branches
 from app.errors import DeliveryUnreadable
+from app.model.branch_names import own_branches
 from app.model.inbound import Answered, Chore, Heard, Inbound, Naming, News
 from app.model.keys import PlaceKey
 from app.services.github import wording

@@ -12,10 +12,10 @@ from dataclasses import replace
 from html import escape
 
 from app.core.consent.answers import find_short
-from app.core.files.names import size_words
 from app.markdown.code import span
 from app.markdown.links import disarm
 from app.model.ask_wording import markdown, sentence
+from app.model.file_names import size_words
 from app.model.offers import label_options
 from app.model.posts import DelegatedLine, Fact, MadeFile, PostContent, ToolLine, Verbosity
 from app.model.updates import PlanStep

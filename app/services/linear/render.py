@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.files.names import size_words
 from app.markdown.code import fence, span
 from app.markdown.links import disarm
 from app.model.amounts import count
 from app.model.ask_wording import markdown
+from app.model.file_names import size_words
 from app.model.offers import label_options
 from app.model.posts import DelegatedLine, Fact, MadeFile, PostContent, ToolLine
 from app.model.updates import PlanStep

@@ -17,7 +17,7 @@ from app.model.delegation import (
     Delegation,
     DelegationLimits,
     NewDelegation,
-    Standing,
+    TreeCounts,
     find_reached,
 )
 from app.model.keys import PlaceKey
@@ -254,7 +254,7 @@ def _standing(
     since: float,
     now: float,
     limits: DelegationLimits,
-) -> Standing:
+) -> TreeCounts:
     """Count how far agents have gone since a person last said something in the root place."""
     begun = delegation.c.created_at >= since
     hour = delegation.c.created_at > now - HOUR_SECONDS
@@ -263,7 +263,7 @@ def _standing(
     first = select(func.min(delegation.c.created_at)).where(in_tree(root), begun)
     began = connection.execute(first).scalar()
     usd = 0.0 if limits.usd is None else _spent(connection, root)
-    return Standing(
+    return TreeCounts(
         agents=_chain(connection, new, parent),
         depth=1 if parent is None else parent.depth + 1,
         by_turn=_count(connection, mine, begun) if new.caller_turn is not None else 0,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.ports import AgentListener
+from app.model.ports import AgentListener
 from app.model.posts import Fact
 from app.model.types import File, TurnState
 from app.model.updates import AskOption, AskRequest

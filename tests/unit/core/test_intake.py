@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from app.core.intake.dispatch import ASK_AGAIN_SECONDS, HELD_SECONDS
-from app.core.ports import AgentListener
 from app.errors import DeliveryUnreadable, PostDelayed, SpeakerUnknown, StoreUnavailable
 from app.model.inbound import Changed, Delivery, Heard, Naming
 from app.model.keys import PlaceKey
+from app.model.ports import AgentListener
 from app.model.types import PlaceView, Speaker
 from app.model.updates import AskOption, AskRequest
 from app.store.retention import DAY_SECONDS, forget

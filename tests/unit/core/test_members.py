@@ -9,9 +9,9 @@ from secrets import token_hex
 import pytest
 
 from app.core.feed import News
-from app.core.ports import AgentListener
 from app.model.availability import unmet
 from app.model.keys import PlaceKey
+from app.model.ports import AgentListener
 from app.model.updates import AskOption, AskRequest, TextUpdate
 from app.signals import Facts, Topic
 from tests.support.desk import PATIENCE_SECONDS, Rules

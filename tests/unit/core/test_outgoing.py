@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.consent.policy import PRESETS
-from app.core.files.names import safe_name
 from app.core.files.outgoing import Given, Outgoing
-from app.core.ports import AgentListener
+from app.model.file_names import safe_name
 from app.model.keys import SessionKey
+from app.model.policy import PRESETS
+from app.model.ports import AgentListener
 from app.model.posts import MadeFile
 from app.model.types import Turn, TurnState
 from app.model.updates import AskOption, AskRequest, FileUpdate, ToolUpdate

@@ -11,13 +11,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.core.ports import AgentListener
 from app.core.repo_provider import RepoProvider
 from app.core.turns.agents import STARTS
 from app.core.turns.limits.daily import DailyLimits
 from app.errors import AgentRefused
 from app.model.inbound import Heard
 from app.model.keys import PlaceKey
+from app.model.ports import AgentListener
 from app.model.spending import Share
 from app.model.types import Session, SessionState, Speaker, TurnState
 from app.model.updates import TextUpdate, UsageUpdate

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from app.core.ports import AgentListener
 from app.model.inbound import Heard
 from app.model.keys import PlaceKey
+from app.model.ports import AgentListener
 from app.model.types import PlaceView
 from app.model.updates import TextUpdate, ToolUpdate
 from app.store.decisions import IntakeStore

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert
 
-from app.core.ports import AgentListener
 from app.model.conversations import Wanted
 from app.model.inbound import Effect, Heard
 from app.model.keys import PlaceKey
+from app.model.ports import AgentListener
 from app.model.types import TurnState
 from app.model.updates import TextUpdate, ToolUpdate
 from app.store.tables import surface

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.ports import AgentListener
+from app.model.ports import AgentListener
 from app.model.types import TurnState
 from app.model.updates import AskOption, AskRequest, TextUpdate
 from tests.support.clock import ManualClock

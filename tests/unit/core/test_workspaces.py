@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.repositories.branch_names import branch_name, is_branch, slug
-from app.core.repositories.commit_messages import commit_message, proposal_body, subject
+from app.model.branch_names import branch_name, is_branch, slug
+from app.model.commit_messages import commit_message, proposal_body, subject
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import Fact
 from app.model.types import Message, Speaker

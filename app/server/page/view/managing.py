@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from app.core.files.names import size_words
 from app.model.conversations import Contents
+from app.model.file_names import size_words
 from app.model.types import Thread
 from app.model.workspaces import Unshipped
 from app.server.titles import path_of, title_of

@@ -11,12 +11,12 @@ import pytest
 from sqlalchemy import update
 
 from app.core.consent.grants import ALWAYS, ALWAYS_EDITS
-from app.core.consent.policy import Policy, Rule
-from app.core.ports import AgentListener
 from app.errors import Conflict, NotFound
 from app.model.asks import GRANT_SECONDS, Grant, WantedGrants
 from app.model.filters import EVERYTHING, ListFilter
 from app.model.inbound import Heard
+from app.model.policy import Policy, Rule
+from app.model.ports import AgentListener
 from app.model.updates import AskOption, AskRequest, TextUpdate, ToolUpdate
 from app.store.tables import ask as ask_table
 from tests.support.clock import ManualClock

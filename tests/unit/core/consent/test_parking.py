@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.core.ports import AgentListener
 from app.model.inbound import Heard
+from app.model.ports import AgentListener
 from app.model.types import SessionState, TurnState
 from app.model.updates import AskOption, AskRequest, TextUpdate, ToolUpdate
 from tests.support.clock import ManualClock

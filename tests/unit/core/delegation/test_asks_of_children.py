@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.core.ports import AgentListener
 from app.model.keys import PlaceKey, SessionKey
+from app.model.ports import AgentListener
 from app.model.types import Entry
 from app.model.updates import AskOption, AskRequest, TextUpdate
 from tests.support.colleagues import Asking, asked, message

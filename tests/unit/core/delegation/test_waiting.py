@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from app.core.ports import AgentListener
 from app.model.delegation import DelegationLimits
 from app.model.keys import PlaceKey
+from app.model.ports import AgentListener
 from app.model.types import TurnState
 from tests.support.clock import ManualClock
 from tests.support.colleagues import Asking, Working, asked, die, has_asked, message

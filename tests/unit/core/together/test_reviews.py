@@ -16,9 +16,9 @@ from app.core.outbox import Outbox
 from app.core.together import reviews
 from app.core.together.reviews import Reviews
 from app.core.tools.reviews import Submitting
-from app.core.tools.tool import Caller, Result
 from app.errors import Conflict, RepositoryError
 from app.model.reviews import Finding, Review, Submission
+from app.model.tools import Caller, Result
 from app.server.metrics import Metrics
 from app.signals import ALONE, Signals
 from tests.support.forge import Forge

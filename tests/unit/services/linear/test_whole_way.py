@@ -14,9 +14,9 @@ import pytest
 from pydantic import SecretStr
 
 from app.acp.elicitation import consent
-from app.core.ports import AgentListener
 from app.errors import AgentLoginNeeded, StoreUnavailable
 from app.model.inbound import Delivery
+from app.model.ports import AgentListener
 from app.model.updates import TextUpdate
 from app.server.front import Front
 from app.server.metrics import Metrics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from app.core.repositories import wording
+from app.model import repository_wording as wording
 from app.model.keys import SessionKey
 from app.model.types import Speaker
 from app.model.workspaces import Work
