@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol, TypeVar
@@ -31,7 +31,7 @@ from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.errors import AgentRemoved, Conflict, NotFound
 from app.model.availability import Availability
 from app.model.delegation import SERVICE as DELEGATIONS
-from app.model.suspension import Suspension
+from app.model.keys import PlaceKey
 from app.model.tools import Tool
 from app.model.types import Session, SessionState
 from app.model.updates import Choices
@@ -110,37 +110,6 @@ class Check:
     name: str
     ok: bool
     words: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Draining:
-    """How far a bridge that takes no new work is."""
-
-    draining: bool
-    turns: int
-    """Turns that still run."""
-    posts: int
-    """Posts that have not arrived yet."""
-
-
-class Operator(Protocol):
-    """What the operator does to the running bridge."""
-
-    def paused(self) -> Sequence[Suspension]:
-        """List what is paused."""
-        ...
-
-    async def pause(self, scope: str) -> None:
-        """Begin no further turn in a scope."""
-        ...
-
-    async def resume(self, scope: str) -> bool:
-        """Let a scope go on; False if it was not paused."""
-        ...
-
-    async def drain(self, *, begin: bool | None = None) -> Draining:
-        """Begin to drain, or end that, and tell what still has to end."""
-        ...
 
 
 class AgentChanger(Protocol):
@@ -275,7 +244,8 @@ class Parts:
     daily: DailyLimits = NO_LIMITS
     """What a day may cost."""
     forgetting: Forgetting | None = None
-    operator: Operator | None = None
+    notices: Callable[[PlaceKey | None, Iterable[str]], Sequence[str]] = lambda _place, _agents: ()
+    """Returns what people must know on every page, or in one place with its agents."""
     conversations: Conversations | None = None
     removed: Callable[[], Mapping[str, str]] = dict
     """Returns the names of removed agents, by id."""
@@ -310,15 +280,6 @@ class Parts:
             Conflict: nothing can be purged here.
         """
         return _need(self.purging, "nothing can be purged here")
-
-    @property
-    def operating(self) -> Operator:
-        """What the operator uses.
-
-        Raises:
-            Conflict: there is nothing to operate here.
-        """
-        return _need(self.operator, "this bridge cannot be paused or drained")
 
     @property
     def talks(self) -> Conversations:

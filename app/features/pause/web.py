@@ -1,16 +1,22 @@
-"""Serves what the operator does under /api/v1: pauses and drain."""
+"""Serves pauses and drain under /api/v1."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
 from app.errors import Conflict
+from app.features.part import find_part
+from app.features.pause.service import Draining, Pauses
+from app.features.pause.shapes import DrainOut, PauseOut, PauseScope
 from app.model.suspension import AGENT, ALL, PLACE, Suspension, describe_pause
 from app.server.login import SignedInRoute, visitor
-from app.server.operating_shapes import DrainOut, PauseOut, PauseScope
-from app.server.parts import Draining, Parts, PartsOf
+from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
+
+Pausing = Annotated[Pauses, Depends(find_part(Pauses))]
 
 router = APIRouter(
     prefix="/api/v1",
@@ -21,42 +27,42 @@ router = APIRouter(
 
 
 @router.get("/pauses")
-async def list_pauses(parts: PartsOf) -> Page[PauseOut]:
+async def list_pauses(parts: PartsOf, pauses: Pausing) -> Page[PauseOut]:
     """List what is paused."""
-    return Page(items=[_pause_out(parts, each) for each in parts.operating.paused()])
+    return Page(items=[_pause_out(parts, each) for each in pauses.paused()])
 
 
 @router.post("/pauses")
-async def pause(parts: PartsOf, scope: PauseScope) -> Page[PauseOut]:
+async def pause(parts: PartsOf, pauses: Pausing, scope: PauseScope) -> Page[PauseOut]:
     """Pause everything, an agent or a place; running turns end, messages are kept."""
-    await parts.operating.pause(_written(parts, scope))
-    return await list_pauses(parts)
+    await pauses.pause(_written(parts, scope))
+    return await list_pauses(parts, pauses)
 
 
 @router.post("/pauses/resume")
-async def resume(parts: PartsOf, scope: PauseScope) -> Page[PauseOut]:
+async def resume(parts: PartsOf, pauses: Pausing, scope: PauseScope) -> Page[PauseOut]:
     """Let everything, an agent or a place go on; what waits begins at once."""
-    if not await parts.operating.resume(_written(parts, scope)):
+    if not await pauses.resume(_written(parts, scope)):
         raise Conflict("that is not paused. `agent-bridge pauses` lists what is")
-    return await list_pauses(parts)
+    return await list_pauses(parts, pauses)
 
 
 @router.get("/drain")
-async def read_drain(parts: PartsOf) -> DrainOut:
+async def read_drain(pauses: Pausing) -> DrainOut:
     """Tell whether the bridge is being drained, and what still has to end."""
-    return _drain_out(await parts.operating.drain())
+    return _drain_out(await pauses.drain())
 
 
 @router.post("/drain")
-async def drain(parts: PartsOf) -> DrainOut:
+async def drain(pauses: Pausing) -> DrainOut:
     """Begin no further turns; `/readyz` says no. What is queued runs after the next start."""
-    return _drain_out(await parts.operating.drain(begin=True))
+    return _drain_out(await pauses.drain(begin=True))
 
 
 @router.delete("/drain")
-async def end_drain(parts: PartsOf) -> DrainOut:
+async def end_drain(pauses: Pausing) -> DrainOut:
     """Begin turns again."""
-    return _drain_out(await parts.operating.drain(begin=False))
+    return _drain_out(await pauses.drain(begin=False))
 
 
 def _written(parts: Parts, scope: PauseScope) -> str:

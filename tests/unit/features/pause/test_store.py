@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.clock import SystemClock
+from app.features.pause.store import SuspensionStore
 from app.model.delegation import SERVICE
 from app.model.keys import PlaceKey
 from app.model.posts import PostContent
@@ -48,15 +49,15 @@ async def test_a_pause_holds_the_turns_in_its_scope(
     stores: Stores, scope: str, is_held: bool
 ) -> None:
     before = await say(stores, "C1:17.1")
-    told = await stores.suspensions.add(scope, "operator")
+    told = await stores.open(SuspensionStore).add(scope, "operator")
 
     assert (stores.turns.next_turn(before.session) is None) == is_held
     assert await stores.turns.starting(before.turn) != is_held
     assert len(told) == is_held
 
-    free = await stores.suspensions.remove(scope)
+    free = await stores.open(SuspensionStore).remove(scope)
     assert (before in (free or ())) == is_held
-    assert await stores.suspensions.remove(scope) is None
+    assert await stores.open(SuspensionStore).remove(scope) is None
 
 
 async def test_a_conversation_is_told_of_a_pause_once_and_of_the_next_one_again(
@@ -64,14 +65,14 @@ async def test_a_conversation_is_told_of_a_pause_once_and_of_the_next_one_again(
 ) -> None:
     counts = []
     for _ in range(2):
-        await stores.suspensions.add("all", "operator")
-        await stores.suspensions.add("all", "operator")
+        await stores.open(SuspensionStore).add("all", "operator")
+        await stores.open(SuspensionStore).add("all", "operator")
         first = await stores.decisions.accept(decision(heard("hello"), "demo"))
         second = await stores.decisions.accept(decision(heard("hello"), "demo"))
         posts = [stores.posts.post(each) for each in (*first.posts, *second.posts)]
         counts.append(sum(each is not None and each.content.kind == "notice" for each in posts))
         ref = first.turns[0]
-        await stores.suspensions.remove("all")
+        await stores.open(SuspensionStore).remove("all")
         assert await stores.turns.starting(ref.turn)
 
     assert counts == [1, 1]
@@ -83,7 +84,7 @@ async def test_a_turn_that_agents_wait_for_begins_although_everything_is_paused(
     stores: Stores,
 ) -> None:
     ref = await say(stores, "t1")
-    await stores.suspensions.add("all", "operator")
+    await stores.open(SuspensionStore).add("all", "operator")
     assert stores.turns.next_turn(ref.session) is None
 
     # Where agents ask agents, people never talk.
@@ -101,7 +102,7 @@ async def test_an_answer_that_begins_a_paused_turn_tells_the_person(stores: Stor
     ask, _ = await opened(stores, AskRequest("call", "May I?", options), ref)
     waiting = PostContent(kind="turn", state="waiting")
     assert await stores.turns.park(ref.turn, waiting, [ask.id])
-    await stores.suspensions.add("all", "operator")
+    await stores.open(SuspensionStore).add("all", "operator")
 
     taken = await stores.asks.answer(ask.id, "yes", "Ann")
 

@@ -1,4 +1,4 @@
-"""Defines the JSON shapes of what the operator does: pause, resume, drain."""
+"""Defines the JSON shapes of pauses and drain, for the API and the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.model.suspension import Reason
 
-PLACE = r"[a-z][a-z0-9]*:.+"
+_PLACE = r"[a-z][a-z0-9]*:.+"
 
 
 class PauseScope(BaseModel):
@@ -19,7 +19,7 @@ class PauseScope(BaseModel):
     everything: bool = Field(default=False, alias="all")
     agent: str | None = None
     """The name of an agent."""
-    place: str | None = Field(default=None, pattern=PLACE, max_length=500)
+    place: str | None = Field(default=None, pattern=_PLACE, max_length=500)
     """A place such as `slack:C0123:1700.1`, or what holds places, such as `slack:C0123`."""
 
     @model_validator(mode="after")

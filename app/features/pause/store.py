@@ -34,7 +34,7 @@ _SCOPES = select(suspension).order_by(suspension.c.scope)
 
 
 class SuspensionStore:
-    """The port for what is paused."""
+    """What is paused."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
