@@ -27,7 +27,7 @@ exec sh -c "$last"
 """
 PUSH = (
     "printf '[submodule \"vault\"]\\n\\tpath = vault\\n\\turl = %s\\n' {url} > .gitmodules; "
-    "git add . && git update-index --add --cacheinfo 160000,{commit},vault && "
+    "mkdir vault; git add . && git update-index --add --cacheinfo 160000,{commit},vault && "
     "git commit -qm x && git push 2>&1"
 )
 
@@ -101,5 +101,5 @@ def test_a_branch_that_another_session_works_on_opens_no_private_repository(site
     data = site.keys_used.parent / "data"
     (found,) = data.glob("workspaces/*/found")
     assert found.read_text() == "looked\n"
-    assert [each.name for each in data.glob("mirrors/*") if "vault" in each.name] == []
+    assert [each.name for each in data.glob("mirrors/*.git") if "vault" in each.name] == []
     assert "vault" not in site.keys_used.read_text()
