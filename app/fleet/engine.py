@@ -55,19 +55,16 @@ class FleetTurnEngine(EmbeddedTurnEngine):
         *,
         max_turns: int,
         total: int | None,
-        of_agent: Mapping[str, int | None],
         recruit: Callable[[Hands], FleetWorker] | None,
         signals: Signals,
     ) -> None:
         """Run at most `max_turns` here, and `total` on all members together.
 
-        `of_agent` sets lower limits for all turns of some agents. `recruit` makes what fetches
-        jobs; None if this member runs no turns.
+        `recruit` makes what fetches jobs; None if this member runs no turns.
         """
         super().__init__(context, max_turns=max_turns, signals=signals)
         self._jobs = jobs
         self._total = total
-        self._of_agent = of_agent
         self._served: dict[int, _Service] = {}
         """The sessions that are served here."""
         self._is_employed = False
@@ -194,6 +191,7 @@ class FleetTurnEngine(EmbeddedTurnEngine):
         if service.state == "claimed":
             return await super()._begin(turn)
         service.agent = turn.surface.agent
+        agent = self._context.agents.get(service.agent)
         claim = await persist(
             self._context.clock,
             self._jobs.claim,
@@ -201,7 +199,7 @@ class FleetTurnEngine(EmbeddedTurnEngine):
             service.job,
             self.load(),
             total=self._total,
-            of_agent=self._of_agent.get(service.agent),
+            of_agent=agent.max_turns if agent else None,
         )
         service.state = STATES[claim.answer]
         service.job = claim.job or service.job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from app.children.leftovers import kill_leftovers
 from app.core.turns.turn_context import TurnContext
@@ -79,9 +79,7 @@ class Fleet:
         self._signals.at_desk = True
         return is_new
 
-    def build_engine(
-        self, context: TurnContext, of_agent: Mapping[str, int | None]
-    ) -> FleetTurnEngine:
+    def build_engine(self, context: TurnContext) -> FleetTurnEngine:
         """Build what runs turns for all members."""
         configuration, base = self._base.configuration, self._base
 
@@ -94,7 +92,6 @@ class Fleet:
             self._jobs,
             max_turns=configuration.limits.max_turns,
             total=configuration.limits.max_turns_total,
-            of_agent=of_agent,
             recruit=None if configuration.role == "front" else recruit,
             signals=base.signals,
         )

@@ -62,7 +62,7 @@ class GitCheckouts:
     def __init__(
         self,
         root: Path,
-        isolation: Mapping[str, SandboxedGit],
+        isolation: Callable[[str], SandboxedGit | None],
         git: Git,
         mirrors: Mirrors,
         *,
@@ -78,7 +78,7 @@ class GitCheckouts:
         self._states = SavedStates(shelf)
         self.gates = root
         """The folder of all gates."""
-        self._isolations = isolation
+        self._isolate = isolation
         self._git = git
         self._mirrors = mirrors
         self._tokens = tokens
@@ -477,7 +477,7 @@ class GitCheckouts:
         Raises:
             RepositoryError: the agent is no longer set up.
         """
-        found = self._isolations.get(agent)
+        found = self._isolate(agent)
         if found is None:
             raise RepositoryError("its agent was removed")
         return found

@@ -24,6 +24,7 @@ from app.model.types import BridgeSessionRequest, Message, Session, Speaker
 from app.model.updates import AskRequest, BridgeUpdate
 from app.model.workspaces import Clone, Ship, Shipped, Target, Work
 from app.store.stores import Stores
+from tests.support.agent_values import make_agent
 from tests.support.git_server import git
 from tests.support.memory import open_stores
 from tests.support.yard import BOT, Yard, open_yard
@@ -86,7 +87,10 @@ def provide(yard: Yard, stores: Stores, ship: Ship, machine: str = "") -> RepoPr
     """Provide workspaces on the disk of a machine."""
     own = yard.folder / machine
     folders = Folders(own / "workspaces", own / "uploads", own / "session-homes")
-    clock, shipping = SystemClock(), Shipping({"demo": ship}, {"demo": BOT})
+    clock, shipping = (
+        SystemClock(),
+        Shipping({"demo": make_agent("demo", ship=ship, display_name=BOT.name)}),
+    )
     clones = Clones(
         folders.root,
         yard.checkouts,

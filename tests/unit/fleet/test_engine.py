@@ -57,14 +57,13 @@ async def test_a_turn_that_comes_after_the_last_look_is_claimed_without_a_sweep(
             return Claim("elsewhere")
 
     context = SimpleNamespace(
-        turns=turns, clock=SystemClock(), feed=SimpleNamespace(notify=lambda _: None)
+        turns=turns, agents={}, clock=SystemClock(), feed=SimpleNamespace(notify=lambda _: None)
     )
     engine = FleetTurnEngine(
         cast("TurnContext", context),
         cast("Any", Jobs()),
         max_turns=1,
         total=None,
-        of_agent={},
         recruit=lambda hands: cast("FleetWorker", Worker(hands)),
         signals=ALONE,
     )
