@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Request
 from fastapi.responses import Response
@@ -17,7 +17,6 @@ from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
 from app.core.delegation.tree import DelegationTree
-from app.core.delegation.types import SERVICE as DELEGATIONS
 from app.core.erasure.people import Forgetting
 from app.core.erasure.purging import Purging
 from app.core.feed import Feed
@@ -37,20 +36,17 @@ from app.core.stores.spending import SpendingStore
 from app.core.suspension import Suspension
 from app.core.tools.tool import Tool
 from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
-from app.core.types import Session, SessionState
+from app.core.types import Session
 from app.core.updates import Choices
 from app.core.vitals import Vital
 from app.errors import AgentRemoved, Conflict, NotFound
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
 from app.server.metrics import Metrics
-from app.services import PAGE
+from app.server.shapes import state_on
 from app.services.service import Setup
 
 T = TypeVar("T")
-
-DISCONNECTED: Final = "disconnected"
-"""The state shown of a session that nothing wakes: its agent has no credentials there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,11 +347,8 @@ class Parts:
 
     def state_of(self, session: Session) -> str:
         """Return the state of a session; `disconnected` if its agent left the session's service."""
-        card, asleep = self.agents.get(session.key.agent), {SessionState.IDLE, SessionState.PARKED}
-        if card is None or session.state not in asleep:
-            return session.state
-        own = {PAGE, DELEGATIONS, *card.services}
-        return session.state if session.place.service in own else DISCONNECTED
+        card = self.agents.get(session.key.agent)
+        return session.state if card is None else state_on(session, card.services)
 
     def name_of(self, agent: str) -> str:
         """Return the name of an agent by its id, present or removed."""
