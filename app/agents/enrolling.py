@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from app.agents.catalog import known_agents
 from app.agents.registry import Registry, find_removed
-from app.config import AgentEntry, AgentRecord, Configuration
+from app.config import AgentConfig, AgentRecord, Configuration
 from app.config.records import new_id
 
 SINGLE = "default"
@@ -55,7 +55,7 @@ def enrol(configuration: Configuration, records: Sequence[AgentRecord]) -> Itera
 
 
 def _find_returning(
-    given: Mapping[str, AgentEntry], records: Sequence[AgentRecord]
+    given: Mapping[str, AgentConfig], records: Sequence[AgentRecord]
 ) -> Iterator[AgentRecord]:
     """Yield the records of found programs that were missing for a while, as present again."""
     present = {record.name for record in records if record.present}
@@ -69,7 +69,7 @@ def _find_returning(
 
 def find_successor(
     configuration: Configuration, records: Sequence[AgentRecord]
-) -> AgentEntry | None:
+) -> AgentConfig | None:
     """Find the agent that continues the sessions of a single agent that had no name of its own.
 
     That is the default agent, if it is new and the same program, as far as that is known: earlier
@@ -84,6 +84,6 @@ def find_successor(
     return heir if single.known_as in {(), identify(heir)} else None
 
 
-def identify(entry: AgentEntry) -> tuple[str, ...]:
+def identify(entry: AgentConfig) -> tuple[str, ...]:
     """Return the program of an agent: its driver, else its command."""
     return (entry.driver,) if entry.driver else entry.command

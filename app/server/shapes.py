@@ -9,13 +9,13 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from app.core.attributes import KEY
 from app.core.consent.ledger import ANSWER_CHARACTERS
-from app.core.delegation.types import SERVICE as DELEGATIONS
-from app.core.inbound import DeliveryLine
-from app.core.posts import Post
-from app.core.types import Entry, Session, SessionState, Turn
-from app.core.updates import Ask, AskKind
+from app.model.attributes import KEY
+from app.model.delegation import SERVICE as DELEGATIONS
+from app.model.inbound import DeliveryLine
+from app.model.posts import Post
+from app.model.types import Entry, Session, SessionState, Turn
+from app.model.updates import Ask, AskKind
 from app.services import PAGE
 
 T = TypeVar("T")
