@@ -12,7 +12,6 @@ from app.core.keys import AreaOf, no_area
 from app.core.schedules.store import ScheduleStore
 from app.core.stores.asks import AskStore
 from app.core.stores.conversations import ConversationStore
-from app.core.stores.folders import SavedFolderStore
 from app.core.stores.grants import GrantStore
 from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
 from app.core.stores.inbox import DeliveryStore, IntakeStore
@@ -29,7 +28,6 @@ from app.store.conversations import ConversationRows
 from app.store.database import Database
 from app.store.decisions import Decisions
 from app.store.delegations import DelegationRows
-from app.store.folders import SavedFolderRows
 from app.store.grants import GrantRows
 from app.store.groups import GroupRows
 from app.store.inbox import Deliveries
@@ -69,7 +67,6 @@ class Stores:
     processes: ProcessStore
     logins: LoginStore
     checkouts: CheckoutStore
-    folders: SavedFolderStore
     proposals: ProposalStore
     names: NameStore
     sealed: SealedStore
@@ -103,7 +100,6 @@ class Stores:
             processes=Processes(database),
             logins=Logins(database, now),
             checkouts=CheckoutRows(database),
-            folders=SavedFolderRows(database),
             proposals=ProposalRows(database, now),
             names=Names(database),
             sealed=SealedRows(database, now),

@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from app.core.erasure.types import Cleared, Person, Purge, Sweeping, Trail
-from app.core.workspaces import Clone
-from app.vault import Vault
+from app.core.erasure.types import FoundFiles, Person, Purge, Trail
+from app.core.workspaces import Repository
 from app.vault.octets import Known
 
 
@@ -78,33 +77,36 @@ class PersonStore(Protocol):
 class Files(Protocol):
     """All files that the bridge keeps; each method may take a while."""
 
-    def find(self, vault: Known) -> Sweeping:
-        """List the files and folders that hold what the vault knows."""
+    def find(self, known: Known, *, shared: bool = True) -> FoundFiles:
+        """List the files and folders that hold what is known, on this machine or shared too."""
         ...
 
-    def clean(self, vault: Known, held: Collection[Path]) -> Sequence[Path]:
-        """Overwrite it there; returns what could not be changed."""
+    def clean(self, known: Known, held: Collection[Path]) -> Sequence[Path]:
+        """Overwrite it in plain files; returns what could not be changed."""
         ...
 
 
 class Repositories(Protocol):
-    """All repositories on this disk, by the folders of their objects."""
+    """All repositories on this disk."""
 
-    async def clear(
-        self, folders: Collection[Path], clones: Mapping[Path, Clone], vault: Vault
-    ) -> Cleared:
-        """Delete what holds a secret and is not needed from clones; mirrors are only searched."""
-        ...
+    async def holds(self, repository: Path, known: Known) -> bool:
+        """Tell whether an object of a repository holds a text; those that it borrows do not count.
 
-    async def clear_mirrors(
-        self, held: Mapping[Path, Collection[str]], needed: Collection[str]
-    ) -> Sequence[Path]:
-        """Delete objects from mirrors, unless clones need them.
-
-        Returns the mirrors that still have some, or have them from a remote.
+        Raises:
+            GitFailed: they cannot be read.
+            OSError: they cannot be found.
         """
         ...
 
-    def is_mirror(self, repository: Path) -> bool:
-        """Tell whether a repository only copies what a remote has."""
+    def mirror_of(self, repository: Repository) -> Path:
+        """Return where the mirror of a repository is, or would be."""
+        ...
+
+    async def delete_mirror(self, mirror: Path) -> None:
+        """Delete a mirror: the next clone that is opened fetches it again.
+
+        Raises:
+            RepositoryError: another machine works on it.
+            OSError: it cannot be deleted.
+        """
         ...

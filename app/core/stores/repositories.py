@@ -41,14 +41,6 @@ class CheckoutStore(Protocol):
         """Record that a clone is ready, on a machine."""
         ...
 
-    async def saved(self, session: int, number: int, state: str, machine: str) -> None:
-        """Record which saved state of a clone is the last one, if it is on this machine."""
-        ...
-
-    async def placed(self, session: int, number: int, machine: str) -> None:
-        """Record which machine's disk holds a clone."""
-        ...
-
     async def sent(self, session: int, number: int, commit: str) -> None:
         """Record that a commit was pushed to the remote."""
         ...
