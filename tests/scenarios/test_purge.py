@@ -149,7 +149,8 @@ def test_a_clone_is_deleted_and_made_again_and_its_unshipped_work_is_named_first
         assert canary.find_every_form(bridge.data_dir, LEAKED) == []
         assert not clone.exists()
         post = here.tell("write c.txt three")
-        assert (post.content["state"], here.show("c.txt", f"{BRANCH}-1-2")) == ("done", "three")
+        (branch,) = here.branches()
+        assert (post.content["state"], here.show("c.txt", branch)) == ("done", "three")
         assert rows_of(bridge, "%deleted, because it held a text that was purged%") == 1
         assert canary.find_every_form(bridge.data_dir, LEAKED) == []
 
