@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from app.children.tree import Tree, read_attributes
-from app.core.erasure.types import FoundFiles
 from app.descent import FOLDER, Found, walk
+from app.model.erasure import FoundFiles
 from app.vault.octets import PIECE_BYTES, Known, find_spans, is_in
 
 

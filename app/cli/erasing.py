@@ -11,8 +11,8 @@ from app.cli.client import Client, connected_to_running
 from app.cli.conversations.managing import NotConfirmed
 from app.cli.lines import one_line
 from app.config import Configuration
-from app.core.erasure.types import Stays
 from app.errors import Conflict
+from app.model.erasure import Stays
 from app.server.erasure_api import ErasedOut
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from app.core.visible import conceal, reveal
+from app.model.visible import conceal, reveal
 
 FactKind = Literal["command", "path", "host", "file", "input", "change", "address", "quote"]
 """A `change` is a file before and after; an `input` is tool input that is none of the others; a

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from app.core import wording
 from app.errors import Conflict
+from app.model import wording
 
 MOST_KEYS: Final = 64
 MOST_BYTES: Final = 16 * 1024

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final, Literal
 
-from app.core import wording
-from app.core.ports import Clock
-from app.core.signals import ALONE, Facts, Signals, Topic
+from app.clock import Clock
+from app.model import wording
+from app.signals import ALONE, Facts, Signals, Topic
 
 State = Literal["ready", "unavailable", "login_needed", "limited"]
 

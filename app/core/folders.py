@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath
 
-from app.core.types import File, Session
+from app.model.types import File, Session
 
 
 class Folders:

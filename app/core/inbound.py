@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from app.core.keys import PlaceKey
-from app.core.posts import NewPost
-from app.core.types import BridgeSessionRequest, File, Speaker, TurnRef
+from app.model.keys import PlaceKey
+from app.model.posts import NewPost
+from app.model.types import BridgeSessionRequest, File, Speaker, TurnRef
 
 DeliveryState = Literal["new", "done", "refused", "failed"]
 

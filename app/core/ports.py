@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from app.core.keys import PlaceKey
-from app.core.posts import Verbosity
-from app.core.types import Attachment, Session
-from app.core.updates import AskRequest, BridgeUpdate, Choices, PromptEnd
-from app.core.workspaces import Workspace
+from app.model.keys import PlaceKey
+from app.model.posts import Verbosity
+from app.model.types import Attachment, Session
+from app.model.updates import AskRequest, BridgeUpdate, Choices, PromptEnd
+from app.model.workspaces import Workspace
 
 
 class Clock(Protocol):

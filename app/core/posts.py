@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from app.core.amounts import money
-from app.core.ask_view import AskView
-from app.core.keys import SessionKey
-from app.core.notes import Note
-from app.core.updates import AskOption, PlanStep
-from app.core.visible import reveal
+from app.model.amounts import money
+from app.model.ask_view import AskView
+from app.model.keys import SessionKey
+from app.model.notes import Note
+from app.model.updates import AskOption, PlanStep
+from app.model.visible import reveal
 
 Verbosity = Literal["quiet", "normal", "full"]
 

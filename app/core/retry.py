@@ -8,7 +8,7 @@ from functools import partial
 from itertools import repeat
 from typing import ParamSpec, TypeVar
 
-from app.core.ports import Clock
+from app.clock import Clock
 from app.errors import PostDelayed, StoreUnavailable
 
 logger = logging.getLogger(__name__)

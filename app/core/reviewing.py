@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from app.core.workspaces import Repository
+from app.model.workspaces import Repository
 
 Verdict = Literal["approve", "request_changes", "comment"]
 VERDICTS: Final[tuple[Verdict, ...]] = ("approve", "request_changes", "comment")

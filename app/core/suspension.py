@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal, Protocol, cast
 
-from app.core import wording
-from app.core.delegation.types import SERVICE
+from app.clock import Clock
 from app.core.feed import Feed
-from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
-from app.core.ports import Clock, TurnEngine
-from app.core.retry import persist
-from app.core.types import TurnRef
+from app.model import wording
+from app.model.delegation import SERVICE
+from app.model.keys import PlaceKey, SessionKey
+from app.model.ports import TurnEngine
+from app.model.types import TurnRef
+from app.retry import persist
 
 Kind = Literal["all", "agent", "place"]
 Reason = Literal["operator", "restored"]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
-from app.core.signals import Answerer, Facts, Handler, Topic
-from app.core.tasks import Tasks
+from app.signals import Answerer, Facts, Handler, Topic
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from app.core.keys import PlaceKey, SessionKey
-from app.core.notes import Note
-from app.core.posts import Verbosity
+from app.model.keys import PlaceKey, SessionKey
+from app.model.notes import Note
+from app.model.posts import Verbosity
 
 
 class SessionState(StrEnum):

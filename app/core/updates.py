@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from app.core.ask_view import AskFact, AskView
+from app.model.ask_view import AskFact, AskView
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from app.core.amounts import count, duration
-from app.core.notes import Note, NoteCode
-from app.core.posts import DelegatedLine, Outcome, PostContent, Pushed
-from app.core.reasons import Reason
-from app.core.visible import reveal_line
 from app.errors import AgentDied, AgentError, AgentLoginNeeded, AgentRefused
 from app.markdown.code import span
+from app.model.amounts import count, duration
+from app.model.notes import Note, NoteCode
+from app.model.posts import DelegatedLine, Outcome, PostContent, Pushed
+from app.model.reasons import Reason
+from app.model.visible import reveal_line
 
 MINUS = "\N{MINUS SIGN}"
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from app.core import wording
-from app.core.keys import SessionKey
-from app.core.posts import Fact, Pushed
-from app.core.types import Message
+from app.model import wording
+from app.model.keys import SessionKey
+from app.model.posts import Fact, Pushed
+from app.model.types import Message
 
 Way = Literal["branch", "existing", "detached"]
 Ship = Literal["pr", "push", "none"]

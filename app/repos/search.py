@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from app.core.workspaces import Repository
 from app.descent import discard
 from app.errors import GitFailed
+from app.model.workspaces import Repository
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.vault.octets import PIECE_BYTES, SEAM_BYTES, Known, is_in

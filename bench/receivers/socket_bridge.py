@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
+from app.clock import SystemClock
+from app.model.types import ActivePlace
 from pydantic import SecretStr
 
 from app.config.sealing import Sealer
-from app.core.clock import SystemClock
-from app.core.types import ActivePlace
 from app.errors import BridgeError
 from app.services.slack.adapter import SlackAdapter, SlackApp
 from app.services.slack.auth import Colleagues, Seal

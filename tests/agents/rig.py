@@ -17,6 +17,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from app.clock import SystemClock
+from app.model.keys import PlaceKey, SessionKey
+from app.model.types import ProcessRecord, Session, SessionState
+from app.model.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
+from app.model.workspaces import Workspace
 
 from app.acp.handshake import Handshake, Restored
 from app.acp.launch import AgentLaunch
@@ -27,11 +32,6 @@ from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import shelter_all
 from app.children.network.outside import Outside
 from app.config import load
-from app.core.clock import SystemClock
-from app.core.keys import PlaceKey, SessionKey
-from app.core.types import ProcessRecord, Session, SessionState
-from app.core.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
-from app.core.workspaces import Workspace
 from app.main import launches
 from app.services import registered_services
 from tests.agents.kits import Kit

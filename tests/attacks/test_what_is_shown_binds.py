@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from app.model.inbound import Heard
+from app.model.ports import AgentListener
+from app.model.updates import AskOption, AskRequest, Diff, TextUpdate, ToolUpdate
 from sqlalchemy import text
 
-from app.core.inbound import Heard
-from app.core.ports import AgentListener
-from app.core.updates import AskOption, AskRequest, Diff, TextUpdate, ToolUpdate
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import heard

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from app.clock import SystemClock
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import PostContent, PostSend, PostSent
+from app.model.types import Speaker
 from pydantic import SecretStr
 
 from app.config import load
 from app.core.adapters import Adapter
-from app.core.clock import SystemClock
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import PostContent, PostSend, PostSent
-from app.core.types import Speaker
 from app.errors import PostDelayed
 from app.services.linear.adapter import LinearAdapter
 from app.services.linear.settings import LinearCredentials

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from app.clock import Clock, SystemClock
+from app.retry import persist
 
-from app.core.clock import SystemClock
-from app.core.ports import Clock
-from app.core.retry import persist
 from app.errors import StoreUnavailable
 from tests.support.clock import ManualClock
 

@@ -13,6 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import pytest
+from app.model.inbound import Answered
+from app.model.ports import AgentListener
+from app.model.types import Speaker
+from app.model.updates import AskOption, AskRequest, ToolUpdate
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -24,10 +28,6 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import event
 
-from app.core.inbound import Answered
-from app.core.ports import AgentListener
-from app.core.types import Speaker
-from app.core.updates import AskOption, AskRequest, ToolUpdate
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Rules, running_desk
 from tests.support.memory import ANN, delivery, heard, open_stores

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.clock import Clock
+from app.model.inbound import Delivery, Heard, Inbound
+from app.model.keys import PlaceKey, SessionKey
+from app.model.types import PlaceView, Session, SessionState
+from app.model.workspaces import Head, Proposal, Repository
 from pydantic import SecretStr
 
 from app.config.sealing import Sealer
-from app.core.inbound import Delivery, Heard, Inbound
 from app.core.intake.access import Access
 from app.core.intake.floor import decide
-from app.core.keys import PlaceKey, SessionKey
-from app.core.ports import Clock
-from app.core.types import PlaceView, Session, SessionState
-from app.core.workspaces import Head, Proposal, Repository
 from app.services.github import events
 from app.services.github.accounts import Accounts, Directory, Installations
 from app.services.github.adapter import App, GithubAdapter

@@ -10,13 +10,13 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+from app.model.inbound import Answered, Delivery, Heard, Inbound
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import PostSend, PostSent
+from app.model.types import Speaker
 from typing_extensions import override
 
 from app.core.adapters import Adapter
-from app.core.inbound import Answered, Delivery, Heard, Inbound
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import PostSend, PostSent
-from app.core.types import Speaker
 from app.errors import DeliveryRefused, DeliveryUnreadable, PostDelayed, PostRejected
 
 SECRET = "hook-secret-of-the-tests"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from app.signals import ALONE, Signals
 
 from app.acp.probing.greeting import Greeting
 from app.agents.catalog import known_agents
@@ -15,7 +16,6 @@ from app.agents.files import AgentFiles
 from app.agents.registry import Registry
 from app.config import AgentEntry, Configuration, load
 from app.core.availability import Availabilities
-from app.core.signals import ALONE, Signals
 from app.errors import AgentDied
 from app.main import checkups
 from app.main.checkups import Checkups

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from app.model.keys import PlaceKey
 from pydantic import SecretStr
 
 from app.acp.launch import AgentLaunch
 from app.agents.catalog import known_agents
 from app.agents.isolation import shelter_all
 from app.config import load
-from app.core.keys import PlaceKey
 from app.main import launches
 from app.main.terms import hosts_of, page_of, page_url_of, place_prompts
 from app.services import registered_services

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from app.tasks import Tasks
 
 from app.agents.files import AgentFiles
 from app.config.configuration import Limits
-from app.core.tasks import Tasks
 from app.main.maintenance import RETENTION_SECONDS, Maintenance
 from app.store.retention import DAY_SECONDS
 from app.vault import Vault

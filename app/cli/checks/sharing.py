@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from app.children.file_lock import hold
 from app.config import Configuration
-from app.core.findings import Finding, ok, problem, warning
+from app.model.findings import Finding, ok, problem, warning
 
 _LOCK_SECONDS = 5.0
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.core.updates import ToolUpdate
+from app.model.updates import ToolUpdate
 
 _NAMES = ("sh", "bash", "zsh", "dash", "ash", "ksh")
 SHELLS = {f"{folder}{name}" for folder in ("", "/bin/", "/usr/bin/") for name in _NAMES}

@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from app.core.ask_view import AskFact
-from app.core.consent import wording
-from app.core.updates import Ask, AskOption, AskRequest
 from app.markdown.code import fence
+from app.model import ask_wording as wording
+from app.model.ask_view import AskFact
+from app.model.updates import Ask, AskOption, AskRequest
 
 OWN: Final = "bridge:"
 """Prefix of the ids of the bridge's own options."""

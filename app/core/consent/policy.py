@@ -16,8 +16,8 @@ from functools import lru_cache
 from posixpath import normpath
 from typing import Final, Literal
 
-from app.core.consent import shell
-from app.core.consent.calls import Call
+from app.model import shell
+from app.model.calls import Call
 
 Decision = Literal["allow", "ask", "deny"]
 

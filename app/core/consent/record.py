@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from app.core.consent import wording
-from app.core.stores.grants import Grant
-from app.core.updates import Ask
+from app.model import ask_wording as wording
+from app.model.asks import Grant
+from app.model.updates import Ask
 
 Decided = Mapping[str, Any]
 

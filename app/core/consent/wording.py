@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.core.ask_view import AskView, ShownFact
-from app.core.updates import Ask, GrantExtent, GrantScope
-from app.core.visible import conceal, reveal, reveal_line
 from app.markdown.code import fence, span
+from app.model.ask_view import AskView, ShownFact
+from app.model.updates import Ask, GrantExtent, GrantScope
+from app.model.visible import conceal, reveal, reveal_line
 
 MINUS = "\N{MINUS SIGN}"
 NAMED_OPTIONS = 10

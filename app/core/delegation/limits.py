@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from app.core.delegation.types import DelegationLimits
+from app.model.delegation import DelegationLimits
 
 Limit = Literal["", "cycle", "depth", "turn", "tree", "hour", "time", "budget"]
 """What was reached; empty: nothing."""

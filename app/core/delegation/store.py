@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.core.delegation.limits import Limit
-from app.core.delegation.types import Answer, Delegation, DelegationLimits, Errand, NewDelegation
-from app.core.keys import PlaceKey
+from app.model.delegation import Answer, Delegation, DelegationLimits, Errand, Limit, NewDelegation
+from app.model.keys import PlaceKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import NewPost
-from app.core.types import Entry
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import NewPost
+from app.model.types import Entry
 
 BranchState = Literal["queued", "working", "waiting", "done", "failed", "stopped"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from app.core.types import Speaker, TurnState
+from app.model.types import Speaker, TurnState
 
 SERVICE: Final = "agents"
 """The service of places in which agents work for agents; people talk elsewhere."""

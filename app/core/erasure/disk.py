@@ -11,15 +11,15 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.core.erasure.ports import Files, Repositories
-from app.core.erasure.types import Erased, FoundFiles, Left, Stays, list_left
-from app.core.repositories import wording
+from app.core.erasure.held import Files, Repositories
 from app.core.repositories.clones import Clones
-from app.core.stores.sessions import SessionStore
-from app.core.types import Session
-from app.core.workspaces import Checkout
 from app.descent import remove
 from app.errors import GitFailed, RepositoryError
+from app.model import repository_wording as wording
+from app.model.erasure import Erased, FoundFiles, Left, Stays, list_left
+from app.model.types import Session
+from app.model.workspaces import Checkout
+from app.store.sessions import SessionStore
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

@@ -15,14 +15,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from app.clock import Clock
+from app.core.erasure.held import Files
 from app.core.erasure.machines import add_up, ask_others, find_away, report
-from app.core.erasure.ports import Files, PersonStore, PurgeStore
-from app.core.erasure.types import Erased, Left, Person, Stays, list_left
-from app.core.ports import Clock
-from app.core.retry import persist
-from app.core.signals import ALONE, Facts, Signals, Topic
-from app.core.tasks import Tasks
 from app.errors import BridgeError, NotFound, StoreUnavailable
+from app.model.erasure import Erased, Left, Person, Stays, list_left
+from app.retry import persist
+from app.signals import ALONE, Facts, Signals, Topic
+from app.store.people import PersonStore
+from app.store.purging import PurgeStore
+from app.tasks import Tasks
 from app.vault.exact import ExactIndex
 
 FORGOTTEN = "[forgotten]"

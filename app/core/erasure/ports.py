@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from app.core.erasure.types import FoundFiles, Person, Purge, Trail
-from app.core.workspaces import Repository
+from app.model.erasure import FoundFiles, Person, Purge, Trail
+from app.model.workspaces import Repository
 from app.vault.octets import Known
 
 

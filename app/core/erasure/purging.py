@@ -16,19 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.erasure.disk import Disk, KeptFolders
+from app.core.erasure.held import Files, Repositories
 from app.core.erasure.machines import add_up, ask_others, find_away, report
-from app.core.erasure.ports import Files, PurgeStore, Repositories
-from app.core.erasure.types import Erased, Left, Purge, Stays, Trail
-from app.core.keys import SessionKey
 from app.core.outbox import Outbox
-from app.core.ports import Clock
 from app.core.repositories.clones import Clones
-from app.core.retry import persist
-from app.core.signals import Facts, Signals, Topic
-from app.core.stores.sessions import SessionStore
-from app.core.tasks import Tasks
 from app.errors import (
     BridgeError,
     Conflict,
@@ -36,6 +30,13 @@ from app.errors import (
     ServiceRefused,
     StoreUnavailable,
 )
+from app.model.erasure import Erased, Left, Purge, Stays, Trail
+from app.model.keys import SessionKey
+from app.retry import persist
+from app.signals import Facts, Signals, Topic
+from app.store.purging import PurgeStore
+from app.store.sessions import SessionStore
+from app.tasks import Tasks
 from app.vault import SHORTEST_SECRET, Vault
 from app.vault.octets import vault_of
 

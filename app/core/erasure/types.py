@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from app.core.keys import SessionKey
+from app.model.keys import SessionKey
 
 
 @dataclass(frozen=True, slots=True)

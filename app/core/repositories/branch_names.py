@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from app.core.keys import PlaceKey, SessionKey
-from app.core.workspaces import HEADS
+from app.model.keys import PlaceKey, SessionKey
+from app.model.workspaces import HEADS
 
 SLUG_CHARACTERS = 40
 """Part of a title: about seven words, so that branch names stay readable in lists."""

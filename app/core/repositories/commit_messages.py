@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from app.core.keys import SessionKey
-from app.core.repositories import wording
-from app.core.types import Speaker
-from app.core.workspaces import Work
+from app.model import repository_wording as wording
+from app.model.keys import SessionKey
+from app.model.types import Speaker
+from app.model.workspaces import Work
 
 SUBJECT_CHARACTERS = 72
 """Where git, forges and most tools fold the first line of a message."""

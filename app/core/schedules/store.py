@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from app.core.inbound import Delivery
-from app.core.keys import PlaceKey, SessionKey
-from app.core.schedules.types import Agreed, NewSchedule, PauseReason, Schedule
-from app.core.types import TurnRef
-from app.core.updates import AskRequest
+from app.model.inbound import Delivery
+from app.model.keys import PlaceKey, SessionKey
+from app.model.schedules import Agreed, NewSchedule, PauseReason, Schedule
+from app.model.types import TurnRef
+from app.model.updates import AskRequest
 
 
 class ScheduleStore(Protocol):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
 
-from app.core.keys import PlaceKey, SessionKey
-from app.core.types import Speaker
+from app.model.keys import PlaceKey, SessionKey
+from app.model.types import Speaker
 
 ScheduleState = Literal["active", "paused"]
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.core.keys import SessionKey
-from app.core.stores.filters import EVERYTHING, ListFilter
-from app.core.types import TurnRef
-from app.core.updates import Ask, AskRequest
+from app.model.filters import EVERYTHING, ListFilter
+from app.model.keys import SessionKey
+from app.model.types import TurnRef
+from app.model.updates import Ask, AskRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.core.keys import PlaceKey
-from app.core.notes import Note
-from app.core.types import Thread
-from app.core.workspaces import Unshipped, WorkspaceView
+from app.model.keys import PlaceKey
+from app.model.notes import Note
+from app.model.types import Thread
+from app.model.workspaces import Unshipped, WorkspaceView
 
 
 @dataclass(frozen=True, slots=True)

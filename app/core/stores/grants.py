@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from app.core.keys import PlaceKey
-from app.core.updates import GrantExtent
+from app.model.keys import PlaceKey
+from app.model.updates import GrantExtent
 
 GrantState = Literal["active", "expired", "ended"]
 """A grant ends when it is taken back, or when its conversation starts over."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from app.core.types import ProcessRecord
+from app.model.types import ProcessRecord
 
 
 class ProcessStore(Protocol):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from app.core.inbound import (
+from app.model.filters import EVERYTHING, ListFilter
+from app.model.inbound import (
     Accepted,
     Changed,
     Corrected,
@@ -16,9 +17,8 @@ from app.core.inbound import (
     Effect,
     Rated,
 )
-from app.core.keys import PlaceKey
-from app.core.stores.filters import EVERYTHING, ListFilter
-from app.core.types import PlaceView, TurnRef
+from app.model.keys import PlaceKey
+from app.model.types import PlaceView, TurnRef
 
 
 class DeliveryStore(Protocol):

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
-from app.core.types import Turn
+from app.model.types import Turn
 
 COMMON: Final = "common"
 """The queue of all workers; each also has one by its own name."""

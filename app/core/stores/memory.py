@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.core.types import TurnRef
-from app.core.updates import AskRequest
+from app.model.types import TurnRef
+from app.model.updates import AskRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from app.core.inbound import Naming, Renamed
-from app.core.keys import PlaceKey
-from app.core.updates import AskRequest
-from app.core.workspaces import Changes, Checkout, Judged, Opened, Proposed
+from app.model.inbound import Naming, Renamed
+from app.model.keys import PlaceKey
+from app.model.updates import AskRequest
+from app.model.workspaces import Changes, Checkout, Judged, Opened, Proposed
 
 
 class CheckoutStore(Protocol):

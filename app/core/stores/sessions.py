@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import NewPost, Post, PostContent, PostSent
-from app.core.stores.filters import EVERYTHING, ListFilter
-from app.core.types import (
+from app.model.filters import EVERYTHING, ListFilter
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import NewPost, Post, PostContent, PostSent
+from app.model.types import (
     ActivePlace,
     Activity,
     Entry,
@@ -19,7 +19,7 @@ from app.core.types import (
     TurnRef,
     TurnState,
 )
-from app.core.updates import AskRequest
+from app.model.updates import AskRequest
 
 
 class SessionStore(Protocol):

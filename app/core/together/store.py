@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.core.inbound import Heard
-from app.core.keys import PlaceKey
-from app.core.reviewing import NewReview, Review
-from app.core.types import TurnRef
-from app.core.updates import AskRequest
+from app.model.inbound import Heard
+from app.model.keys import PlaceKey
+from app.model.reviews import NewReview, Review
+from app.model.types import TurnRef
+from app.model.updates import AskRequest
 
 
 @dataclass(frozen=True, slots=True)

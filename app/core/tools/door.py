@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
-from app.core.tools.tool import Tool
-from app.core.types import Session
+from app.model.tools import Tool
+from app.model.types import Session
 
 ToolExposure = Literal["tools", "skills", "mixed"]
 """How an agent gets tools: over MCP, as a command with a SKILL.md for each, or both."""

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.core.types import Session, Turn
 from app.errors import BridgeError
+from app.model.types import Session, Turn
 
 Arguments = Mapping[str, Any]
 """The arguments of a call, checked against the schema of its tool."""

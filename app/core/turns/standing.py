@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.core.keys import SessionKey
 from app.markdown.hidden import strip
+from app.model.keys import SessionKey
 
 OPENING = '<instructions from="the operator of this bridge">'
 CLOSING = "</instructions>"

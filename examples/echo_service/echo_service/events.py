@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from app.model.inbound import Answered, Delivery, Heard
+from app.model.keys import PlaceKey
+from app.model.types import Speaker
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from app.core.inbound import Answered, Delivery, Heard
-from app.core.keys import PlaceKey
-from app.core.types import Speaker
 from app.errors import DeliveryUnreadable
 from echo_service.settings import NAME
 

@@ -6,7 +6,8 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
-from app.core.inbound import Delivery
+from app.model.inbound import Delivery
+
 from app.errors import DeliveryRefused
 
 WINDOW_SECONDS = 300.0

@@ -9,8 +9,8 @@ import signal
 from contextlib import suppress
 
 import pytest
+from app.model.updates import StateUpdate
 
-from app.core.updates import StateUpdate
 from app.errors import AgentDied, AgentError, AgentRefused
 from tests.agents.rig import Listener, Rig, eventually, told
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from app.model.keys import PlaceKey, SessionKey
+from app.model.types import ProcessRecord, Session, SessionState
+from app.model.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
 
 from app.acp.launch import AgentLaunch
 from app.acp.launcher import AcpLauncher
 from app.acp.peer import AgentTimeouts
 from app.children.environment import agent_environment
-from app.core.keys import PlaceKey, SessionKey
-from app.core.types import ProcessRecord, Session, SessionState
-from app.core.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
 
 BOUND = 5.0
 DEMO = Path(__file__).parents[3] / "app" / "demo_agent.py"

@@ -8,11 +8,7 @@ from typing import Any
 import pytest
 from acp import RequestError
 from acp.schema import PermissionOption, ToolCallUpdate
-
-from app.acp.audience import Audience
-from app.acp.client import BridgeAcpClient
-from app.acp.network import AudienceWitness
-from app.core.updates import (
+from app.model.updates import (
     AskOption,
     AskRequest,
     BridgeUpdate,
@@ -23,6 +19,10 @@ from app.core.updates import (
     ToolUpdate,
     UnknownUpdate,
 )
+
+from app.acp.audience import Audience
+from app.acp.client import BridgeAcpClient
+from app.acp.network import AudienceWitness
 from app.errors import StoreUnavailable
 from tests.unit.acp.helpers import BOUND, Counts, Memory
 

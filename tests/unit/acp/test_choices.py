@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from app.model.updates import Choice, Choices
+
 from app.acp.offers import Offers
-from app.core.updates import Choice, Choices
 
 MODES = {
     "currentModeId": "plan",

@@ -12,15 +12,15 @@ from pathlib import Path
 import orjson
 import pytest
 from acp.schema import HttpMcpServer, McpServerStdio, SseMcpServer
+from app.model.types import ProcessRecord
+from app.model.updates import StateUpdate
+from app.model.workspaces import Workspace
 
 from app.acp.card import Card, Step, write_card
 from app.acp.peer import AgentTimeouts
 from app.children.layout import Confinement
 from app.children.prefixes import visible_prefixes
 from app.children.sandbox import Bubblewrap, find_bubblewrap
-from app.core.types import ProcessRecord
-from app.core.updates import StateUpdate
-from app.core.workspaces import Workspace
 from app.demo_agent import VERSION
 from app.errors import (
     AgentDied,

@@ -9,12 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
-
-from app.acp import transport
-from app.acp.launcher import Opened
-from app.acp.peer import AgentTimeouts
-from app.acp.session import AcpSession
-from app.core.updates import (
+from app.model.updates import (
     BridgeUpdate,
     PromptEnd,
     StateUpdate,
@@ -24,7 +19,12 @@ from app.core.updates import (
     ToolUpdate,
     UsageUpdate,
 )
-from app.core.workspaces import Workspace
+from app.model.workspaces import Workspace
+
+from app.acp import transport
+from app.acp.launcher import Opened
+from app.acp.peer import AgentTimeouts
+from app.acp.session import AcpSession
 from app.errors import AgentDied, AgentMisbehaved, AgentRefused, AgentTimedOut, Conflict
 from tests.unit.acp.helpers import BOUND, Bench, Memory, Workbench, scripted, session
 from tests.unit.children.helpers import carriers

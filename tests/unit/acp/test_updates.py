@@ -6,11 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from app.acp.updates import TOO_DEEP, arguments_hash, ask_request, bridge_update
-from app.core.updates import (
+from app.model.updates import (
     AskOption,
     BridgeUpdate,
     Diff,
@@ -24,6 +20,10 @@ from app.core.updates import (
     UnknownUpdate,
     UsageUpdate,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.acp.updates import TOO_DEEP, arguments_hash, ask_request, bridge_update
 
 TEXT = {"type": "text", "text": "hello"}
 KINDS = [

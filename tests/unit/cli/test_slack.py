@@ -9,12 +9,12 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from app.clock import SystemClock
+from app.model.findings import Finding, Verdict
 
 from app.cli.manifests import show
 from app.config import AgentRecord, Configuration, ensure_secrets, load
 from app.config.sealing import Sealer
-from app.core.clock import SystemClock
-from app.core.findings import Finding, Verdict
 from app.errors import NotFound
 from app.services import registered_services
 from app.services.slack.doctor import check_events, checks

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from app.model.keys import PlaceKey
+from app.model.workspaces import Repository
 
-from app.core.keys import PlaceKey
 from app.core.repositories.directory import Directory, SetFor
-from app.core.workspaces import Repository
 from app.errors import Conflict
 from app.services import find_area, find_repository
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from app.model.keys import PlaceKey, SessionKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.keys import PlaceKey, SessionKey
 from app.errors import NotFound
 from app.services import find_area
 

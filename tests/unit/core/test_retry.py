@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import islice
 
 import pytest
+from app.retry import backoff, retry
 from typing_extensions import override
 
-from app.core.retry import backoff, retry
 from app.errors import PostDelayed, PostRejected
 from tests.support.clock import HastyClock
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from app.tasks import Tasks
 
-from app.core import tasks
-from app.core.tasks import Tasks
+from app import tasks
 
 pytestmark = pytest.mark.anyio
 

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from app.model.workspaces import Checkout, Judged, Repository
 
 from app.core.repositories.progress import AGAIN_SECONDS, WorkProgress
-from app.core.workspaces import Checkout, Judged, Repository
 from app.errors import RepositoryError
 
 pytestmark = pytest.mark.anyio

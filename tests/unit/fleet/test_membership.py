@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
+from app.model.members import Beat, HandedOut, Member, Role
 
-from app.core.stores.members import Beat, HandedOut, Member, Role
 from app.errors import StoreUnavailable
 from app.fleet.membership import BEATS_PER_LEASE, Membership
 from tests.support.clock import ManualClock

@@ -8,11 +8,11 @@ from typing import Any
 
 import httpx
 import pytest
+from app.clock import SystemClock
+from app.model.inbound import Delivery
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.core.clock import SystemClock
-from app.core.inbound import Delivery
 from app.errors import StoreUnavailable
 from app.server import bodies
 from app.server.front import Front

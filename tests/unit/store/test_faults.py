@@ -9,11 +9,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from app.outage import hurried
+from app.retry import persist
 from psycopg import errors
 from sqlalchemy import Connection, insert, select
 
-from app.core.outage import hurried
-from app.core.retry import persist
 from app.errors import StoreUnavailable
 from app.store import postgresql
 from app.store.database import Database

@@ -6,9 +6,9 @@ import asyncio
 from contextvars import ContextVar
 
 import pytest
+from app.outage import hold, hurried, is_hurried, watch
+from app.tasks import Tasks
 
-from app.core.outage import hold, hurried, is_hurried, watch
-from app.core.tasks import Tasks
 from app.store.holding import Holding, step_aside
 
 pytestmark = pytest.mark.anyio

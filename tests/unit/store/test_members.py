@@ -9,16 +9,16 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from app.clock import SystemClock
+from app.model.members import COMMON, Claim, Member
+from app.model.posts import PostContent
+from app.model.types import TurnState
 
-from app.core.clock import SystemClock
-from app.core.posts import PostContent
-from app.core.stores.members import COMMON, Claim, Member
-from app.core.types import TurnState
 from app.errors import StoreUnavailable
 from app.store.database import Database
 from app.store.fencing import Fence
-from app.store.jobs import Jobs
-from app.store.members import Members
+from app.store.jobs import JobStore
+from app.store.members import MemberStore
 from app.store.stores import Stores
 from tests.support import postgres
 from tests.support.memory import decision, heard
@@ -36,8 +36,8 @@ class Process:
         clock = SystemClock()
         fence = Fence(lambda: self.deaths.append(self.name))
         self.stores = Stores.on(self.database, clock.now)
-        self.members = Members(self.database, clock.now, fence)
-        self.jobs = Jobs(self.database, fence)
+        self.members = MemberStore(self.database, clock.now, fence)
+        self.jobs = JobStore(self.database, fence)
 
     async def join(self, *, slots: int = 4) -> None:
         await self.members.join(self.name, "all", slots)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
+from app.tasks import Tasks
 
 from app.children.network import access, relay
 from app.children.network.access import Access, SessionHosts
@@ -16,7 +17,6 @@ from app.children.network.dialing import Dialer
 from app.children.network.proxy import HEAD_BYTES, Proxy
 from app.children.network.rules import Rules
 from app.config.hosts import HostPattern
-from app.core.tasks import Tasks
 from tests.support.outside import PUBLIC, Staged
 
 pytestmark = pytest.mark.anyio

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.core.reviewing import Finding
+from app.model.reviews import Finding
+
 from app.core.together.diff_lines import find_outside, read_lines
 
 DIFF = """\

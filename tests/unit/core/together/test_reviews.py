@@ -8,17 +8,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from app.clock import SystemClock
+from app.model.reviews import Finding, Review, Submission
+from app.model.tools import Caller, Result
+from app.signals import ALONE, Signals
 from typing_extensions import override
 
-from app.core.clock import SystemClock
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.reviewing import Finding, Review, Submission
-from app.core.signals import ALONE, Signals
 from app.core.together import reviews
 from app.core.together.reviews import Reviews
 from app.core.tools.reviews import Submitting
-from app.core.tools.tool import Caller, Result
 from app.errors import Conflict, RepositoryError
 from app.server.metrics import Metrics
 from tests.support.forge import Forge

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from app.model.offers import LEAVE, TAKE
 
 from app.agents.files import AgentFiles
-from app.core.consent.offers import LEAVE, TAKE
 from app.core.tools import wording
 from app.vault import Vault
 from tests.support.at_work import at_work, helping

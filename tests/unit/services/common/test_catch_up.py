@@ -6,8 +6,8 @@ import logging
 from collections.abc import AsyncGenerator
 
 import pytest
+from app.model.inbound import Delivery
 
-from app.core.inbound import Delivery
 from app.errors import PostDelayed, StoreUnavailable
 from app.services.common.catch_up import CatchUp
 from app.services.common.paging import read_pages

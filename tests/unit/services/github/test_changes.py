@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from app.model.inbound import Changed
 
-from app.core.inbound import Changed
 from app.errors import PostDelayed
 from tests.sim.github.answers import Reply
 from tests.sim.github.state import Comment, Issue, new_number

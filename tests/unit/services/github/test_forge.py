@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from app.model.keys import PlaceKey, SessionKey
+from app.model.workspaces import Head, Repository
 
-from app.core.keys import PlaceKey, SessionKey
-from app.core.workspaces import Head, Repository
 from app.errors import RepositoryError
 from app.services.github import forge
 from app.services.github.accounts import Directory

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from app.model.reviews import Finding, Submission, Verdict
 
-from app.core.reviewing import Finding, Submission, Verdict
 from app.errors import RepositoryError
 from tests.sim.github.answers import Reply
 from tests.sim.github.state import Issue, Review
