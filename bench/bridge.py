@@ -18,10 +18,6 @@ from typing import Any
 
 import orjson
 import uvloop
-from app.model.inbound import Delivery, Heard
-from app.model.keys import PlaceKey, SessionKey
-from app.model.posts import PostContent, PostSend, PostSent
-from app.model.types import Speaker
 from typing_extensions import override
 
 from app.agents.catalog import known_agents
@@ -29,6 +25,10 @@ from app.config import Configuration, load
 from app.core.adapters import Adapter
 from app.errors import DeliveryRefused
 from app.main import Bridge, open_resources, serve
+from app.model.inbound import Delivery, Heard
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import PostContent, PostSend, PostSent
+from app.model.types import Speaker
 from app.server.listener import Listener, bound
 from app.services import registered_services
 from bench.machine import (

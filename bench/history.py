@@ -9,9 +9,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from app.model.posts import PostContent
 from sqlalchemy import Table, create_engine, func, insert, select
 
+from app.model.posts import PostContent
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.tables import (
     decision,

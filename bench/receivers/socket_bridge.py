@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
-from app.clock import SystemClock
-from app.model.types import ActivePlace
 from pydantic import SecretStr
 
+from app.clock import SystemClock
 from app.config.sealing import Sealer
 from app.errors import BridgeError
+from app.model.types import ActivePlace
 from app.services.slack.adapter import SlackAdapter, SlackApp
 from app.services.slack.auth import Colleagues, Seal
 from app.store.database import Database, sqlite_url

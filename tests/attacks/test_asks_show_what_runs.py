@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app.model.visible import conceal
 
+from app.model.visible import conceal
 from tests.sim.linear import LinearSession
 from tests.support import asked
 from tests.support.github import GithubWorld

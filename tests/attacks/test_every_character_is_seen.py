@@ -7,10 +7,6 @@ import re
 from unicodedata import bidirectional, category
 
 import pytest
-from app.model.ask_view import AskFact, AskView, FactKind
-from app.model.posts import PostContent
-from app.model.updates import AskRequest
-from app.model.visible import conceal, reveal
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +14,10 @@ from app.cli import lines
 from app.cli.asking.answers import Question, show
 from app.cli.asking.screen import Plain, Screen
 from app.core.consent.views import ELSEWHERE, PAGE, view_of
+from app.model.ask_view import AskFact, AskView, FactKind
+from app.model.posts import PostContent
+from app.model.updates import AskRequest
+from app.model.visible import conceal, reveal
 from app.server.page.view.blocks import Question as PageQuestion
 from app.server.page.view.render import Renderer
 from app.server.page.view.views import Agent, Cast

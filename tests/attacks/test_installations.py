@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from app.model.findings import Verdict
 
 from app.config import load
+from app.model.findings import Verdict
 from app.services import registered_services
 from app.services.github.doctor import checks
 from tests.sim.github.state import Issue, Repository

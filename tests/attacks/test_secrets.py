@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from app.model.wording import EXPOSED
 
+from app.model.wording import EXPOSED
 from app.vault.folding import fold, visible
 from tests.support.bridge import ADMIN_TOKEN, ROOT
 from tests.support.observe import PATIENCE, Observed

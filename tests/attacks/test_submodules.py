@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from app.model.workspaces import Clone
 
+from app.model.workspaces import Clone
 from tests.support.ssh_server import SSHD, SshServer
 from tests.support.yard import Yard, link, open_yard
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
+
 from app.model.inbound import Heard
 from app.model.ports import AgentListener
 from app.model.updates import AskOption, AskRequest, Diff, TextUpdate, ToolUpdate
-from sqlalchemy import text
-
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import heard

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from app.model.visible import conceal
 from playwright.sync_api import expect
 
+from app.model.visible import conceal
 from tests.browser.conftest import Agents, Visiting
 from tests.support.plays import NEW, OLD, call, player, put
 from tests.support.variants import quick

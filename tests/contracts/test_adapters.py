@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from app.clock import SystemClock
-from app.model.keys import PlaceKey, SessionKey
-from app.model.posts import PostContent, PostSend, PostSent
-from app.model.types import Speaker
 from pydantic import SecretStr
 
+from app.clock import SystemClock
 from app.config import load
 from app.core.adapters import Adapter
 from app.errors import PostDelayed
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import PostContent, PostSend, PostSent
+from app.model.types import Speaker
 from app.services.linear.adapter import LinearAdapter
 from app.services.linear.settings import LinearCredentials
 from app.services.service import BuildContext

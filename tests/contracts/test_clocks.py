@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from app.clock import Clock, SystemClock
-from app.retry import persist
 
+from app.clock import Clock, SystemClock
 from app.errors import StoreUnavailable
+from app.retry import persist
 from tests.support.clock import ManualClock
 
 pytestmark = pytest.mark.anyio

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from app.core.outbox import Outbox
 from app.model.keys import SessionKey
 from app.model.posts import NewPost, PostContent, ToolLine
 from app.model.updates import PlanStep
-
-from app.core.outbox import Outbox
 from app.server.metrics import Metrics
 from app.services.slack.adapter import SlackAdapter
 from app.sim.slack_blocks import cards

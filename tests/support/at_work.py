@@ -8,10 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app.errors import BridgeError
 from app.model.ports import AgentListener
 from app.model.updates import TextUpdate
-
-from app.errors import BridgeError
 from tests.support.desk import Desk
 from tests.support.memory import heard
 

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.errors import AgentDied, BridgeError
 from app.model.delegation import Delegation
 from app.model.keys import PlaceKey
 from app.model.ports import AgentListener
 from app.model.updates import TextUpdate
-
-from app.errors import AgentDied, BridgeError
 from tests.support.desk import PATIENCE_SECONDS, Desk
 
 

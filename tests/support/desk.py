@@ -8,36 +8,14 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from app.clock import Clock, SystemClock
-from app.model.delegation import SERVICE, DelegationLimits
-from app.model.filters import EVERYTHING, ListFilter
-from app.model.inbound import (
-    Accepted,
-    Answered,
-    Changed,
-    Delivery,
-    DeliveryLine,
-    DeliveryState,
-    Heard,
-    Inbound,
-)
-from app.model.keys import PlaceKey, SessionKey
-from app.model.policy import PRESETS, Policy
-from app.model.ports import AgentListener, AgentSession
-from app.model.posts import PostSend, PostSent
-from app.model.scope import Scope
-from app.model.system_prompt import Personas, SystemPrompt
-from app.model.types import Attachment, Session, Speaker, Turn
-from app.model.updates import Choice, Choices, PromptEnd, TextUpdate
-from app.model.workspaces import Workspace
-from app.signals import ALONE, Signals
 from typing_extensions import override
 
 from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
 from app.children.traces import Traces
+from app.clock import Clock, SystemClock
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
@@ -69,8 +47,30 @@ from app.core.turns.place_context import Surroundings
 from app.core.turns.reach import Reach
 from app.core.turns.turn_context import TurnContext
 from app.main.together import own_tools
+from app.model.delegation import SERVICE, DelegationLimits
+from app.model.filters import EVERYTHING, ListFilter
+from app.model.inbound import (
+    Accepted,
+    Answered,
+    Changed,
+    Delivery,
+    DeliveryLine,
+    DeliveryState,
+    Heard,
+    Inbound,
+)
+from app.model.keys import PlaceKey, SessionKey
+from app.model.policy import PRESETS, Policy
+from app.model.ports import AgentListener, AgentSession
+from app.model.posts import PostSend, PostSent
+from app.model.scope import Scope
+from app.model.system_prompt import Personas, SystemPrompt
+from app.model.types import Attachment, Session, Speaker, Turn
+from app.model.updates import Choice, Choices, PromptEnd, TextUpdate
+from app.model.workspaces import Workspace
 from app.server.metrics import Metrics
 from app.services.agents.adapter import AgentsAdapter
+from app.signals import ALONE, Signals
 from app.store.database import Database
 from app.store.inbox import DeliveryStore
 from app.store.stores import Stores
@@ -710,7 +710,7 @@ def join_desk(
         roster=roster,
     )
     intake = Intake(
-        deliveries,
+        cast("DeliveryStore", deliveries),
         dispatcher,
         adapters=adapters,
         clock=clock,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from app.model.delegation import Delegation, DelegationLimits, NewDelegation
 from app.model.types import Speaker, TurnRef
-
 from app.store.stores import Stores
 
 ADA = Speaker("ada", "Ada", "person")

@@ -8,11 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from app.errors import RepositoryError
 from app.model.reviews import Submission
 from app.model.types import Session
 from app.model.workspaces import Author, Examined, Head, Judged, Proposal, Repository
-
-from app.errors import RepositoryError
 from app.vault import Vault
 
 BOT = Author("demo[bot]", "demo@bots.example.com")

@@ -10,14 +10,14 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
-from app.model.inbound import Answered, Delivery, Heard, Inbound
-from app.model.keys import PlaceKey, SessionKey
-from app.model.posts import PostSend, PostSent
-from app.model.types import Speaker
 from typing_extensions import override
 
 from app.core.adapters import Adapter
 from app.errors import DeliveryRefused, DeliveryUnreadable, PostDelayed, PostRejected
+from app.model.inbound import Answered, Delivery, Heard, Inbound
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import PostSend, PostSent
+from app.model.types import Speaker
 
 SECRET = "hook-secret-of-the-tests"
 PACE_SECONDS = 0.05

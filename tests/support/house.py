@@ -18,12 +18,6 @@ from unittest import mock
 
 import httpx
 import pytest
-from app.model.inbound import Delivery, Heard
-from app.model.keys import PlaceKey, SessionKey
-from app.model.ports import AgentListener
-from app.model.posts import PostContent, PostSend, PostSent
-from app.model.types import Speaker
-from app.model.updates import TextUpdate
 from typing_extensions import override
 
 from app.agents.catalog import known_agents
@@ -33,6 +27,12 @@ from app.errors import BridgeError, PostDelayed
 from app.main import Bridge, Resources, open_resources
 from app.main.changing import AgentChanges
 from app.main.presence import Presences
+from app.model.inbound import Delivery, Heard
+from app.model.keys import PlaceKey, SessionKey
+from app.model.ports import AgentListener
+from app.model.posts import PostContent, PostSend, PostSent
+from app.model.types import Speaker
+from app.model.updates import TextUpdate
 from app.services import registered_services
 from app.services.web.adapter import WebAdapter
 from tests.support import postgres

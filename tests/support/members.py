@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from typing_extensions import override
+
 from app.clock import SystemClock
 from app.model.inbound import Accepted
 from app.switchboard import Switchboard
-from typing_extensions import override
-
 from tests.support.desk import PATIENCE_SECONDS, Desk, Rules, Stir, join_desk
 from tests.support.memory import delivery, heard, open_stores
 

@@ -11,14 +11,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
+from sqlalchemy import Dialect, event
+
 from app.clock import Clock
+from app.core.together.command import Wish
 from app.model.inbound import Decision, Delivery, Effect, Heard
 from app.model.keys import PlaceKey
 from app.model.types import BridgeSessionRequest, Speaker, TurnRef
 from app.model.updates import Ask, AskRequest
-from sqlalchemy import Dialect, event
-
-from app.core.together.command import Wish
 from app.services import find_area
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.dialects import is_postgresql

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from app.clock import Clock
-
 from app.core.folders import Folders
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping

@@ -12,17 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from app.clock import SystemClock
-from app.model.availability import Availability
-from app.model.keys import PlaceKey
-from app.model.posts import PostContent, Verbosity
-from app.model.types import Entry, Session, TurnRef, TurnState
-from app.model.updates import AskOption, AskRequest, Choice, Choices
-from app.model.workspaces import Repository
 from pydantic import SecretStr
 
 from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
+from app.clock import SystemClock
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
@@ -36,6 +30,12 @@ from app.core.roster import Colleague, Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
 from app.errors import AgentRefused, RepositoryGone
+from app.model.availability import Availability
+from app.model.keys import PlaceKey
+from app.model.posts import PostContent, Verbosity
+from app.model.types import Entry, Session, TurnRef, TurnState
+from app.model.updates import AskOption, AskRequest, Choice, Choices
+from app.model.workspaces import Repository
 from app.server.application import build
 from app.server.front import Front
 from app.server.installations import Installations

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from app.model.inbound import Delivery, Inbound
-from app.model.keys import PlaceKey, SessionKey
-from app.model.posts import PostSend, PostSent
-from app.model.types import Earlier, Speaker
 from typing_extensions import override
 
 from app.core.adapters import Adapter
 from app.errors import PostRejected
+from app.model.inbound import Delivery, Inbound
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import PostSend, PostSent
+from app.model.types import Earlier, Speaker
 
 
 class Recorder(Adapter):

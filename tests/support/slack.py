@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 
 from app.clock import Clock
 from app.model.types import ActivePlace
-
 from app.services.slack.adapter import SlackAdapter, SlackApp
 from app.services.slack.auth import Colleagues, Seal
 from app.sim.slack_blocks import lists

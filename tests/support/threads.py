@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from app.model.types import Entry
 from hypothesis import strategies as st
 
+from app.model.types import Entry
 from app.server.page.view.render import Renderer
 from app.server.page.view.steps import STEPS
 from app.server.page.view.thread import Fold

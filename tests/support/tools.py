@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
-
 from tests.support import observe
 from tests.support.observe import Observed
 

@@ -11,15 +11,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.model.keys import SessionKey
-from app.model.workspaces import Author, Clone, Opened, Repository, Target, Way
-
 from app.children.disk import DiskSpace
 from app.children.environment import agent_environment
 from app.children.homes import Home
 from app.children.layout import Confinement
 from app.children.network.link import NetworkPlan
 from app.children.sandbox import Plain, Unavailable, find_bubblewrap
+from app.model.keys import SessionKey
+from app.model.workspaces import Author, Clone, Opened, Repository, Target, Way
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors

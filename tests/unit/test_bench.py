@@ -6,9 +6,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+
 from app.model.inbound import Delivery, Heard
 from app.model.keys import PlaceKey
-
 from app.services.slack.events import Reader
 from app.store.database import Database, sqlite_url
 from app.store.stores import Stores

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app.signals import ALONE, Signals
 
 from app.acp.probing.greeting import Greeting
 from app.agents.catalog import known_agents
@@ -20,6 +19,7 @@ from app.errors import AgentDied
 from app.main import checkups
 from app.main.checkups import Checkups
 from app.services import registered_services
+from app.signals import ALONE, Signals
 from app.vault import Vault
 from tests.support.bridge import DEMO
 from tests.support.clock import ManualClock

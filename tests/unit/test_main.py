@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app.model.keys import PlaceKey
 from pydantic import SecretStr
 
 from app.acp.launch import AgentLaunch
@@ -17,6 +16,7 @@ from app.agents.isolation import shelter_all
 from app.config import load
 from app.main import launches
 from app.main.terms import hosts_of, page_of, page_url_of, place_prompts
+from app.model.keys import PlaceKey
 from app.services import registered_services
 
 

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from app.tasks import Tasks
 
 from app.agents.files import AgentFiles
 from app.config.configuration import Limits
 from app.main.maintenance import RETENTION_SECONDS, Maintenance
 from app.store.retention import DAY_SECONDS
+from app.tasks import Tasks
 from app.vault import Vault
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from app.tasks import Tasks
 
 from app.children.disk import DiskSpace
 from app.errors import DiskNearlyFull
 from app.main.room import IDLE_SECONDS, WATCH_SECONDS, Room
+from app.tasks import Tasks
 from tests.support.clock import ManualClock
 
 pytestmark = pytest.mark.anyio

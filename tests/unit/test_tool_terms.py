@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app.model.calls import Call
-from app.model.policy import decide
 
 from app.agents.catalog import known_agents
 from app.config import load
 from app.main.terms import terms_of
+from app.model.calls import Call
+from app.model.policy import decide
 from app.services import registered_services
 from tests.support.bridge import DEMO
 

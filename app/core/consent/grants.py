@@ -18,8 +18,6 @@ from app.model.offers import OWN, find_allowing
 from app.model.policy import ABOUT_FILES, locate
 from app.model.updates import AskOption, AskRequest, GrantExtent, GrantScope, ToolUpdate
 
-GRANT_SECONDS: Final = 30 * 86_400.0
-"""How long a grant holds: longer than most work in one thread, shorter than people forget it."""
 ALWAYS: Final = f"{OWN}always"
 """Allows this call, and from then on every call that is exactly the same."""
 ALWAYS_EDITS: Final = f"{OWN}always-edits"

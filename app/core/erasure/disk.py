@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.core.erasure.held import Files, Repositories
+from app.children.kept_files import KeptFiles
 from app.core.repositories.clones import Clones
 from app.descent import remove
 from app.errors import GitFailed, RepositoryError
@@ -19,6 +19,7 @@ from app.model import repository_wording as wording
 from app.model.erasure import Erased, FoundFiles, Left, Stays, list_left
 from app.model.types import Session
 from app.model.workspaces import Checkout
+from app.repos.search import RepositorySearch
 from app.store.sessions import SessionStore
 from app.vault import Vault
 
@@ -43,8 +44,8 @@ class Disk:
 
     def __init__(
         self,
-        files: Files,
-        repositories: Repositories,
+        files: KeptFiles,
+        repositories: RepositorySearch,
         clones: Clones,
         sessions: SessionStore,
         folders: KeptFolders,

@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+from app.children.kept_files import KeptFiles
 from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.erasure.disk import Disk, KeptFolders
-from app.core.erasure.held import Files, Repositories
 from app.core.erasure.machines import add_up, ask_others, find_away, report
 from app.core.outbox import Outbox
 from app.core.repositories.clones import Clones
@@ -32,6 +32,7 @@ from app.errors import (
 )
 from app.model.erasure import Erased, Left, Purge, Stays, Trail
 from app.model.keys import SessionKey
+from app.repos.search import RepositorySearch
 from app.retry import persist
 from app.signals import Facts, Signals, Topic
 from app.store.purging import PurgeStore
@@ -54,8 +55,8 @@ class Purging:
     def __init__(
         self,
         store: PurgeStore,
-        files: Files,
-        repositories: Repositories,
+        files: KeptFiles,
+        repositories: RepositorySearch,
         *,
         sessions: SessionStore,
         clones: Clones,

@@ -12,11 +12,9 @@ from app.errors import DeliveryUnreadable
 from app.model.inbound import Decision, Delivery, Heard
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import NewPost, PostContent
-from app.model.schedules import Schedule
+from app.model.schedules import RUN, Schedule
 from app.model.types import Speaker
 
-RUN = "schedule:"
-"""Starts the id of a run; no platform's ids start like this."""
 HEADER = "agent-bridge-schedule"
 """Marks the delivery of a run: no adapter stores a header of this name."""
 

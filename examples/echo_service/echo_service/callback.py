@@ -8,8 +8,8 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
-from app.clock import Clock
 
+from app.clock import Clock
 from app.errors import PostDelayed, PostRejected
 from echo_service.settings import EchoCredentials
 from echo_service.signing import headers_for

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from app.model.inbound import Answered, Delivery, Heard
-from app.model.keys import PlaceKey
-from app.model.types import Speaker
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from app.errors import DeliveryUnreadable
+from app.model.inbound import Answered, Delivery, Heard
+from app.model.keys import PlaceKey
+from app.model.types import Speaker
 from echo_service.settings import NAME
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]

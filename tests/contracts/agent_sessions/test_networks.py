@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from app.model.updates import NoticeUpdate
 
 from app.children.sandbox import Bubblewrap, find_bubblewrap
+from app.model.updates import NoticeUpdate
 from tests.agents.kits import Kit
 from tests.agents.model import Model
 from tests.agents.rig import Rig, told

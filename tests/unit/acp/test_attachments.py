@@ -8,10 +8,10 @@ from pathlib import Path
 import orjson
 import pytest
 from acp.schema import PromptCapabilities
-from app.model.types import Attachment
 
 from app.acp import attachments
 from app.acp.attachments import TEXT_BYTES, blocks_of
+from app.model.types import Attachment
 from tests.unit.acp.helpers import Bench, Memory, scripted
 from tests.unit.acp.test_session import opened
 

@@ -8,6 +8,11 @@ from typing import Any
 import pytest
 from acp import RequestError
 from acp.schema import PermissionOption, ToolCallUpdate
+
+from app.acp.audience import Audience
+from app.acp.client import BridgeAcpClient
+from app.acp.network import AudienceWitness
+from app.errors import StoreUnavailable
 from app.model.updates import (
     AskOption,
     AskRequest,
@@ -19,11 +24,6 @@ from app.model.updates import (
     ToolUpdate,
     UnknownUpdate,
 )
-
-from app.acp.audience import Audience
-from app.acp.client import BridgeAcpClient
-from app.acp.network import AudienceWitness
-from app.errors import StoreUnavailable
 from tests.unit.acp.helpers import BOUND, Counts, Memory
 
 pytestmark = pytest.mark.anyio

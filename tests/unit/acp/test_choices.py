@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from app.model.updates import Choice, Choices
-
 from app.acp.offers import Offers
+from app.model.updates import Choice, Choices
 
 MODES = {
     "currentModeId": "plan",

@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 import pytest
 from acp.schema import ElicitationFormSessionMode, ElicitationSchema, ElicitationUrlSessionMode
-from app.model.updates import AskRequest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AnyUrl
@@ -17,6 +16,7 @@ from pydantic import AnyUrl
 from app.acp.audience import Audience
 from app.acp.client import BridgeAcpClient
 from app.acp.elicitation import MAX_FIELDS, MAX_TRIES, Field, Unfit, fields_of, question, value_of
+from app.model.updates import AskRequest
 from tests.unit.acp.helpers import Bench, Memory, scripted
 from tests.unit.acp.test_session import opened, told
 

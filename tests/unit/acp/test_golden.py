@@ -9,9 +9,9 @@ from typing import Any, get_args
 
 import pytest
 from acp.schema import SessionNotification
-from app.model.updates import BridgeUpdate
 
 from app.acp.updates import bridge_update
+from app.model.updates import BridgeUpdate
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 AGENTS = sorted(path.stem for path in GOLDEN.glob("*.jsonl"))

@@ -12,9 +12,6 @@ from pathlib import Path
 import orjson
 import pytest
 from acp.schema import HttpMcpServer, McpServerStdio, SseMcpServer
-from app.model.types import ProcessRecord
-from app.model.updates import StateUpdate
-from app.model.workspaces import Workspace
 
 from app.acp.card import Card, Step, write_card
 from app.acp.peer import AgentTimeouts
@@ -32,6 +29,9 @@ from app.errors import (
     NotFound,
     StoreUnavailable,
 )
+from app.model.types import ProcessRecord
+from app.model.updates import StateUpdate
+from app.model.workspaces import Workspace
 from tests.unit.acp.helpers import BOUND, DEMO, Bench, Memory, scripted, session
 from tests.unit.acp.test_session import begun, told
 from tests.unit.children.helpers import carriers

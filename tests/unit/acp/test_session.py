@@ -9,6 +9,12 @@ import signal
 from pathlib import Path
 
 import pytest
+
+from app.acp import transport
+from app.acp.launcher import Opened
+from app.acp.peer import AgentTimeouts
+from app.acp.session import AcpSession
+from app.errors import AgentDied, AgentMisbehaved, AgentRefused, AgentTimedOut, Conflict
 from app.model.updates import (
     BridgeUpdate,
     PromptEnd,
@@ -20,12 +26,6 @@ from app.model.updates import (
     UsageUpdate,
 )
 from app.model.workspaces import Workspace
-
-from app.acp import transport
-from app.acp.launcher import Opened
-from app.acp.peer import AgentTimeouts
-from app.acp.session import AcpSession
-from app.errors import AgentDied, AgentMisbehaved, AgentRefused, AgentTimedOut, Conflict
 from tests.unit.acp.helpers import BOUND, Bench, Memory, Workbench, scripted, session
 from tests.unit.children.helpers import carriers
 

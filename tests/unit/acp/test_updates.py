@@ -6,6 +6,10 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.acp.updates import TOO_DEEP, arguments_hash, ask_request, bridge_update
 from app.model.updates import (
     AskOption,
     BridgeUpdate,
@@ -20,10 +24,6 @@ from app.model.updates import (
     UnknownUpdate,
     UsageUpdate,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from app.acp.updates import TOO_DEEP, arguments_hash, ask_request, bridge_update
 
 TEXT = {"type": "text", "text": "hello"}
 KINDS = [

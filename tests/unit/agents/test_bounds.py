@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from app.model.policy import PRESETS, Policy, Rule
 
 from app.agents.bounds import Bounds, Network, find_excess
 from app.config.hosts import HostPattern
+from app.model.policy import PRESETS, Policy, Rule
 
 CAREFUL = PRESETS["careful"]
 MAKE = Policy((Rule("allow", kind=("execute",), command=("make *",)), Rule("allow", ("read",))))

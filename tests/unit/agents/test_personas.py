@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app.model.keys import SessionKey
 
 from app.agents.catalog import known_agents
 from app.agents.files import AgentFiles
@@ -16,6 +15,7 @@ from app.agents.labelling import label
 from app.agents.personas import AgentPersonas
 from app.agents.registry import Registry
 from app.config import load
+from app.model.keys import SessionKey
 from app.services import registered_services
 from app.vault import Vault
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from app.model.inbound import Decision, Delivery, Heard
-from app.model.keys import PlaceKey
-from app.model.types import BridgeSessionRequest, Speaker
 from typer.testing import CliRunner, Result
 
 from app.agents.exposure import AS_ROOT, AS_YOU
 from app.cli.commands import app
+from app.model.inbound import Decision, Delivery, Heard
+from app.model.keys import PlaceKey
+from app.model.types import BridgeSessionRequest, Speaker
 from app.store.database import Database, sqlite_url
 from app.store.stores import Stores
 

@@ -9,12 +9,12 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from app.model.ask_view import AskView, ShownFact
 
 from app.cli.asking.answers import Question
 from app.cli.asking.conversation import AgentUnknown, Conversation, Item
 from app.cli.asking.screen import Plain, Screen
 from app.errors import BridgeError, Conflict, NotFound
+from app.model.ask_view import AskView, ShownFact
 from app.server.shapes import EntryOut, NewSession, SessionTurn, TurnOut, UnfinishedOut
 
 TURN = 7

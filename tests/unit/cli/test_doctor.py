@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app.model.findings import Finding, Verdict
 
 from app.acp.card import Card, Step, card_path, write_card
 from app.agents.availability import check_command, check_key
@@ -22,6 +21,7 @@ from app.agents.network import SHARED
 from app.children.sandbox import Bubblewrap
 from app.cli.checks import agents, machine
 from app.config import Configuration, ensure_secrets, load
+from app.model.findings import Finding, Verdict
 from app.server.agent_shapes import AgentOut, AvailabilityOut
 from app.services import registered_services
 from app.store.database import Database, sqlite_url

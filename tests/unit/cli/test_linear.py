@@ -9,15 +9,15 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from app.clock import SystemClock
-from app.model.findings import Finding, Verdict
-from app.model.inbound import Delivery
 
 from app.agents.catalog import known_agents
 from app.cli.manifests import show
+from app.clock import SystemClock
 from app.config import Configuration, ensure_secrets, load
 from app.config.sealing import Sealer
 from app.errors import ConfigurationError, NotFound
+from app.model.findings import Finding, Verdict
+from app.model.inbound import Delivery
 from app.services import registered_services
 from app.services.linear import doctor
 from app.services.linear.auth import SCOPES

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from app.model.ask_view import AskFact
-from app.model.updates import AskRequest
 
 from app.cli import lines
 from app.core.consent.views import PAGE, view_of
+from app.model.ask_view import AskFact
+from app.model.updates import AskRequest
 from app.server.shapes import EntryOut
 
 

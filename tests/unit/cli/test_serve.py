@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from app.model.availability import Availability
 
 from app.agents.availability import check_entry
 from app.agents.catalog import known_agents
@@ -18,6 +17,7 @@ from app.agents.registry import Registry
 from app.cli.listing import show_command
 from app.cli.serve import addresses, unable, welcome
 from app.config import Configuration, load
+from app.model.availability import Availability
 from app.server.parts import AgentCard
 from app.services import registered_services
 

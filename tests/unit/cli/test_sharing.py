@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.model.findings import Finding
-
 from app.cli.checks.sharing import check_sharing
 from app.config.loading import load
+from app.model.findings import Finding
 
 
 async def check(tmp_path: Path, settings: dict[str, str]) -> list[Finding]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from app.model.availability import Availability, passed, unmet
 
 from app.core.availability import Availabilities
+from app.model.availability import Availability, passed, unmet
 from tests.support.clock import START, ManualClock
 
 MISSING = unmet("command", "'x' was not found.", "Install it.", "unavailable")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from app.model.wording import HELP
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.commands import Command, parse
 from app.core.together.command import Wish
+from app.model.wording import HELP
 
 
 @pytest.mark.parametrize(

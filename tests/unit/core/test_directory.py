@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from app.model.keys import PlaceKey
-from app.model.workspaces import Repository
 
 from app.core.repositories.directory import Directory, SetFor
 from app.errors import Conflict
+from app.model.keys import PlaceKey
+from app.model.workspaces import Repository
 from app.services import find_area, find_repository
 
 WEB = PlaceKey("web", "t1")

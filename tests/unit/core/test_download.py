@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-from app.model.types import File
 
 from app.core.files import download as module
 from app.core.files.download import FileRefused, download
+from app.model.types import File
 
 pytestmark = pytest.mark.anyio
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from app.model.ports import AgentListener
 from app.model.posts import Fact
 from app.model.types import File, TurnState
 from app.model.updates import AskOption, AskRequest
-
 from app.store.database import FILE_NAME
 from tests.support.desk import Rules, open_desk, running_desk
 from tests.support.memory import decision, heard

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from app.model.keys import PlaceKey
-from app.model.types import Entry, TurnRef
 
 from app.core.feed import Feed, News, Unfinished
+from app.model.keys import PlaceKey
+from app.model.types import Entry, TurnRef
 from app.store.stores import Stores
 from tests.support.clock import ManualClock
 from tests.support.memory import decision, heard, open_stores

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from app.model.inbound import Heard
-from app.model.keys import PlaceKey
-from app.model.types import PlaceView, Speaker, Untagged
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.intake.floor import decide
+from app.model.inbound import Heard
+from app.model.keys import PlaceKey
+from app.model.types import PlaceView, Speaker, Untagged
 
 UNTAGGED = Heard(
     place=PlaceKey("slack", "C1:1"),

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from app.model.delegation import DelegationLimits, NewDelegation, WorkspaceKind
-from app.model.workspaces import Work
 
 from app.core.repositories.joint_work import DIFF_CHARACTERS, Joined
+from app.model.delegation import DelegationLimits, NewDelegation, WorkspaceKind
+from app.model.workspaces import Work
 from tests.support.pair import ANN, BRANCH, Pair, pair
 from tests.support.yard import SECRET
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from app.model.keys import PlaceKey, SessionKey
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import NotFound
+from app.model.keys import PlaceKey, SessionKey
 from app.services import find_area
 
 externals = st.text(min_size=1)

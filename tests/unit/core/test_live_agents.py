@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from app.model.inbound import Heard
 from app.model.system_prompt import SystemPrompt
 from app.model.types import TurnState
-
 from tests.support.clock import ManualClock
 from tests.support.desk import Rules, running_desk
 from tests.support.memory import heard

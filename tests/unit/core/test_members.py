@@ -7,13 +7,13 @@ from pathlib import Path
 from secrets import token_hex
 
 import pytest
+
+from app.core.feed import News
 from app.model.availability import unmet
 from app.model.keys import PlaceKey
 from app.model.ports import AgentListener
 from app.model.updates import AskOption, AskRequest, TextUpdate
 from app.signals import Facts, Topic
-
-from app.core.feed import News
 from tests.support.desk import PATIENCE_SECONDS, Rules
 from tests.support.members import Hub, Members, open_members
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from app.model import wording
 from app.model.notes import Note, NoteCode
 from app.model.reasons import Reason

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 import pytest
-from app.model.wording import limit_reset
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.turns.limits.obstacles import Obstacle, obstacle, pause, spoken_obstacle
+from app.model.wording import limit_reset
 
 NOW = 1_800_000_000.0
 INTERNAL = -32603

@@ -8,6 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.files.outgoing import Given, Outgoing
 from app.model.file_names import safe_name
 from app.model.keys import SessionKey
 from app.model.policy import PRESETS
@@ -15,10 +19,6 @@ from app.model.ports import AgentListener
 from app.model.posts import MadeFile
 from app.model.types import Turn, TurnState
 from app.model.updates import AskOption, AskRequest, FileUpdate, ToolUpdate
-from hypothesis import given
-from hypothesis import strategies as st
-
-from app.core.files.outgoing import Given, Outgoing
 from app.vault import Vault
 from tests.support.desk import Desk, Rules, running_desk, say_ok
 from tests.support.memory import decision, heard

@@ -10,6 +10,11 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+
+from app.core.repo_provider import RepoProvider
+from app.core.turns.agents import STARTS
+from app.core.turns.limits.daily import DailyLimits
+from app.errors import AgentRefused
 from app.model.inbound import Heard
 from app.model.keys import PlaceKey
 from app.model.ports import AgentListener
@@ -17,11 +22,6 @@ from app.model.spending import Share
 from app.model.types import Session, SessionState, Speaker, TurnState
 from app.model.updates import TextUpdate, UsageUpdate
 from app.model.workspaces import Shipped, Target, Work
-
-from app.core.repo_provider import RepoProvider
-from app.core.turns.agents import STARTS
-from app.core.turns.limits.daily import DailyLimits
-from app.errors import AgentRefused
 from app.store.turns import TurnStore
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Presence, Rules, Script, running_desk, say_ok

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+
+from app.errors import AgentRefused, PostRejected
 from app.model.inbound import Changed, Heard
 from app.model.keys import PlaceKey
 from app.model.ports import AgentListener
 from app.model.types import Earlier, File, Speaker
-
-from app.errors import AgentRefused, PostRejected
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import ANN
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from app.model.inbound import Heard
 from app.model.keys import PlaceKey
 from app.model.ports import AgentListener
 from app.model.types import PlaceView
 from app.model.updates import TextUpdate, ToolUpdate
-
 from app.store.decisions import IntakeStore
 from tests.support.desk import Rules, running_desk
 from tests.support.memory import heard

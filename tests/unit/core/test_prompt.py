@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from app.model.keys import SessionKey
-from app.model.types import Entry, Message, Speaker
-from app.model.workspaces import WorkspaceView
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.turns.prompt import Asked, Said, compose
+from app.model.keys import SessionKey
+from app.model.types import Entry, Message, Speaker
+from app.model.workspaces import WorkspaceView
 
 SURFACE = SessionKey("web", "t1", "demo")
 

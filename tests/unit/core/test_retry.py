@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import islice
 
 import pytest
-from app.retry import backoff, retry
 from typing_extensions import override
 
 from app.errors import PostDelayed, PostRejected
+from app.retry import backoff, retry
 from tests.support.clock import HastyClock
 
 pytestmark = pytest.mark.anyio

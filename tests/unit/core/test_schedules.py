@@ -9,10 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from app.model.inbound import Heard
-from app.model.keys import PlaceKey, SessionKey
-from app.model.schedules import Schedule
-from app.model.types import Speaker
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +18,10 @@ from app.core.schedules.command import ScheduleCommand
 from app.core.schedules.runs import run_name, to_delivery
 from app.core.schedules.timing import MOST_MISSED, find_due, first_times
 from app.errors import AgentRefused, Conflict, PostRejected
+from app.model.inbound import Heard
+from app.model.keys import PlaceKey, SessionKey
+from app.model.schedules import Schedule
+from app.model.types import Speaker
 from app.timetable import CronTimetable
 from tests.support.clock import START, ManualClock
 from tests.support.desk import Desk, Rules, running_desk

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import insert
+
 from app.model.conversations import Wanted
 from app.model.inbound import Effect, Heard
 from app.model.keys import PlaceKey
 from app.model.ports import AgentListener
 from app.model.types import TurnState
 from app.model.updates import TextUpdate, ToolUpdate
-from sqlalchemy import insert
-
 from app.store.tables import surface
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, running_desk

@@ -9,6 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.roster import Colleague
+from app.core.tools.wording import list_colleagues
+from app.core.turns.prompt import Asked, Said, compose
 from app.model.keys import SessionKey
 from app.model.system_prompt import (
     CLOSING,
@@ -20,12 +26,6 @@ from app.model.system_prompt import (
 )
 from app.model.types import Message, Speaker
 from app.model.workspaces import WorkspaceView
-from hypothesis import given
-from hypothesis import strategies as st
-
-from app.core.roster import Colleague
-from app.core.tools.wording import list_colleagues
-from app.core.turns.prompt import Asked, Said, compose
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "prompts" / "first.txt"
 GEMINI = Colleague("gemini", "gemini", "Gemini")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from app.tasks import Tasks
 
 from app import tasks
+from app.tasks import Tasks
 
 pytestmark = pytest.mark.anyio
 

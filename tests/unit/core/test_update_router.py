@@ -8,6 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.core.feed import Feed, Unfinished
+from app.core.update_router import ANSWER_CHARACTERS, ROW_CHARACTERS, UpdateRouter
 from app.model.posts import PostContent, ToolLine
 from app.model.types import Entry, TurnRef
 from app.model.updates import (
@@ -18,11 +23,6 @@ from app.model.updates import (
     ToolUpdate,
     UsageUpdate,
 )
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
-from app.core.feed import Feed, Unfinished
-from app.core.update_router import ANSWER_CHARACTERS, ROW_CHARACTERS, UpdateRouter
 from app.store.stores import Stores
 from app.vault import Vault
 from tests.support.clock import ManualClock

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from app.model.workspaces import Checkout, Judged, Repository
 
 from app.core.repositories.progress import AGAIN_SECONDS, WorkProgress
 from app.errors import RepositoryError
+from app.model.workspaces import Checkout, Judged, Repository
 
 pytestmark = pytest.mark.anyio
 

@@ -7,15 +7,15 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+
 from app.clock import SystemClock
+from app.core.turns.turn_context import TurnContext
+from app.fleet.engine import FleetTurnEngine
+from app.fleet.worker import FleetWorker, Hands
 from app.model.keys import SessionKey
 from app.model.members import Claim
 from app.model.types import Turn, TurnState
 from app.signals import ALONE
-
-from app.core.turns.turn_context import TurnContext
-from app.fleet.engine import FleetTurnEngine
-from app.fleet.worker import FleetWorker, Hands
 
 pytestmark = pytest.mark.anyio
 

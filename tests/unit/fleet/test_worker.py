@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 import pytest
-from app.clock import SystemClock
 from procrastinate import PsycopgConnector
 from procrastinate.jobs import Job, Notification
 from procrastinate.manager import JobManager
 
+from app.clock import SystemClock
 from app.fleet.worker import Hands, _Jobs
 
 QUEUES = ["common", "ada"]

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from app.model.branch_names import is_branch
-from app.model.workspaces import Clone
 
 from app.children.sandbox import Unavailable
 from app.errors import RepositoryError
+from app.model.branch_names import is_branch
+from app.model.workspaces import Clone
 from tests.support.git_server import git
 from tests.support.variants import quick
 from tests.support.yard import FOUND, Yard, open_yard

@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from app.model.workspaces import Clone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.model.workspaces import Clone
 from app.repos.lfs import Pointer, parse_pointer
 from tests.support.git_server import GitServer, pointer
 from tests.support.variants import quick

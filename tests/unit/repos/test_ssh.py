@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from app.model.workspaces import Clone
 
 from app.children.sandbox import Unavailable
 from app.errors import RepositoryError
+from app.model.workspaces import Clone
 from tests.support.ssh_server import SSHD, SshServer
 from tests.support.yard import FOUND, Yard, open_yard
 

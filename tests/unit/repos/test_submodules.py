@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from app.model.workspaces import Repository
 
+from app.model.workspaces import Repository
 from app.repos.submodules import DEPTH, Submodule, parse, source
 from tests.support.git_server import git
 from tests.support.variants import quick

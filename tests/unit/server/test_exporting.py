@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import pytest
-from app.model.types import Entry
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from app.model.types import Entry
 from app.server.exporting import Exported, file_name, write_markdown
 
 Kind = Literal["message", "text", "thought", "tool", "plan", "ask", "notice"]

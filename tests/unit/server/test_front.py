@@ -8,12 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
-from app.clock import SystemClock
-from app.model.inbound import Delivery
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.clock import SystemClock
 from app.errors import StoreUnavailable
+from app.model.inbound import Delivery
 from app.server import bodies
 from app.server.front import Front
 from app.server.metrics import Metrics

@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from app.model.inbound import Delivery
 from fastapi import Depends, FastAPI, Form
 from fastapi.responses import PlainTextResponse
 from hypothesis import HealthCheck, given, settings
@@ -22,6 +21,7 @@ from itsdangerous import URLSafeSerializer
 from pydantic import SecretStr
 
 from app.core.availability import Availabilities
+from app.model.inbound import Delivery
 from app.server import api, login, problems
 from app.server.front import Front
 from app.server.login import Visitor, visitor

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from app.clock import SystemClock
 from sqlalchemy import select, text
 
+from app.clock import SystemClock
 from app.errors import BackupUnusable
 from app.store.copying import copy_in, copy_out
 from app.store.database import Database, sqlite_url

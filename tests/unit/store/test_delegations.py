@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, select
+
 from app.model.delegation import Delegation, DelegationLimits, NewDelegation
 from app.model.keys import PlaceKey
 from app.model.notes import Note, NoteCode
 from app.model.posts import PostContent
 from app.model.types import TurnRef, TurnState
-from sqlalchemy import func, select
-
 from app.store import tables
 from app.store.database import Database
 from app.store.stores import Stores

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Table, func, insert, select
+
 from app.clock import SystemClock
 from app.model.keys import PlaceKey
 from app.model.notes import Note, NoteCode
-from sqlalchemy import Table, func, insert, select
-
 from app.store import tables
 from app.store.database import Database
 from app.store.stores import Stores

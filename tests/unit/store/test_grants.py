@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from app.clock import SystemClock
 from app.model.notes import Note, NoteCode
-
 from app.store import tables
 from app.store.retention import DAY_SECONDS, forget
 from app.vault.octets import vault_of

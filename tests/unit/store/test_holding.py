@@ -6,10 +6,10 @@ import asyncio
 from contextvars import ContextVar
 
 import pytest
-from app.outage import hold, hurried, is_hurried, watch
-from app.tasks import Tasks
 
+from app.outage import hold, hurried, is_hurried, watch
 from app.store.holding import Holding, step_aside
+from app.tasks import Tasks
 
 pytestmark = pytest.mark.anyio
 

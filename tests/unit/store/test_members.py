@@ -9,12 +9,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
+
 from app.clock import SystemClock
+from app.errors import StoreUnavailable
 from app.model.members import COMMON, Claim, Member
 from app.model.posts import PostContent
 from app.model.types import TurnState
-
-from app.errors import StoreUnavailable
 from app.store.database import Database
 from app.store.fencing import Fence
 from app.store.jobs import JobStore

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from app.model.delegation import DelegationLimits, NewDelegation
-from app.model.updates import AskOption, AskRequest
 from sqlalchemy import Connection, delete, select, text
 
 from app.errors import Conflict, StoreUnavailable
+from app.model.delegation import DelegationLimits, NewDelegation
+from app.model.updates import AskOption, AskRequest
 from app.store import moving, tables
 from app.store.database import Database, sqlite_url
 from app.store.dialects import Field

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from app.clock import SystemClock
 from app.model.inbound import Decision, Heard, Naming, Renamed
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import NewPost, PostContent
 from app.model.types import BridgeSessionRequest, Speaker
 from app.model.workspaces import Checkout, Repository
-
 from app.store.names import NameStore
 from app.store.stores import Stores
 from tests.support.memory import open_stores

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, select, update
+
 from app.model.keys import PlaceKey
 from app.model.notes import Note, NoteCode
 from app.model.types import Entry
-from sqlalchemy import func, select, update
-
 from app.store.commits.endings import end_waiting
 from app.store.database import Database, sqlite_url
 from app.store.stores import Stores

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app.model.erasure import Purge
-from app.model.keys import SessionKey
 from pydantic import SecretStr
 from sqlalchemy import (
     JSON,
@@ -27,6 +25,8 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeDecorator
 
 from app.config.sealing import Sealer
+from app.model.erasure import Purge
+from app.model.keys import SessionKey
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.guarding import Guard, put_on_guard
 from app.store.purging import PurgeStore, purged_texts

@@ -12,12 +12,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from app.model.delegation import DelegationLimits, NewDelegation
-from app.model.notes import NoteCode
 from sqlalchemy import Connection, event, inspect, select
 
 from alembic import command
 from app.errors import Conflict, StoreUnavailable
+from app.model.delegation import DelegationLimits, NewDelegation
+from app.model.notes import NoteCode
 from app.store.backend import open_backend
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.dialects import MEMORY_TEXT

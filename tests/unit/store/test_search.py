@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import JSON, bindparam, insert, text
+
 from app.clock import SystemClock
 from app.model.conversations import Wanted
 from app.model.keys import PlaceKey
-from sqlalchemy import JSON, bindparam, insert, text
-
 from app.store import tables
 from app.store.conversations import SEARCHED_ROWS, ConversationStore
 from app.store.database import Database

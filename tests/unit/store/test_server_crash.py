@@ -8,10 +8,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from app.clock import SystemClock
-from app.retry import persist
 from sqlalchemy import Connection, Insert, insert, select
 
+from app.clock import SystemClock
+from app.retry import persist
 from app.store.database import Database
 from app.store.fencing import Fence
 from app.store.members import MemberStore

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from app.clock import SystemClock
 from app.signals import Facts, Topic
-
 from app.store.database import Database
 from app.store.signals import Notifications
 from tests.support.postgres import need_server, server

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from app.clock import SystemClock
 from app.model.delegation import SERVICE
 from app.model.keys import PlaceKey
 from app.model.posts import PostContent
 from app.model.types import TurnRef
 from app.model.updates import AskOption, AskRequest
-
 from app.store.stores import Stores
 from tests.support.memory import decision, heard, open_stores, opened
 

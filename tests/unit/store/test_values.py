@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from app.model.posts import DelegatedLine, PostContent
-
 from app.store.values import content_of, content_row
 
 CONTENT = PostContent(

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
-from app.tasks import Tasks
 
 from app.children.network import access, relay
 from app.children.network.access import Access, SessionHosts
@@ -17,6 +16,7 @@ from app.children.network.dialing import Dialer
 from app.children.network.proxy import HEAD_BYTES, Proxy
 from app.children.network.rules import Rules
 from app.config.hosts import HostPattern
+from app.tasks import Tasks
 from tests.support.outside import PUBLIC, Staged
 
 pytestmark = pytest.mark.anyio

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
+
+from app.core.consent.grants import ALWAYS, ALWAYS_EDITS
+from app.errors import Conflict, NotFound
 from app.model.asks import GRANT_SECONDS, Grant, WantedGrants
 from app.model.filters import EVERYTHING, ListFilter
 from app.model.inbound import Heard
 from app.model.policy import Policy, Rule
 from app.model.ports import AgentListener
 from app.model.updates import AskOption, AskRequest, TextUpdate, ToolUpdate
-from sqlalchemy import update
-
-from app.core.consent.grants import ALWAYS, ALWAYS_EDITS
-from app.errors import Conflict, NotFound
 from app.store.tables import ask as ask_table
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, running_desk

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from app.model.offers import CHOICE, label_options
-from app.model.updates import AskOption
 
 from app.core.consent.answers import find_option, find_short, is_short
+from app.model.offers import CHOICE, label_options
+from app.model.updates import AskOption
 
 ONCE = AskOption("a", "Allow once", "allow_once")
 REJECT = AskOption("r", "Reject", "reject_once")

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from app.model import ask_wording as wording
-from app.model.calls import call_of
-from app.model.updates import AskOption, AskRequest, Diff, GrantScope, ToolUpdate
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from app.core.consent.grants import ALWAYS, ALWAYS_EDITS, offer_grants, scopes_of
+from app.model import ask_wording as wording
+from app.model.calls import call_of
+from app.model.updates import AskOption, AskRequest, Diff, GrantScope, ToolUpdate
 
 HOME = ("/w", "/real/w")
 ONCE = AskOption("a", "Allow once", "allow_once")

@@ -6,11 +6,12 @@ import shlex
 from itertools import permutations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from app.model.calls import Call, call_of, subject
 from app.model.policy import PRESETS, Policy, Rule, Verdict, decide
 from app.model.updates import Diff, ToolUpdate
-from hypothesis import given
-from hypothesis import strategies as st
 
 HOME = "/data/workspaces/1-web"
 GIT_STATUS = Policy((Rule("allow", command=("git status*",)),))

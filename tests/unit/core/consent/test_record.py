@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from app.model import ask_wording as wording
 from app.model import record
 from app.model.asks import Grant

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from app.model.calls import Call
-from app.model.policy import PRESETS, Policy, Rule
 
 from app.core.consent.reading import only_reads
 from app.core.consent.unasked import needed_asking
+from app.model.calls import Call
+from app.model.policy import PRESETS, Policy, Rule
 
 CAREFUL = PRESETS["careful"]
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from app.core.delegation.showing import Showing
 from app.model.ports import AgentListener
 from app.model.posts import PostSend
 from app.model.updates import TextUpdate
-
-from app.core.delegation.showing import Showing
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import heard
 

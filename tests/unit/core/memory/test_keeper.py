@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from app.clock import SystemClock
 from typing_extensions import override
 
 from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
+from app.clock import SystemClock
 from app.core.memory.keeper import MemoryKeeper, worth_keeping
 from app.errors import NotFound
 from app.store.database import Database

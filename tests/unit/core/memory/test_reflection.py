@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from app.model.offers import LEAVE, TAKE
-from app.model.ports import AgentListener
-from app.model.updates import AskOption, AskRequest, TextUpdate
 from sqlalchemy import update
 
 from app.core.memory.wording import WORTH_KEEPING
 from app.core.turns.prompt import holds_words_of_others
+from app.model.offers import LEAVE, TAKE
+from app.model.ports import AgentListener
+from app.model.updates import AskOption, AskRequest, TextUpdate
 from app.store.tables import place
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import heard

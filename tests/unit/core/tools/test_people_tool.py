@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app.model.tools import Arguments
-from app.model.types import SessionState
 from typing_extensions import override
 
 from app.core.tools import wording
+from app.model.tools import Arguments
+from app.model.types import SessionState
 from tests.support.at_work import AtWork, at_work, helping, hold
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, running_desk

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+
+from app.core.tools import wording
 from app.model.inbound import Changed
 from app.model.keys import PlaceKey
 from app.model.types import Speaker
-
-from app.core.tools import wording
 from tests.support.at_work import AtWork, at_work, helping
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import ANN, heard

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app.model.offers import LEAVE, TAKE
-from app.model.types import Speaker
 
 from app.core.schedules.book import MOST
 from app.core.tools import wording
+from app.model.offers import LEAVE, TAKE
+from app.model.types import Speaker
 from tests.support.at_work import at_work, helping
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import ANN

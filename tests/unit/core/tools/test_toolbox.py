@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+
+from app.core.tools.toolbox import Toolbox
 from app.model.keys import PlaceKey, SessionKey
 from app.model.scope import Scope
 from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.types import Session, SessionState, Turn, TurnState
-
-from app.core.tools.toolbox import Toolbox
 from app.store.sessions import SessionStore
 from app.store.turns import TurnStore
 from tests.agents.rig import Notes

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from app.model.types import Entry, Thread, TurnRef
 
 from app.core.feed import Unfinished
+from app.model.types import Entry, Thread, TurnRef
 from app.server.conversations_api import export
 from app.server.titles import path_of
 from tests.support.document import Element, parse

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app.model.conversations import Wanted
-from app.model.types import Entry
 
 from app.core.feed import Unfinished
+from app.model.conversations import Wanted
+from app.model.types import Entry
 from app.server.page.assets import assets
 from app.server.page.view.patches import Patch
 from tests.support.document import Document, Element, parse

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from app.model.conversations import Wanted
 
+from app.model.conversations import Wanted
 from tests.support.office import ADMIN_TOKEN, Office, key, office
 
 pytestmark = pytest.mark.anyio

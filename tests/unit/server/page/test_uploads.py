@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
-from app.model.file_names import NAME_BYTES, NAME_CHARACTERS, picture_type, safe_name
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.model.file_names import NAME_BYTES, NAME_CHARACTERS, picture_type, safe_name
 from app.server.page.uploads import forget
 
 

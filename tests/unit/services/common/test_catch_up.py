@@ -6,9 +6,9 @@ import logging
 from collections.abc import AsyncGenerator
 
 import pytest
-from app.model.inbound import Delivery
 
 from app.errors import PostDelayed, StoreUnavailable
+from app.model.inbound import Delivery
 from app.services.common.catch_up import CatchUp
 from app.services.common.paging import read_pages
 from tests.support.clock import START, HastyClock, ManualClock

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+
+from app.errors import PostDelayed, PostRejected
 from app.model.inbound import Chore, Delivery
 from app.model.notes import Note, NoteCode
 from app.model.posts import PostContent, PostSend, PostSent
 from app.model.types import Speaker
-
-from app.errors import PostDelayed, PostRejected
 from app.services.github.accounts import Directory
 from app.services.github.adapter import GithubAdapter
 from app.services.github.events import Rerun

@@ -6,14 +6,14 @@ import json
 from typing import Any
 
 import pytest
-from app.model.inbound import Answered, Chore, Heard, Inbound
-from app.model.posts import PostContent
-from app.model.types import Speaker
-from app.model.updates import AskOption
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import DeliveryUnreadable
+from app.model.inbound import Answered, Chore, Heard, Inbound
+from app.model.posts import PostContent
+from app.model.types import Speaker
+from app.model.updates import AskOption
 from app.services.github import board
 from app.services.github.events import Rerun
 from app.services.github.names import Identities, Identity

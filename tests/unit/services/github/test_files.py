@@ -8,8 +8,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from app.model.types import File
 
+from app.model.types import File
 from app.services.github import wording
 from app.services.github.attachments import Files, Hosts, files_in
 from app.services.github.names import Name, Spot

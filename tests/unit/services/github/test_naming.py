@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from app.model.inbound import Delivery, Naming
 
 from app.errors import DeliveryUnreadable
+from app.model.inbound import Delivery, Naming
 from app.services.github.events import name_repository, parse
 from tests.support.github_desk import Desk
 

@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
+
+from app.errors import DeliveryUnreadable
 from app.model.inbound import News
 from app.model.keys import PlaceKey
 from app.model.workspaces import Checked, Examined, Judged, Remark
-
-from app.errors import DeliveryUnreadable
 from app.services.github.checks import (
     LOG_CHARACTERS,
     RUN_CHARACTERS,

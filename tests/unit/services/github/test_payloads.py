@@ -7,9 +7,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from app.model.inbound import Delivery
 from pydantic import BaseModel
 
+from app.model.inbound import Delivery
 from app.services.github.manifest import EVENTS
 from tests.support.github_desk import Desk
 from tests.support.github_openapi import GOLDEN

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from app.model.posts import DelegatedLine, Fact, PostContent, ToolLine
-from app.model.updates import AskOption, PlanStep
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.model.posts import DelegatedLine, Fact, PostContent, ToolLine
+from app.model.updates import AskOption, PlanStep
 from app.services.github import render
 
 MARKER = "<!-- agent-bridge:ab-7 -->"

@@ -11,15 +11,15 @@ from types import NoneType
 from typing import Any
 
 import pytest
-from app.model.inbound import Answered, Delivery, Heard, News
-from app.model.posts import PostContent, PostSend
-from app.model.types import Speaker
-from app.model.updates import AskOption
 from graphql import build_schema, validate
 from graphql import parse as parse_document
 from jsonschema import Draft202012Validator
 
 from app.errors import DeliveryRefused
+from app.model.inbound import Answered, Delivery, Heard, News
+from app.model.posts import PostContent, PostSend
+from app.model.types import Speaker
+from app.model.updates import AskOption
 from app.services.github import api
 from app.services.github.events import name_repository, parse
 from app.services.github.names import Identities, Identity, Spot

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from app.model.inbound import Delivery, Heard
-from app.model.keys import PlaceKey
-from app.model.types import Speaker
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import DeliveryUnreadable
+from app.model.inbound import Delivery, Heard
+from app.model.keys import PlaceKey
+from app.model.types import Speaker
 from app.services.linear.events import (
     AccessChanged,
     LinearIssue,

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from app.model.posts import DelegatedLine, Fact, PostContent, ToolLine
 from app.model.updates import AskOption, PlanStep
-
 from app.services.linear.render import Activity, Change, Shown, Step, activity_id, steps
 from tests.sim.linear.rules import check_content, check_signal, checked_plan
 

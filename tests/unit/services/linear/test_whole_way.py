@@ -11,13 +11,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from app.model.inbound import Delivery
-from app.model.ports import AgentListener
-from app.model.updates import TextUpdate
 from pydantic import SecretStr
 
 from app.acp.elicitation import consent
 from app.errors import AgentLoginNeeded, StoreUnavailable
+from app.model.inbound import Delivery
+from app.model.ports import AgentListener
+from app.model.updates import TextUpdate
 from app.server.front import Front
 from app.server.metrics import Metrics
 from app.services.linear.adapter import LinearAdapter

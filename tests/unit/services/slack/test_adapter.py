@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from app.clock import SystemClock
+from app.errors import PostDelayed, PostRejected, ServiceRefused, StoreUnavailable
 from app.model.inbound import Changed, Delivery, Heard
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import MadeFile, PostContent, PostSend
 from app.model.types import ActivePlace, File, Speaker
 from app.model.updates import AskOption
-from app.tasks import Tasks
-
-from app.errors import PostDelayed, PostRejected, ServiceRefused, StoreUnavailable
 from app.services.slack.adapter import SlackAdapter
 from app.services.slack.api import bypasses_proxy, is_slack_address
 from app.services.slack.messages import files_of
 from app.sim.slack_model import CANVAS, SCOPES, App
 from app.sim.slack_server import SimulatedSlack
+from app.tasks import Tasks
 from app.vault.octets import vault_of
 from tests.support.slack import slack_adapter
 

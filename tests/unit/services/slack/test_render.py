@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from app.model.posts import DelegatedLine, Fact, Outcome, PostContent, ToolLine
-from app.model.updates import AskOption, PlanStep
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.model.posts import DelegatedLine, Fact, Outcome, PostContent, ToolLine
+from app.model.updates import AskOption, PlanStep
 from app.services.slack import cards, render
 from app.services.slack import text as texts
 from app.services.slack.auth import Seal

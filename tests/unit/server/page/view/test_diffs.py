@@ -6,10 +6,10 @@ import re
 import time
 from html import unescape
 
-from app.model.diff import Line, compare
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.model.diff import Line, compare
 from app.server.page.view import diffs
 from app.server.page.view.words import LINE_CHARACTERS, compare_words, mark
 

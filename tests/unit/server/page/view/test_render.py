@@ -6,10 +6,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
+
 from app.model.ask_view import AskView, ShownFact
 from app.model.keys import PlaceKey, SessionKey
 from app.model.types import Entry, Session, SessionState, Thread
-
 from app.server import titles
 from app.server.page import assets
 from app.server.page.queries import decisions_of as decisions

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from app.model.types import Entry
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.core.feed import Unfinished
+from app.model.types import Entry
 from app.server.page.view.blocks import (
     Batch,
     Call,

@@ -1,10 +1,9 @@
-"""Values that say how the bridge is at this moment: what waits, for how long, and what is left."""
+"""Holds what is measured of a running bridge."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +25,3 @@ def measure_members(roles: Sequence[str], *, silent: float, at_desk: bool) -> Se
         Vital("member_silent_seconds", silent),
         Vital("desk", float(at_desk)),
     ]
-
-
-class VitalStore(Protocol):
-    """What the store knows of the bridge's work."""
-
-    async def read(self) -> Sequence[Vital]:
-        """Measure what waits in the store, and for how long."""
-        ...

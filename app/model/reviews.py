@@ -91,3 +91,12 @@ class Submission:
     findings: tuple[Finding, ...]
     mark: str
     """Names it: one that was submitted before is found by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """What people were asked about a group, and what they said."""
+
+    state: str
+    """`open` until it is answered, withdrawn or too late."""
+    answer: str

@@ -1,9 +1,26 @@
-"""System clock: implements the `Clock` port with this machine's time."""
+"""Tells the time; tests replace the clock to skip hours."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Time, so that a test can skip hours."""
+
+    def now(self) -> float:
+        """Tell the wall clock, in seconds since 1970."""
+        ...
+
+    def monotonic(self) -> float:
+        """Tell a clock that never goes back."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
 
 
 class SystemClock:

@@ -15,22 +15,6 @@ from app.model.updates import AskRequest, BridgeUpdate, Choices, PromptEnd
 from app.model.workspaces import Workspace
 
 
-class Clock(Protocol):
-    """Time, so that a test can skip hours."""
-
-    def now(self) -> float:
-        """Tell the wall clock, in seconds since 1970."""
-        ...
-
-    def monotonic(self) -> float:
-        """Tell a clock that never goes back."""
-        ...
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        ...
-
-
 class Counters(Protocol):
     """Counters, durations and stages of turns that can be read from outside."""
 

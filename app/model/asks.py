@@ -1,13 +1,34 @@
-"""Port for grants: what people let an agent do in a conversation without being asked each time."""
+"""Holds asks, answers and grants as the store returns them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal
 
 from app.model.keys import PlaceKey
-from app.model.updates import GrantExtent
+from app.model.types import TurnRef
+from app.model.updates import Ask, GrantExtent
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedAsk:
+    """What became of a request: an ask to wait for, or one that was answered before."""
+
+    ask: Ask
+    posts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TakenAnswer:
+    """What followed from answers, or from the lack of them."""
+
+    posts: tuple[int, ...] = ()
+    turns: tuple[TurnRef, ...] = ()
+    """Turns that can run now."""
+    asks: tuple[int, ...] = ()
+    """Asks that are closed now."""
+    sessions: tuple[int, ...] = ()
+
 
 GrantState = Literal["active", "expired", "ended"]
 """A grant ends when it is taken back, or when its conversation starts over."""
@@ -46,21 +67,5 @@ class WantedGrants:
     state: GrantState | None = None
 
 
-class GrantStore(Protocol):
-    """Grants; an answer writes one together with itself."""
-
-    def find(self, session: int, digests: Sequence[str]) -> Grant | None:
-        """Find a grant that holds now for one of these digests."""
-        ...
-
-    async def list(self, wanted: WantedGrants, *, after: int, limit: int) -> Sequence[Grant]:
-        """List grants, oldest first."""
-        ...
-
-    async def end(self, grant: int, by: str) -> Grant | None:
-        """Take a grant back; None if it does not hold any more.
-
-        Raises:
-            NotFound: there is no such grant.
-        """
-        ...
+GRANT_SECONDS: Final = 30 * 86_400.0
+"""How long a grant holds: longer than most work in one thread, shorter than people forget it."""

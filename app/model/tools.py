@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol
 
 from app.errors import BridgeError
 from app.model.types import Session, Turn
@@ -75,3 +76,79 @@ class Tool:
             "required": required,
             "additionalProperties": False,
         }
+
+
+ToolExposure = Literal["tools", "skills", "mixed"]
+"""How an agent gets tools: over MCP, as a command with a SKILL.md for each, or both."""
+
+
+SOCKET: Final = "tools"
+"""The name of the socket in the folder of a door."""
+
+
+SESSION: Final = "agent_bridge.session"
+"""The key under which a request carries the session whose agent sent it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEndpoint:
+    """The access of one agent process to the tools that it may use."""
+
+    folder: Path
+    """Its own, with the socket; its sandbox shows it."""
+    token: str
+    """What it shows at the bridge's port; empty: it calls tools over its socket alone."""
+    url: str
+    """Where it calls tools if it reaches the bridge's port; empty: the bridge has none."""
+    tools: tuple[Tool, ...]
+
+    def __repr__(self) -> str:
+        return f"ToolDoor({self.folder.name})"
+
+
+class ToolEndpoints(Protocol):
+    """Opens doors."""
+
+    async def open(self, session: Session, *, with_token: bool) -> ToolEndpoint | None:
+        """Open a door for a new process of a session; None if its agent can use no tool.
+
+        With a token it can also call tools at the bridge's port; its socket needs none.
+        """
+        ...
+
+    async def shut(self, door: ToolEndpoint) -> None:
+        """Close the door of a process that has ended."""
+        ...
+
+
+COMMAND: Final = "agent-bridge-tool"
+"""The command by which an agent calls tools in a shell."""
+
+
+SKILL: Final = """---
+name: {name}
+description: {summary}
+---
+
+# {tool}
+
+{description}
+
+Run the command with the arguments by name, quoted for the shell; what is no string is JSON:
+
+    {command} {tool} --KEY VALUE
+
+For long texts, write all arguments to standard input as one JSON object:
+
+    {command} {tool} - <<'END'
+    {{...}}
+    END
+
+It prints the result as JSON. If it fails, it prints why and ends with status 1.
+
+The JSON schema of the arguments:
+
+```json
+{schema}
+```
+"""

@@ -34,7 +34,7 @@ _BROKEN = r"<\\/"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SystemPrompt:
     """What an agent is told at the beginning of each conversation; empty parts are left out."""
 
     base: str = ""
@@ -72,17 +72,17 @@ class Standing:
 class Personas(Protocol):
     """Knows who each agent is."""
 
-    async def standing(self, surface: SessionKey, turn: int) -> Standing:
+    async def standing(self, surface: SessionKey, turn: int) -> SystemPrompt:
         """Return what the agent of a conversation is told at its beginning, as of a turn."""
         ...
 
 
-def write_system_prompt(standing: Standing) -> str:
+def write_system_prompt(standing: SystemPrompt) -> str:
     """Write the standing part for an agent that takes a system prompt."""
     return "\n\n".join(standing.parts().values())
 
 
-def write_for_prompt(standing: Standing, told: Mapping[str, str] | None) -> str:
+def write_for_prompt(standing: SystemPrompt, told: Mapping[str, str] | None) -> str:
     """Write what an agent has not been told yet, to be part of a prompt; empty if nothing.
 
     `told` are the digests of what it was told in this conversation, None if it was told nothing.

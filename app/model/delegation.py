@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from app.model.keys import PlaceKey, SessionKey
 from app.model.types import Speaker, TurnState
 
 SERVICE: Final = "agents"
@@ -126,3 +127,111 @@ class DelegationLimits:
     per_hour: int = 30
     seconds: float = 7200.0
     usd: float | None = None
+
+
+Limit = Literal["", "cycle", "depth", "turn", "tree", "hour", "time", "budget"]
+"""What was reached; empty: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCounts:
+    """How far agents have gone since a person last said something, with what is asked for now."""
+
+    agents: frozenset[str]
+    """Those that led to it: who asks, who asked that one, and so on."""
+    depth: int
+    """How deep it is."""
+    by_turn: int
+    """How many delegations the same turn began."""
+    in_tree: int
+    in_hour: int
+    """How many began in the same place within an hour."""
+    seconds: float
+    """How long ago the first of the tree began."""
+    usd: float = 0.0
+    """What the tree has cost so far."""
+
+
+def find_reached(standing: TreeCounts, agent: str, limits: DelegationLimits) -> Limit:
+    """Return the limit that keeps an agent from being asked."""
+    if agent in standing.agents:
+        return "cycle"
+    if standing.depth > limits.depth:
+        return "depth"
+    if standing.by_turn >= limits.per_turn:
+        return "turn"
+    if standing.in_tree >= limits.per_tree:
+        return "tree"
+    if standing.in_hour >= limits.per_hour:
+        return "hour"
+    if standing.seconds >= limits.seconds:
+        return "time"
+    if limits.usd is not None and standing.usd >= limits.usd:
+        return "budget"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A delegation that was begun, or why it was not."""
+
+    delegation: Delegation | None
+    limit: Limit = ""
+    """The limit that was reached."""
+    is_known: bool = False
+    """Whether it had begun before: the same call of a turn that was cut off."""
+    posts: tuple[int, ...] = ()
+    """What is to be sent: the post of its turn, or, once per tree, that a limit was reached."""
+
+
+BranchState = Literal["queued", "working", "waiting", "done", "failed", "stopped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One delegated turn in its tree."""
+
+    id: int
+    """The number of the delegation."""
+    agent: str
+    task: str
+    state: BranchState
+    session: int
+    turn: int
+    """Its turn; the one that goes on with it if it was parked and answered."""
+    place: PlaceKey
+    """Where its agent works for the one that asked."""
+    caller_agent: str
+    caller_session: int
+    caller_turn: int | None
+    """The turn that asked; None if a person's command did."""
+    root: SessionKey
+    """The conversation of people in which it all began."""
+    root_place: PlaceKey
+    root_session: int
+    root_turn: int | None
+    person: str
+    """The name of the person for whom all of it is done."""
+    depth: int = 1
+    kind: str = "message"
+    created_at: float = 0.0
+    ended_at: float | None = None
+    root_end: Literal["", "done", "failed", "stopped"] = ""
+    """How the turn ended where it all began; empty while it goes on."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its agent is done with it."""
+        return self.state in {"done", "failed", "stopped"}
+
+    @property
+    def seconds(self) -> float:
+        """How long it took; 0 while it goes on."""
+        return self.ended_at - self.created_at if self.ended_at else 0.0
+
+
+ANSWERS: Final = "answer to your question: {question}"
+
+
+Excess = Literal["", "isolation", "network", "permissions"]
+"""What an agent has more of than the one that asks it: freedom from isolation, hosts, rights."""
