@@ -13,9 +13,11 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
+from app.cli import erasing
+from app.config.loading import load
 from app.config.sealing import Sealer
 from tests.support import canary
-from tests.support.bridge import SECRET_KEY, BridgeProcess
+from tests.support.bridge import ADMIN_TOKEN, SECRET_KEY, BridgeProcess
 from tests.support.deep import LEVELS, dug, reach
 from tests.support.observe import Observed, demo
 from tests.support.platform import Platform
@@ -156,7 +158,9 @@ def test_a_clone_is_deleted_and_made_again_and_its_unshipped_work_is_named_first
 
 
 @pytest.mark.long
-def test_work_that_is_nowhere_else_goes_only_if_that_is_wanted(tmp_path: Path) -> None:
+def test_work_that_is_nowhere_else_goes_only_if_that_is_wanted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with studio(tmp_path, entry={"ship": "none"}) as here:
         bridge = here.world.bridge
         here.tell(f"write b.env {LEAKED}\nrun git add . && git commit -qm kept")
@@ -169,9 +173,17 @@ def test_work_that_is_nowhere_else_goes_only_if_that_is_wanted(tmp_path: Path) -
         assert words[0].endswith("1 commit")
         assert bridge.workspace(session=2).joinpath("c.txt").read_text().strip("*") == "\n"
 
-        discarded = purge(bridge, discard=True)
+        own = {"PATH": "", "DATA_DIR": str(bridge.data_dir), "BRIDGE_ADMIN_TOKEN": ADMIN_TOKEN}
+        configuration, questions = load(own, home=tmp_path), list[str]()
 
-        assert discarded["clones"] == 1
+        def confirm(question: str) -> bool:
+            questions.append(question)
+            return True
+
+        erasing.purge(configuration, LEAKED, confirm, discard=False)
+
+        assert [each.split()[0] for each in questions] == ["Purge", "Delete"]
+        assert "1 clones" in capsys.readouterr().err
         assert canary.find_every_form(bridge.data_dir, LEAKED) == []
         assert here.tell("run git log --oneline").content["state"] == "done"
 
