@@ -11,7 +11,7 @@ from pathlib import Path
 
 from app.agents.agent import Agent
 from app.agents.catalog import unshared_files
-from app.agents.isolation import homes_root
+from app.agents.isolation import homes_root, workspaces_root
 from app.children.disk import DiskSpace, identify
 from app.children.users import give
 from app.children.warden import Warden
@@ -27,13 +27,12 @@ from app.core.repositories.shipping import Shipper
 from app.main.current_forge import CurrentForge
 from app.main.resources import Resources, bridge_id
 from app.main.room import Room
-from app.main.saving import Saving
 from app.main.terms import directory_of, fetched_as, variables_of
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
-from app.repos.purging import RepositoryPurge
 from app.repos.sandboxed_git import isolate
+from app.repos.search import RepositorySearch
 
 
 class RepositoryParts:
@@ -93,18 +92,8 @@ class RepositoryParts:
             person=person,
             variables=self._variables,
             guard=self.forge.guard,
-            shelf=self.saving.shelf,
             unshared=unshared_files(),
         )
-
-    @cached_property
-    def saving(self) -> Saving:
-        """Saves the work of sessions for other machines."""
-        return Saving(self._configuration, self._base.secrets.secret_key)
-
-    @cached_property
-    def _machine(self) -> str:
-        return identify(self._folders.root)
 
     @cached_property
     def _git(self) -> Git:
@@ -125,9 +114,9 @@ class RepositoryParts:
         )
 
     @cached_property
-    def repository_purge(self) -> RepositoryPurge:
-        """Takes secrets out of the repositories on this disk."""
-        return RepositoryPurge(self._git, self._mirrors, self.checkouts)
+    def repository_search(self) -> RepositorySearch:
+        """Finds texts in the repositories on this disk."""
+        return RepositorySearch(self._git, self._mirrors)
 
     @cached_property
     def warden(self) -> Warden:
@@ -165,9 +154,7 @@ class RepositoryParts:
             variables=self._variables,
             is_held=stores.groups.is_held,
             errand_of=stores.delegations.errand,
-            saved=self.saving.folders(
-                self._base.shelters, stores.folders, self._base.clock, self._machine
-            ),
+            find_server=self._base.signals.find_server,
             joint=JointWork(
                 SharedClones(
                     self.clones,
@@ -196,7 +183,7 @@ class RepositoryParts:
     def _folders(self) -> Folders:
         configuration = self._configuration
         return Folders(
-            configuration.data_dir / "workspaces",
+            workspaces_root(configuration),
             self.uploads,
             homes_root(configuration),
             self._give,
@@ -214,7 +201,7 @@ class RepositoryParts:
             self._shipping,
             clock=self._base.clock,
             vault=self._base.vault,
-            machine=self._machine,
+            machine=identify(self._folders.root),
         )
 
     @cached_property

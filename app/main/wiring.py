@@ -299,9 +299,8 @@ class Joined(TurnParts):
             configuration.data_dir / "gates",
             homes_root(configuration),
             self.uploads,
-            saved=self.saving.folder,
+            saved=configuration.shared_dir / "kept",
             own=configuration.data_dir,
-            forget=self.saving.forget,
             base_homes=configuration.shared_dir / "homes",
             user_of=self._user_of,
         )

@@ -23,7 +23,6 @@ from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.sandboxed_git import Inside, SandboxedGit
-from app.shelf.folder import FolderShelf
 from app.vault import Vault
 from tests.support.git_server import GitServer, git
 
@@ -171,7 +170,6 @@ async def open_yard(
         vault=vault,
         person=surroundings,
         variables=variables,
-        shelf=FolderShelf(data / "kept"),
         unshared=(".claude/settings.local.json",),
     )
     with GitServer(folder / "server") as server:

@@ -356,16 +356,7 @@ class TurnRun:
         except RepositoryError as error:
             self._shipped = Shipped(note=NOT_PUSHED.format(problem=error))
 
-    async def _save(self) -> None:
-        """Save the state of its clone before people are told that the turn is over.
-
-        That of a stopped turn is saved when its process has ended.
-        """
-        if self._course.phase is not Phase.STOPPING:
-            await self._context.workspaces.save(self._session.id)
-
     async def _finish(self, end: PromptEnd | None) -> None:
-        await self._save()
         if self._course.phase is Phase.STOPPING or end is None:
             await self._end_stopped()
         elif self._course.phase is Phase.OVERDUE:
@@ -410,7 +401,6 @@ class TurnRun:
 
     async def _handle_error(self, error: Exception) -> None:
         """Fail the turn, or pause it if its provider's limit or a log-in is in the way."""
-        await self._save()
         if found := self._obstacle(error):
             await self._wait_for(found)
         elif isinstance(error, AgentError):
@@ -469,7 +459,6 @@ class TurnRun:
         if self._course.phase is Phase.PARKED:
             await self._context.live.end(self._session.id)
         else:
-            await self._save()
             await self._end_stopped()
 
     async def _end_stopped(self) -> None:
@@ -477,9 +466,7 @@ class TurnRun:
         turns, session = self._context.turns, self._session.id
         # A stop holds what is queued; what is free to run took the place of this turn.
         is_replaced = turns.next_turn(session) is not None
-        if is_replaced:
-            await self._context.workspaces.save(session)
-        else:
+        if not is_replaced:
             await self._context.live.end(session)
         facts: dict[str, bool | int]
         words, held = wording.STOPPED, turns.waiting(session)
