@@ -11,12 +11,12 @@ from app.core.stores.members import HandedOut
 from app.core.turns.turn_context import TurnContext
 from app.fleet.engine import FleetTurnEngine
 from app.fleet.membership import Membership
-from app.fleet.worker import FleetWorker, Hands
+from app.fleet.worker import FleetWorker
 from app.main.members import read_name
 from app.main.resources import Resources, bridge_id
 from app.server.elsewhere import Elsewhere
+from app.store.claims import Claims
 from app.store.fencing import Fence
-from app.store.jobs import Jobs
 from app.store.members import Members
 from app.store.signals import Notifications
 
@@ -39,13 +39,14 @@ class Fleet:
         """Prepare; `open_desk` begins what one member does for all."""
         configuration = base.configuration
         assert isinstance(base.signals, Notifications), "it is PostgreSQL"
+        logging.getLogger("procrastinate").setLevel(logging.WARNING)
         self._base = base
         self._signals = base.signals
         self.elsewhere = Elsewhere(base.signals, base.signals.find_server)
         """The pages that other members build."""
         self.name = read_name(configuration.data_dir)
         fence = Fence(lambda: self._die("another member has taken over"))
-        self._jobs = Jobs(base.database, fence)
+        self._claims = Claims(base.database, fence)
         self._engine: FleetTurnEngine | None = None
         self.membership = Membership(
             Members(base.database, base.clock.now, fence),
@@ -85,17 +86,20 @@ class Fleet:
         """Build what runs turns for all members."""
         configuration, base = self._base.configuration, self._base
 
-        def recruit(hands: Hands) -> FleetWorker:
-            address, listen = configuration.database_url, self._signals.listen
-            return FleetWorker(address, self.name, hands, base.clock, listen)
-
+        worker = FleetWorker(
+            configuration.database_url,
+            self.name,
+            self._claims,
+            base.clock,
+            lease_seconds=configuration.limits.lease_seconds,
+        )
         self._engine = FleetTurnEngine(
             context,
-            self._jobs,
+            self._claims,
             max_turns=configuration.limits.max_turns,
             total=configuration.limits.max_turns_total,
             of_agent=of_agent,
-            recruit=None if configuration.role == "front" else recruit,
+            worker=None if configuration.role == "front" else worker,
             signals=base.signals,
         )
         return self._engine

@@ -13,10 +13,10 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, or_, select, tuple_, update
 
 from app.core.stores.members import Beat, HandedOut, Member, Role
+from app.store.claims import announce_orphans
 from app.store.commits.endings import RUNNING
 from app.store.database import Database
 from app.store.fencing import Fence
-from app.store.jobs import free_jobs
 from app.store.tables import duty, machine, member, session, turn
 from app.store.turns import recover_turns
 
@@ -125,7 +125,7 @@ def _remove(connection: Connection, gone: Sequence[Row[Any]], now: float) -> Han
     cut = turn.c.state.in_(RUNNING) & _WITHOUT_MEMBER
     sessions = connection.execute(select(turn.c.session).where(cut)).scalars().all()
     posts = recover_turns(connection, _WITHOUT_MEMBER, now)
-    free_jobs(connection, [row.engine for row in gone if row.engine is not None])
+    announce_orphans(connection)
     return HandedOut(tuple(sessions), tuple(posts))
 
 

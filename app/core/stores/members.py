@@ -1,20 +1,18 @@
-"""Ports for several bridges on one database: the members, and the jobs of those that run turns.
+"""Ports for several bridges on one database: the members, and what they learn of each other.
 
 A member that another one has removed commits nothing more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
-
-from app.core.types import Turn
 
 COMMON: Final = "common"
 """The queue of all workers; each also has one by its own name."""
 TASK: Final = "serve"
-"""What a job asks for: that its session is served."""
+"""What a job asks for: that a member serves its session, if that waits."""
 Role = Literal["all", "front", "worker"]
 """What a bridge does: a front talks with platforms and people, a worker runs turns."""
 
@@ -62,9 +60,7 @@ class Claim:
 
     answer: Literal["granted", "idle", "full", "elsewhere"]
     """Whether it may: not if there is nothing to do, or as many turns run as may run; `elsewhere`
-    if the session has another job, which waits for a member or is being done."""
-    job: int | None = None
-    """The job that this session has now, if granted."""
+    if another member runs a turn of the session, or was asked to."""
     has_moved: bool = False
     """Whether another member served the session last."""
 
@@ -97,52 +93,4 @@ class MemberStore(Protocol):
 
     async def leave(self) -> HandedOut:
         """Stop being a member, and hand out what is left."""
-        ...
-
-
-class JobStore(Protocol):
-    """The jobs: each means that a session has work."""
-
-    async def employ(self, engine: int) -> None:
-        """Note the number under which this member fetches jobs."""
-        ...
-
-    async def queue(self, session: int) -> None:
-        """Have a session served, best by the member that served it last."""
-        ...
-
-    async def queue_all(self) -> None:
-        """Have every session served that has work and no job."""
-        ...
-
-    async def claim(
-        self,
-        turn: Turn,
-        job: int | None,
-        load: Mapping[str, int],
-        *,
-        total: int | None,
-        of_agent: int | None,
-    ) -> Claim:
-        """Begin to serve a session with its next turn; `load` includes it.
-
-        Without a job, the session gets one: of this member, or one that waits for a better one.
-        `total` limits the turns of all members, `of_agent` those of the session's agent.
-        """
-        ...
-
-    async def finish(self, job: int, load: Mapping[str, int]) -> None:
-        """End a job; if its session has more work, it is queued again."""
-        ...
-
-    async def put_back(self, job: int, seconds: float, load: Mapping[str, int]) -> None:
-        """Let a job wait for a while, and then for any member."""
-        ...
-
-    async def reclaim(self, known: Collection[int]) -> None:
-        """Free the jobs that this member has without knowing: not of these sessions."""
-        ...
-
-    async def share(self) -> None:
-        """Let any member have the jobs that wait for this one."""
         ...
