@@ -33,10 +33,10 @@ class Fleet:
         self,
         base: Resources,
         *,
-        open_desk: Callable[[], Awaitable[None]],
+        lead: Callable[[], Awaitable[None]],
         handed_out: Callable[[HandedOut], None],
     ) -> None:
-        """Prepare; `open_desk` begins what one member does for all."""
+        """Prepare; `lead` begins what one member does for all."""
         configuration = base.configuration
         assert isinstance(base.signals, Notifications), "it is PostgreSQL"
         logging.getLogger("procrastinate").setLevel(logging.WARNING)
@@ -56,7 +56,7 @@ class Fleet:
             slots=configuration.limits.max_turns,
             lease_seconds=configuration.limits.lease_seconds,
             load=lambda: {} if self._engine is None else self._engine.load(),
-            open_desk=open_desk,
+            lead=lead,
             handed_out=handed_out,
             die=self._die,
         )
@@ -71,13 +71,13 @@ class Fleet:
         await self.membership.leave()
         await self._signals.close()
 
-    def sit_down(self) -> bool:
+    def start_leading(self) -> bool:
         """Do what one member does for all from now on; the others tell this one what there is.
 
         False if it does already.
         """
-        is_new = not self._signals.at_desk
-        self._signals.at_desk = True
+        is_new = not self._signals.is_leader
+        self._signals.is_leader = True
         return is_new
 
     def build_engine(

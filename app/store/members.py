@@ -1,4 +1,4 @@
-"""Stores which bridges are there and which one has the desk, on PostgreSQL.
+"""Stores which bridges are there and which one leads, on PostgreSQL.
 
 What becomes of a member's work is decided from the rows: all that belongs to no member is free.
 """
@@ -20,7 +20,8 @@ from app.store.fencing import Fence
 from app.store.tables import duty, machine, member, session, turn
 from app.store.turns import recover_turns
 
-DESK = "desk"
+LEADER = "desk"
+"""The duty of the leader, under the name that earlier releases gave it."""
 MOST_EPOCHS = 2**62
 """Never the same twice: one that returns at once after it was removed is no silent member."""
 MACHINE_SECONDS = 90 * 86400.0
@@ -72,19 +73,20 @@ class Members:
         change = update(member).where(own).values(**seen)
         return self._database.look(lambda connection: connection.execute(change).rowcount > 0)
 
-    async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:
-        """Say that this member is there; take the desk if it is wanted and free."""
+    async def beat(self, load: Mapping[str, int], *, wants_lead: bool) -> Beat:
+        """Say that this member is there; become the leader if that is wanted and there is none."""
 
         def write(connection: Connection) -> Beat:
             own = update(member).where(member.c.name == self._own.name)
             seen = {"load": dict(load), "beats": member.c.beats + 1, "seen_at": self._now()}
             connection.execute(own.values(**seen))
-            at_desk = connection.execute(select(duty.c.member).where(duty.c.name == DESK)).scalar()
-            if at_desk is None and wants_desk:
-                at_desk = self._own.name
-                connection.execute(insert(duty), {"name": DESK, "member": at_desk})
+            found = connection.execute(select(duty.c.member).where(duty.c.name == LEADER))
+            leader = found.scalar()
+            if leader is None and wants_lead:
+                leader = self._own.name
+                connection.execute(insert(duty), {"name": LEADER, "member": leader})
             rows = connection.execute(select(member).order_by(member.c.name))
-            return Beat(tuple(map(_member_of, rows)), at_desk or "")
+            return Beat(tuple(map(_member_of, rows)), leader or "")
 
         return await self._database.writer.run(write)
 

@@ -40,8 +40,8 @@ class Beat:
 
     members: tuple[Member, ...]
     """All of them, itself included."""
-    desk: str
-    """The member that has the desk; empty if none has it."""
+    leader: str
+    """The leader; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class MemberStore(Protocol):
         """
         ...
 
-    async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:
-        """Say that this member is there; take the desk if it is wanted and free."""
+    async def beat(self, load: Mapping[str, int], *, wants_lead: bool) -> Beat:
+        """Say that this member is there; become the leader if that is wanted and there is none."""
         ...
 
     async def take_over(self, lapsed: Sequence[Member]) -> HandedOut:

@@ -1,4 +1,4 @@
-"""Members on PostgreSQL: fenced commits, the desk, claims, and what becomes of their work."""
+"""Members on PostgreSQL: fenced commits, the leader, claims, and what becomes of their work."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Process:
 
     async def see(self, name: str) -> Member:
         """Beat, and see another member as it is then."""
-        members = (await self.members.beat({}, wants_desk=False)).members
+        members = (await self.members.beat({}, wants_lead=False)).members
         return next(each for each in members if each.name == name)
 
     async def say(self, place: str) -> int:
@@ -106,15 +106,15 @@ async def test_a_member_that_returns_is_not_taken_for_the_one_that_was_removed(
     assert (await ada.see("bob")).epoch != silent.epoch
 
 
-async def test_one_member_has_the_desk_until_it_is_gone(pair: tuple[Process, Process]) -> None:
+async def test_one_member_is_the_leader_until_it_is_gone(pair: tuple[Process, Process]) -> None:
     ada, bob = pair
 
-    assert (await bob.members.beat({}, wants_desk=False)).desk == ""
-    assert (await ada.members.beat({}, wants_desk=True)).desk == "ada"
-    assert (await bob.members.beat({}, wants_desk=True)).desk == "ada"
+    assert (await bob.members.beat({}, wants_lead=False)).leader == ""
+    assert (await ada.members.beat({}, wants_lead=True)).leader == "ada"
+    assert (await bob.members.beat({}, wants_lead=True)).leader == "ada"
     await ada.members.leave()
 
-    assert (await bob.members.beat({}, wants_desk=True)).desk == "bob"
+    assert (await bob.members.beat({}, wants_lead=True)).leader == "bob"
 
 
 async def test_a_member_that_was_removed_commits_nothing(pair: tuple[Process, Process]) -> None:
@@ -146,7 +146,7 @@ async def test_a_member_that_has_beaten_meanwhile_is_not_removed(
 ) -> None:
     ada, bob = pair
     seen = await bob.see("ada")
-    await ada.members.beat({}, wants_desk=False)
+    await ada.members.beat({}, wants_lead=False)
 
     await bob.members.take_over([seen])
 
@@ -217,7 +217,7 @@ async def test_a_session_is_announced_to_the_member_that_served_it_while_that_ha
     await bob.say("t1")
 
     await bob.claims.announce(session)
-    await ada.members.beat({"demo": 4}, wants_desk=False)
+    await ada.members.beat({"demo": 4}, wants_lead=False)
     await bob.claims.announce(session)
 
     assert bob.announced == [(session, "ada"), (session, COMMON)]
@@ -254,7 +254,7 @@ async def test_a_member_without_room_passes_a_session_on_to_the_one_with_least_t
 async def test_limits_hold_over_all_members(pair: tuple[Process, Process]) -> None:
     ada, bob = pair
     session = await ada.say("t1")
-    await bob.members.beat({"demo": 2, "other": 1}, wants_desk=False)
+    await bob.members.beat({"demo": 2, "other": 1}, wants_lead=False)
     load = {"demo": 1}
 
     full = await ada.claim(session, load=load, total=3)
