@@ -12,8 +12,8 @@ import httpx
 from app.cli.connection import BridgeRefused, Connection, connect, not_running
 from app.config import Configuration
 from app.config.agents import NAME
-from app.core.types import SessionState
 from app.errors import NotFound
+from app.model.types import SessionState
 from app.server.agent_shapes import AgentDetail, AgentOut, FileDetail, FileOut, NoteOut
 from app.server.conversation_shapes import ContentsOut, ConversationOut
 from app.server.erasure_api import ErasedOut, PersonOut

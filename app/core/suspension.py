@@ -6,94 +6,16 @@ as usual, and messages are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Final, Literal, Protocol, cast
+from collections.abc import Callable, Sequence
 
-from app.core import wording
-from app.core.delegation.types import SERVICE
+from app.clock import Clock
 from app.core.feed import Feed
-from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
-from app.core.ports import Clock, TurnEngine
-from app.core.retry import persist
-from app.core.types import TurnRef
-
-Kind = Literal["all", "agent", "place"]
-Reason = Literal["operator", "restored"]
-"""Who paused: a person, or `restore`: then nothing is read or sent either."""
-ALL: Final = "all"
-AGENT: Final = "agent:"
-PLACE: Final = "place:"
-
-
-@dataclass(frozen=True, slots=True)
-class Suspension:
-    """One thing that is paused."""
-
-    scope: str
-    """`all`, `agent:<id>` or `place:<place>`; a place includes what is within it."""
-    reason: Reason
-    since: float
-
-    def split(self) -> tuple[Kind, str]:
-        """Return what kind of scope it is, and the id or the name in it."""
-        kind, _, name = self.scope.partition(":")
-        return cast("Kind", kind), name
-
-    def covers(self, place: PlaceKey, agents: Collection[str]) -> bool:
-        """Tell whether turns of some agents in a place wait because of it."""
-        kind, name = self.split()
-        if kind == "agent":
-            return name in agents
-        # A turn that agents wait for may begin, so that theirs can end.
-        return place.service != SERVICE and (kind == "all" or f"{place}:".startswith(f"{name}:"))
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """What the bridge goes on with once nothing is paused."""
-
-    posts: Sequence[tuple[SessionKey, str]]
-    """Where each unsent post goes, and its words."""
-    turns: Sequence[tuple[PlaceKey, str, str]]
-    """The place, the agent and the state of each turn that runs then."""
-    asks: int
-    """Open asks."""
-    deliveries: int
-    """Events that were stored and not read."""
-    schedules: int
-    """Schedules that are due."""
-
-
-def describe_pause(paused: Suspension, name_of: Callable[[str], str]) -> str:
-    """Say what is paused, since when, and how it goes on; `name_of` names an agent by its id."""
-    kind, name = paused.split()
-    shown = name_of(name) if kind == "agent" else name
-    since = f"{datetime.fromtimestamp(paused.since, UTC):%Y-%m-%d %H:%M} UTC"
-    words = wording.RESTORED if paused.reason == "restored" else wording.PAUSED[kind]
-    return words.format(name=shown, since=since)
-
-
-class SuspensionStore(Protocol):
-    """What is paused."""
-
-    def all(self) -> Sequence[Suspension]:
-        """List what is paused, in the order of scopes."""
-        ...
-
-    async def add(self, scope: str, reason: Reason) -> Sequence[int]:
-        """Pause a scope and tell those who wait there, once; returns the posts to send."""
-        ...
-
-    async def remove(self, scope: str) -> Sequence[TurnRef] | None:
-        """Resume a scope; returns the turns that can begin, None if it was not paused."""
-        ...
-
-    async def pending(self) -> Pending:
-        """Read what the bridge goes on with once nothing is paused."""
-        ...
+from app.model.ports import TurnEngine
+from app.model.suspension import Suspension
+from app.model.types import TurnRef
+from app.retry import persist
+from app.store.suspensions import SuspensionStore
 
 
 class Suspensions:

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 
 from typing_extensions import override
 
-from app.core.retry import persist
-from app.core.signals import Signals, Topic
-from app.core.tasks import Tasks
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Turn
 from app.fleet.worker import FleetWorker
-from app.store.claims import Claims, Reason
+from app.model.types import Turn
+from app.retry import persist
+from app.signals import Signals, Topic
+from app.store.claims import ClaimStore, Reason
+from app.tasks import Tasks
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class FleetTurnEngine(EmbeddedTurnEngine):
     def __init__(
         self,
         context: TurnContext,
-        claims: Claims,
+        claims: ClaimStore,
         *,
         max_turns: int,
         total: int | None,

@@ -16,16 +16,16 @@ from procrastinate.jobs import Job, Status
 from psycopg import AsyncConnection
 from typing_extensions import override
 
-from app.core.ports import Clock
-from app.core.retry import retry
-from app.core.stores.members import COMMON, TASK
+from app.clock import Clock
 from app.errors import BridgeError, StoreUnavailable
-from app.store.claims import Claims
+from app.model.members import COMMON, TASK
+from app.retry import retry
+from app.store.claims import ClaimStore
 
 logger = logging.getLogger(__name__)
 
 Take = Callable[[int], Awaitable[bool]]
-"""Claims a session if it waits; False if there is no room for it on any member."""
+"""ClaimStore a session if it waits; False if there is no room for it on any member."""
 
 AT_ONCE = 8
 """Sessions that are claimed at the same time: each takes a commit, and they share it."""
@@ -66,7 +66,7 @@ class FleetWorker:
     """Procrastinate's worker, as one member runs it."""
 
     def __init__(
-        self, address: str, name: str, claims: Claims, clock: Clock, *, lease_seconds: float
+        self, address: str, name: str, claims: ClaimStore, clock: Clock, *, lease_seconds: float
     ) -> None:
         """Prepare to serve what is announced to all members and to this one."""
         self._name = name

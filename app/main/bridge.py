@@ -18,11 +18,7 @@ from fastapi.responses import Response
 from app.agents.availability import check_isolation
 from app.config import describe_unserved
 from app.core.adapters import Adapter
-from app.core.outage import watch
 from app.core.repositories.ports import Forge
-from app.core.stores.members import HandedOut
-from app.core.tasks import Tasks
-from app.core.vitals import Vital
 from app.errors import StoreUnavailable
 from app.main.applying import AppliedChanges
 from app.main.cards import cards_of, missing_agents
@@ -35,6 +31,9 @@ from app.main.presence import Build, presence
 from app.main.resources import Resources
 from app.main.terms import daily_limits_of, hosts_of, page_url_of, plain_url_of, tools_url_of
 from app.main.wiring import Joined
+from app.model.members import HandedOut
+from app.model.vitals import Vital
+from app.outage import watch
 from app.server.application import build
 from app.server.front import Front
 from app.server.installations import Installations
@@ -42,6 +41,7 @@ from app.server.login_links import LoginLinks
 from app.server.parts import Check, Parts
 from app.server.redacting import Redacting
 from app.store.transcript import check_turns
+from app.tasks import Tasks
 
 if TYPE_CHECKING:
     from app.main.fleet import Fleet

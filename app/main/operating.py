@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from app.core.suspension import ALL, Suspension, Suspensions
-from app.core.vitals import VitalStore
+from app.core.suspension import Suspensions
 from app.main.resources import Resources
 from app.main.wiring import Joined
+from app.model.suspension import ALL, Suspension
 from app.server.parts import Check, Draining
+from app.store.vitals import VitalStore
 
 RESTORED = "paused: it was restored from a backup. Run `agent-bridge resume --all`"
 DRAINING = "draining: no new turns begin"

@@ -14,18 +14,16 @@ from app.agents.registry import PerAgent
 from app.children.traces import Traces
 from app.core.conversations import Conversations
 from app.core.delegation.delegations import Delegations
-from app.core.delegation.deputies import Deputies, Excess
+from app.core.delegation.deputies import Deputies
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
-from app.core.reviewing import Review
 from app.core.roster import Colleague, Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
-from app.core.scope import Scope
 from app.core.session_manager import SessionManager
 from app.core.together.group import Grouping
 from app.core.together.panel import Panel
@@ -36,13 +34,16 @@ from app.core.together.together import Together
 from app.core.tools.agents import AgentTools
 from app.core.tools.home import Homes
 from app.core.tools.reviews import ReviewTools
-from app.core.tools.tool import Tool
 from app.core.turns.reach import Reach
-from app.core.types import Session
 from app.main.terms import access_of, bounds_of, page_of, zone_of
 from app.main.together import delegation_limits, description_of, own_tools, scope_of
 from app.main.tooling import Tooling
 from app.main.turns import TurnParts
+from app.model.delegation import Excess
+from app.model.reviews import Review
+from app.model.scope import Scope
+from app.model.tools import Tool
+from app.model.types import Session
 from app.timetable import CronTimetable
 
 

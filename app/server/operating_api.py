@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends
 
-from app.core.suspension import AGENT, ALL, PLACE, Suspension, describe_pause
 from app.errors import Conflict
+from app.model.suspension import AGENT, ALL, PLACE, Suspension, describe_pause
 from app.server.login import SignedInRoute, visitor
 from app.server.operating_shapes import DrainOut, PauseOut, PauseScope
 from app.server.parts import Draining, Parts, PartsOf

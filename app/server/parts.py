@@ -11,41 +11,44 @@ from fastapi import Depends, Request
 from fastapi.responses import Response
 
 from app.agents.files import AgentFiles
+from app.clock import Clock
 from app.config import AgentEntry
 from app.config.agents import EntrySource
-from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
-from app.core.delegation.tree import DelegationTree
-from app.core.delegation.types import SERVICE as DELEGATIONS
 from app.core.erasure.people import Forgetting
 from app.core.erasure.purging import Purging
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.memory.keeper import MemoryKeeper
-from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
 from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
-from app.core.stores.conversations import ConversationStore
-from app.core.stores.inbox import DeliveryStore
-from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
-from app.core.stores.spending import SpendingStore
-from app.core.suspension import Suspension
-from app.core.tools.tool import Tool
 from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
-from app.core.types import Session, SessionState
-from app.core.updates import Choices
-from app.core.vitals import Vital
 from app.errors import AgentRemoved, Conflict, NotFound
+from app.model.availability import Availability
+from app.model.delegation import SERVICE as DELEGATIONS
+from app.model.suspension import Suspension
+from app.model.tools import Tool
+from app.model.types import Session, SessionState
+from app.model.updates import Choices
+from app.model.vitals import Vital
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
 from app.server.metrics import Metrics
 from app.services import PAGE
 from app.services.service import Setup
+from app.store.conversations import ConversationStore
+from app.store.inbox import DeliveryStore
+from app.store.posts import PostStore
+from app.store.sessions import SessionStore
+from app.store.spending import SpendingStore
+from app.store.transcript import TranscriptStore
+from app.store.tree import DelegationTree
+from app.store.turns import TurnStore
 
 T = TypeVar("T")
 

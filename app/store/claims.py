@@ -26,8 +26,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import OperationalError
 
-from app.core.stores.members import COMMON, TASK, Claim
-from app.core.types import Turn, TurnState
+from app.model.members import COMMON, TASK, Claim
+from app.model.types import Turn, TurnState
 from app.store.commits.endings import RUNNING
 from app.store.commits.suspending import SUSPENDED
 from app.store.database import Database
@@ -91,7 +91,7 @@ _SERVE = START.add_cte(
 """Starts a turn and notes who does, in one statement."""
 
 
-class Claims:
+class ClaimStore:
     """The claims of one member on sessions."""
 
     def __init__(self, database: Database, own: Fence) -> None:

@@ -8,23 +8,22 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from itertools import islice, repeat
 from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.sql import SQL, Identifier
 from sqlalchemy import bindparam, select
 from typing_extensions import override
 
-from app.core.ports import Clock
-from app.core.retry import retry
-from app.core.switchboard import Switchboard
-from app.core.tasks import Tasks
+from app.clock import Clock
+from app.retry import retry
 from app.store.database import Database
 from app.store.tables import member, session
+from app.switchboard import Switchboard
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
@@ -124,21 +123,6 @@ class Notifications(Switchboard):
             keepalives_interval=5,
             keepalives_count=3,
         )
-
-    async def listen(self, channels: Sequence[str], hear: Callable[[str], None]) -> None:
-        """Have a function called with what is told on some channels, until this is cancelled.
-
-        Whenever that begins it is called with an empty text: something may have been told before.
-        """
-
-        async def work(connection: _Connection) -> None:
-            connection.add_notify_handler(lambda notice: hear(notice.payload))
-            for channel in channels:
-                await connection.execute(SQL("listen {}").format(Identifier(channel)))
-            hear("")
-            await _follow(connection, hear)
-
-        await self._keep(work)
 
     async def _listen(self, connection: _Connection) -> None:
         await connection.execute(f"listen {await _find_channel(connection)}")

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from app.core.keys import PlaceKey, SessionKey
-from app.core.suspension import Pending, Reason, Suspension
-from app.core.types import TurnRef, TurnState
+from app.model.keys import PlaceKey, SessionKey
+from app.model.suspension import Pending, Reason, Suspension
+from app.model.types import TurnRef, TurnState
 from app.store.commits.suspending import SUSPENDED, tell_suspended
 from app.store.database import Database
 from app.store.posts import UNSENT
@@ -33,7 +33,7 @@ _WAITING = select(turn.c.session, turn.c.id).where(
 _SCOPES = select(suspension).order_by(suspension.c.scope)
 
 
-class SuspensionRows:
+class SuspensionStore:
     """The port for what is paused."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

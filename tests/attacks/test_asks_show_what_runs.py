@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.core.visible import conceal
+from app.model.visible import conceal
 from tests.sim.linear import LinearSession
 from tests.support import asked
 from tests.support.github import GithubWorld

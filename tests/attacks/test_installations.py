@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.config import load
-from app.core.findings import Verdict
+from app.model.findings import Verdict
 from app.services import registered_services
 from app.services.github.doctor import checks
 from tests.sim.github.state import Issue, Repository

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from app.clock import SystemClock
 from app.config import load
 from app.core.adapters import Adapter
-from app.core.clock import SystemClock
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import PostContent, PostSend, PostSent
-from app.core.types import Speaker
 from app.errors import PostDelayed
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import PostContent, PostSend, PostSent
+from app.model.types import Speaker
 from app.services.linear.adapter import LinearAdapter
 from app.services.linear.settings import LinearCredentials
 from app.services.service import BuildContext

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from app.core.keys import SessionKey
 from app.core.outbox import Outbox
-from app.core.posts import NewPost, PostContent, ToolLine
-from app.core.updates import PlanStep
+from app.model.keys import SessionKey
+from app.model.posts import NewPost, PostContent, ToolLine
+from app.model.updates import PlanStep
 from app.server.metrics import Metrics
 from app.services.slack.adapter import SlackAdapter
 from app.sim.slack_blocks import cards

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from app.core.ports import Clock
-from app.core.types import ActivePlace
+from app.clock import Clock
+from app.model.types import ActivePlace
 from app.services.slack.adapter import SlackAdapter, SlackApp
 from app.services.slack.auth import Colleagues, Seal
 from app.sim.slack_blocks import lists

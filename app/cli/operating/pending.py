@@ -10,7 +10,7 @@ from typing import Final
 from app.cli.lines import one_line
 from app.cli.stored import make_guard, read_registry
 from app.config import Configuration
-from app.core.suspension import Pending
+from app.model.suspension import Pending
 from app.store.reading import reading
 from app.vault import Vault
 

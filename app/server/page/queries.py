@@ -9,14 +9,14 @@ from typing import Literal
 from fastapi import Request
 
 from app.agents.identity import COLOURS
-from app.core.amounts import money
-from app.core.delegation.types import SERVICE
-from app.core.keys import SERVICE_NAME, PlaceKey
-from app.core.stores.conversations import Wanted
-from app.core.stores.grants import WantedGrants
-from app.core.suspension import describe_pause
-from app.core.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.errors import NotFound
+from app.model.amounts import money
+from app.model.asks import WantedGrants
+from app.model.conversations import Wanted
+from app.model.delegation import SERVICE
+from app.model.keys import SERVICE_NAME, PlaceKey
+from app.model.suspension import describe_pause
+from app.model.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.server.page.view.activity import describe
 from app.server.page.view.blocks import Asked
 from app.server.page.view.listing import archived_list, found_list, thread_list

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from app.core.feed import News
-from app.core.keys import PlaceKey
+from app.model.keys import PlaceKey
 from app.server.page import queries
 from app.server.page.view import render
 from app.server.page.view.patches import Patches

@@ -19,8 +19,8 @@ from app.cli.connection import BridgeUnreachable
 from app.cli.manifests import show
 from app.config import AgentRecord, Configuration, load
 from app.config.location import default_settings_file
-from app.core.findings import Finding, Verdict
 from app.errors import ConfigurationError
+from app.model.findings import Finding, Verdict
 from app.services import registered_services
 from app.services.github.doctor import checks
 from app.services.github.manifest import (

@@ -12,12 +12,12 @@ import pytest
 
 from app.agents.catalog import known_agents
 from app.cli.manifests import show
+from app.clock import SystemClock
 from app.config import Configuration, ensure_secrets, load
 from app.config.sealing import Sealer
-from app.core.clock import SystemClock
-from app.core.findings import Finding, Verdict
-from app.core.inbound import Delivery
 from app.errors import ConfigurationError, NotFound
+from app.model.findings import Finding, Verdict
+from app.model.inbound import Delivery
 from app.services import registered_services
 from app.services.linear import doctor
 from app.services.linear.auth import SCOPES

@@ -11,11 +11,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from app.cli.manifests import show
+from app.clock import SystemClock
 from app.config import AgentRecord, Configuration, ensure_secrets, load
 from app.config.sealing import Sealer
-from app.core.clock import SystemClock
-from app.core.findings import Finding, Verdict
 from app.errors import NotFound
+from app.model.findings import Finding, Verdict
 from app.services import registered_services
 from app.services.slack.doctor import check_events, checks
 from app.services.slack.manifest import EVENTS, OPTIONAL, SCOPES, creation_address, manifest, steps

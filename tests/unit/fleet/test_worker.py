@@ -13,14 +13,14 @@ import pytest
 from procrastinate import App, PsycopgConnector
 from procrastinate.jobs import Job
 
-from app.core.clock import SystemClock
-from app.core.stores.members import COMMON, TASK
+from app.clock import SystemClock
 from app.fleet import worker as worker_module
 from app.fleet.worker import FleetWorker, _TryOthers
-from app.store.claims import Claims
+from app.model.members import COMMON, TASK
+from app.store.claims import ClaimStore
 from app.store.database import Database
 from app.store.fencing import Fence
-from app.store.members import Members
+from app.store.members import MemberStore
 from app.store.stores import Stores
 from tests.support import postgres
 from tests.support.memory import decision, heard
@@ -43,8 +43,8 @@ class Member:
         self.database = Database(self.address)
         self.database.open()
         self.stores = Stores.on(self.database, clock.now)
-        self.members = Members(self.database, clock.now, fence)
-        self.claims = Claims(self.database, fence)
+        self.members = MemberStore(self.database, clock.now, fence)
+        self.claims = ClaimStore(self.database, fence)
         self.worker = FleetWorker(
             self.address, "ada", self.claims, clock, lease_seconds=LEASE_SECONDS
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, text
 
-from app.core.clock import SystemClock
+from app.clock import SystemClock
 from app.errors import BackupUnusable
 from app.store.copying import copy_in, copy_out
 from app.store.database import Database, sqlite_url

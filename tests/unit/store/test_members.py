@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from app.core.clock import SystemClock
-from app.core.posts import PostContent
-from app.core.stores.members import COMMON, Claim, Member
-from app.core.types import TurnState
+from app.clock import SystemClock
 from app.errors import StoreUnavailable
-from app.store.claims import Claims, Reason
+from app.model.members import COMMON, Claim, Member
+from app.model.posts import PostContent
+from app.model.types import TurnState
+from app.store.claims import ClaimStore, Reason
 from app.store.database import Database
 from app.store.fencing import Fence
-from app.store.members import Members
+from app.store.members import MemberStore
 from app.store.stores import Stores
 from tests.support import postgres
 from tests.support.memory import decision, heard
@@ -34,8 +34,8 @@ class Process:
         clock = SystemClock()
         fence = Fence(lambda: self.deaths.append(self.name))
         self.stores = Stores.on(self.database, clock.now)
-        self.members = Members(self.database, clock.now, fence)
-        self.claims = Claims(self.database, fence)
+        self.members = MemberStore(self.database, clock.now, fence)
+        self.claims = ClaimStore(self.database, fence)
 
     async def join(self, *, slots: int = 4) -> None:
         await self.members.join(self.name, "all", slots)

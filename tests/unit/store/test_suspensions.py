@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from app.core.clock import SystemClock
-from app.core.delegation.types import SERVICE
-from app.core.keys import PlaceKey
-from app.core.posts import PostContent
-from app.core.types import TurnRef
-from app.core.updates import AskOption, AskRequest
+from app.clock import SystemClock
+from app.model.delegation import SERVICE
+from app.model.keys import PlaceKey
+from app.model.posts import PostContent
+from app.model.types import TurnRef
+from app.model.updates import AskOption, AskRequest
 from app.store.stores import Stores
 from tests.support.memory import decision, heard, open_stores, opened
 

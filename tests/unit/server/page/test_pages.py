@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from app.core.feed import Unfinished
-from app.core.stores.conversations import Wanted
-from app.core.types import Entry
+from app.model.conversations import Wanted
+from app.model.types import Entry
 from app.server.page.assets import assets
 from app.server.page.view.patches import Patch
 from tests.support.document import Document, Element, parse

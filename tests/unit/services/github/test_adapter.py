@@ -10,11 +10,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.core.inbound import Chore, Delivery
-from app.core.notes import Note, NoteCode
-from app.core.posts import PostContent, PostSend, PostSent
-from app.core.types import Speaker
 from app.errors import PostDelayed, PostRejected
+from app.model.inbound import Chore, Delivery
+from app.model.notes import Note, NoteCode
+from app.model.posts import PostContent, PostSend, PostSent
+from app.model.types import Speaker
 from app.services.github.accounts import Directory
 from app.services.github.adapter import GithubAdapter
 from app.services.github.events import Rerun

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.core.types import File
+from app.model.types import File
 from app.services.github import wording
 from app.services.github.attachments import Files, Hosts, files_in
 from app.services.github.names import Name, Spot

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.core.keys import PlaceKey, SessionKey
-from app.core.workspaces import Head, Repository
 from app.errors import RepositoryError
+from app.model.keys import PlaceKey, SessionKey
+from app.model.workspaces import Head, Repository
 from app.services.github import forge
 from app.services.github.accounts import Directory
 from app.services.github.forge import KEPT_SECONDS, GithubForge

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.core.inbound import News
-from app.core.keys import PlaceKey
-from app.core.workspaces import Checked, Examined, Judged, Remark
 from app.errors import DeliveryUnreadable
+from app.model.inbound import News
+from app.model.keys import PlaceKey
+from app.model.workspaces import Checked, Examined, Judged, Remark
 from app.services.github.checks import (
     LOG_CHARACTERS,
     RUN_CHARACTERS,

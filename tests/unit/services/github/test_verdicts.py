@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.reviewing import Finding, Submission, Verdict
 from app.errors import RepositoryError
+from app.model.reviews import Finding, Submission, Verdict
 from tests.sim.github.answers import Reply
 from tests.sim.github.state import Issue, Review
 from tests.support.github_desk import BRANCH, Desk, Office

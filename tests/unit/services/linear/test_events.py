@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.inbound import Delivery, Heard
-from app.core.keys import PlaceKey
-from app.core.types import Speaker
 from app.errors import DeliveryUnreadable
+from app.model.inbound import Delivery, Heard
+from app.model.keys import PlaceKey
+from app.model.types import Speaker
 from app.services.linear.events import (
     AccessChanged,
     LinearIssue,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-from app.core.posts import DelegatedLine, Fact, PostContent, ToolLine
-from app.core.updates import AskOption, PlanStep
+from app.model.posts import DelegatedLine, Fact, PostContent, ToolLine
+from app.model.updates import AskOption, PlanStep
 from app.services.linear.render import Activity, Change, Shown, Step, activity_id, steps
 from tests.sim.linear.rules import check_content, check_signal, checked_plan
 

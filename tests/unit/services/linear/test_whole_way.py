@@ -14,10 +14,10 @@ import pytest
 from pydantic import SecretStr
 
 from app.acp.elicitation import consent
-from app.core.inbound import Delivery
-from app.core.ports import AgentListener
-from app.core.updates import TextUpdate
 from app.errors import AgentLoginNeeded, StoreUnavailable
+from app.model.inbound import Delivery
+from app.model.ports import AgentListener
+from app.model.updates import TextUpdate
 from app.server.front import Front
 from app.server.metrics import Metrics
 from app.services.linear.adapter import LinearAdapter

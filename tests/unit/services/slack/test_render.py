@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.posts import DelegatedLine, Fact, Outcome, PostContent, ToolLine
-from app.core.updates import AskOption, PlanStep
+from app.model.posts import DelegatedLine, Fact, Outcome, PostContent, ToolLine
+from app.model.updates import AskOption, PlanStep
 from app.services.slack import cards, render
 from app.services.slack import text as texts
 from app.services.slack.auth import Seal
