@@ -10,6 +10,7 @@ import pytest
 
 from app.clock import SystemClock
 from app.errors import StoreUnavailable
+from app.features.pause.store import SuspensionStore
 from app.model.members import COMMON, Claim, Member
 from app.model.posts import PostContent
 from app.model.types import TurnState
@@ -315,7 +316,7 @@ async def test_what_the_operator_paused_is_not_served(pair: tuple[Process, Proce
     session = await ada.say("t1")
     turn = ada.stores.turns.next_turn(session)
     assert turn is not None
-    await ada.stores.suspensions.add("all", "operator")
+    await ada.stores.open(SuspensionStore).add("all", "operator")
 
     claim = await ada.claims.claim(turn, {"demo": 1}, "announced", total=None, of_agent=None)
     await ada.claims.announce(session)
@@ -323,7 +324,7 @@ async def test_what_the_operator_paused_is_not_served(pair: tuple[Process, Proce
 
     assert claim.answer == "idle"
     assert ada.announced == []
-    await ada.stores.suspensions.remove("all")
+    await ada.stores.open(SuspensionStore).remove("all")
     await ada.claims.announce_missing()
     assert ada.announced == [(session, COMMON)]
 
