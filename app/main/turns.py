@@ -200,7 +200,7 @@ class TurnParts(RepositoryParts, ABC):
     @cached_property
     def vitals(self) -> Vitals:
         """Measures how the bridge is now."""
-        alone = partial(measure_members, ["all"], silent=0.0, at_desk=True)
+        alone = partial(measure_members, ["all"], silent=0.0, is_leader=True)
         members = alone if self._fleet is None else self._fleet.membership.measure
         return Vitals(self._stores.vitals, self.engine, self.live, self._disk, members)
 

@@ -343,13 +343,13 @@ class Delegations:
 
     def _watch(self) -> None:
         """Watch how long agents go on; called whenever there may be more to watch."""
-        if not self._signals.at_desk:
+        if not self._signals.is_leader:
             self._signals.send(Topic.LIMITS)
         elif self._timer is None or self._timer.done():
             self._timer = self._tasks.start(self._end_in_time(), name="time limit")
 
     def _look_again(self) -> None:
-        if self._signals.at_desk:
+        if self._signals.is_leader:
             self._watch()
 
     async def _end_in_time(self) -> None:

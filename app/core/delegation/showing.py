@@ -121,14 +121,14 @@ class Showing:
         return "" if key is None else key.agent
 
     def tell(self) -> None:
-        """Tell people soon what ended and no post shows; only the desk tells."""
-        if self._signals.at_desk:
+        """Tell people soon what ended and no post shows; only the leader tells."""
+        if self._signals.is_leader:
             self._tasks.start(self._tell(), name="ends")
         else:
             self._signals.send(Topic.ENDS)
 
     def _look_again(self) -> None:
-        if self._signals.at_desk:
+        if self._signals.is_leader:
             self.tell()
 
     async def _tell(self) -> None:
