@@ -90,6 +90,8 @@ class Bridge:
         self._forgetting = forgetting_of(base, joined)
         runtime = joined.runtime(self._go_on_as_leader)
         self._features = [feature.build(runtime) for feature in registered_features()]
+        joined.hooks.add(hook for part in self._features for hook in part.hooks())
+        joined.tooling.toolbox.add(tool for part in self._features for tool in part.tools())
         self._maintenance = Maintenance(
             base, joined.workspaces.unused, joined.uploads, joined.conversations
         )
@@ -213,7 +215,6 @@ class Bridge:
             changes=self.changes,
             removed=base.registry.removed,
             removed_titles=base.registry.removed_titles,
-            schedules=self._joined.schedules,
             fetch_page=self._fetch_page,
             purging=self._purging,
             spending=base.stores.spending,
@@ -300,7 +301,6 @@ class Bridge:
         joined.ledger.start()
         joined.memory.start()
         joined.showing.start()
-        joined.schedules.start()
         self._purging.start()
         self._forgetting.start()
         self._tasks.start(self._maintenance.forget(), name="retention")
@@ -308,7 +308,6 @@ class Bridge:
             self._tasks.start(self._maintenance.reap(), name="unused workspaces")
         joined.listeners.start()
         self.intake.start()
-        joined.scheduler.start()
         joined.reviews.start()
         joined.together.start()
         joined.delegations.start()
@@ -337,7 +336,6 @@ class Bridge:
         await self._forgetting.close()
         await self._joined.listeners.close()
         await self._joined.delegations.close()
-        await self._joined.scheduler.close()
         await self._joined.together.close()
         await self._joined.reviews.close()
         await self.intake.close()
@@ -350,7 +348,6 @@ class Bridge:
         await self._joined.ledger.close()
         await self._joined.memory.close()
         await self._joined.showing.close()
-        await self._joined.schedules.close()
         await self._joined.live.close()
         await self._joined.launcher.close()
         await self._joined.tooling.doors.close()

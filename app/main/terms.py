@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from pydantic import SecretStr
 
 import app
+from app.clock import machine_zone
 from app.config import Configuration
 from app.config.fields import is_loopback
 from app.core.intake.access import Access
@@ -25,7 +26,6 @@ from app.server.local_socket import SOCKET_HOST
 from app.server.login_links import private_host
 from app.server.titles import path_of
 from app.services import find_area, find_repository
-from app.timetable import machine_zone
 
 _LOCAL_HOSTS: Final = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::")  # noqa: S104 - read, not bound
 """Listen addresses that a browser on this machine reaches by any name in `.localhost`."""
