@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 from fastapi.responses import Response
 
 from app.agents.files import AgentFiles
-from app.config import AgentEntry
+from app.config import AgentConfig
 from app.config.agents import EntrySource
 from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
@@ -152,11 +152,11 @@ class AgentChanger(Protocol):
         name: str,
         entry: Mapping[str, Any],
         credentials: Mapping[str, Mapping[str, str]] | None = None,
-    ) -> AgentEntry:
+    ) -> AgentConfig:
         """Add an agent."""
         ...
 
-    async def isolate(self, name: str) -> AgentEntry:
+    async def isolate(self, name: str) -> AgentConfig:
         """Give an agent that was found on PATH an entry, so that it runs isolated."""
         ...
 
@@ -165,7 +165,7 @@ class AgentChanger(Protocol):
         name: str,
         changes: Mapping[str, Any],
         credentials: Mapping[str, Any] | None = None,
-    ) -> AgentEntry:
+    ) -> AgentConfig:
         """Change some keys of an entry, or credentials; tables are merged, None removes a key."""
         ...
 
@@ -183,15 +183,15 @@ class AgentChanger(Protocol):
         """List the agents that were removed, the last one first: name and time."""
         ...
 
-    async def rename(self, name: str, to: str) -> AgentEntry:
+    async def rename(self, name: str, to: str) -> AgentConfig:
         """Give an agent another name."""
         ...
 
-    async def choose_default(self, name: str) -> AgentEntry:
+    async def choose_default(self, name: str) -> AgentConfig:
         """Let requests without a name go to this agent."""
         ...
 
-    async def acknowledge(self, name: str) -> AgentEntry:
+    async def acknowledge(self, name: str) -> AgentConfig:
         """Note that a person has seen how an agent's isolation changed."""
         ...
 
