@@ -7,32 +7,28 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     PlainValidator,
-    SecretStr,
     ValidationInfo,
     model_validator,
 )
 
-from app.config.emoji import is_emoji
-from app.config.fields import nothing
-from app.config.hosts import GROUP, parse_host
+from app.config.fields import Emoji, Environment, Variables, nothing, text_list
+from app.config.network import GROUP, parse_host
 from app.config.problems import refusal
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 _GLOB = re.compile(r"[A-Za-z0-9_.*?-]{1,100}")
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # The longest command line that Linux takes as one argument.
 _LONGEST_TEXT = 128 * 1024
@@ -84,44 +80,10 @@ def _command(value: object) -> object:
             value = shlex.split(value)
         except ValueError:
             raise refusal("has a quote that is not closed", "Close every quote.") from None
-    words = _texts(value)
+    words = text_list(value)
     if not isinstance(words, tuple) or not words or not words[0] or "\0" in "".join(words):
         raise refusal("is not a command", 'Write "program argument" or ["program", "argument"].')
     return words
-
-
-def _emoji(text: str) -> str:
-    if not is_emoji(text):
-        raise refusal("is not one emoji", 'Write one, such as "\N{FOX FACE}".')
-    return text
-
-
-def _texts(value: object) -> object:
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return tuple(value)
-    if isinstance(value, tuple):
-        return value
-    raise refusal("is not a list of strings", 'Write it as ["one", "two"].')
-
-
-def _variables(names: Iterable[str]) -> None:
-    names = list(names)
-    if not all(VARIABLE.fullmatch(name) for name in names):
-        raise refusal("is not a variable name", "Write names such as OPENAI_API_KEY.")
-    if "HOME" in names:
-        raise refusal("names HOME", "Use the key home instead.")
-
-
-def _passthrough(names: tuple[str, ...]) -> tuple[str, ...]:
-    _variables(names)
-    return names
-
-
-def _environment(table: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
-    _variables(table)
-    if any("\0" in value.get_secret_value() for value in table.values()):
-        raise refusal("has a value with a null character", "Remove it.")
-    return MappingProxyType(dict(table))
 
 
 def _home(value: object, info: ValidationInfo) -> object:
@@ -139,7 +101,7 @@ def _home(value: object, info: ValidationInfo) -> object:
 
 
 def _network_hosts(value: object) -> object:
-    hosts = _texts(value)
+    hosts = text_list(value)
     if not isinstance(hosts, tuple) or not all(
         GROUP.fullmatch(host) or parse_host(host) for host in hosts
     ):
@@ -195,7 +157,7 @@ def _options(table: object) -> Mapping[str, Any]:
 
 
 def _name_globs(value: object) -> object:
-    globs = _texts(value)
+    globs = text_list(value)
     if not isinstance(globs, tuple) or not all(_GLOB.fullmatch(glob) for glob in globs):
         raise refusal(
             "has an entry that is not a name with wildcards",
@@ -206,10 +168,7 @@ def _name_globs(value: object) -> object:
 
 Globs = Annotated[tuple[str, ...], BeforeValidator(_name_globs)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
-Emoji = Annotated[str, AfterValidator(_emoji)]
 Text = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT)]
-Variables = Annotated[tuple[str, ...], BeforeValidator(_texts), AfterValidator(_passthrough)]
-Environment = Annotated[Mapping[str, SecretStr], AfterValidator(_environment)]
 Options = Annotated[Mapping[str, str | bool], PlainValidator(_options)]
 Permissions = Annotated[Preset | tuple[PermissionRule, ...], PlainValidator(_permissions)]
 Home = Annotated[Literal["own", "user"] | Path, PlainValidator(_home)]

@@ -23,7 +23,7 @@ from app.backup.archive import Contents, packing
 from app.backup.stream import Secret
 from app.backup.unpacking import unpack
 from app.config import BridgeSecrets, Configuration, ensure_secrets, find_secret_key
-from app.config.bridge_secrets import FILE_NAME as SECRETS
+from app.config.process import SECRETS
 from app.core.clock import SystemClock
 from app.descent import discard, remove
 from app.errors import BackupUnusable

@@ -7,7 +7,7 @@ from pathlib import Path
 from app.agents.isolation import homes_root
 from app.children.disk import RESERVE
 from app.children.sweep import Sweeps
-from app.config.bridge_secrets import FILE_NAME as SECRETS
+from app.config.process import SECRETS
 from app.core.erasure.people import Forgetting
 from app.core.erasure.purging import Purging
 from app.core.erasure.types import Person

@@ -51,9 +51,9 @@ class Fleet:
             Members(base.database, base.clock.now, fence),
             base.clock,
             name=self.name,
-            role=configuration.role,
-            slots=configuration.limits.max_turns,
-            lease_seconds=configuration.limits.lease_seconds,
+            role=configuration.settings.role,
+            slots=configuration.settings.max_turns,
+            lease_seconds=configuration.settings.lease_seconds,
             load=lambda: {} if self._engine is None else self._engine.load(),
             open_desk=open_desk,
             handed_out=handed_out,
@@ -92,10 +92,10 @@ class Fleet:
         self._engine = FleetTurnEngine(
             context,
             self._jobs,
-            max_turns=configuration.limits.max_turns,
-            total=configuration.limits.max_turns_total,
+            max_turns=configuration.settings.max_turns,
+            total=configuration.settings.max_turns_total,
             of_agent=of_agent,
-            recruit=None if configuration.role == "front" else recruit,
+            recruit=None if configuration.settings.role == "front" else recruit,
             signals=base.signals,
         )
         return self._engine

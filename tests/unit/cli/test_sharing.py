@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.cli.checks.sharing import check_sharing
-from app.config.loading import load
+from app.config.configuration import load
 from app.core.findings import Finding
 from tests.support.bucket import serve_bucket
 
