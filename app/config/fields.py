@@ -99,18 +99,6 @@ def is_plain_and_remote(address: str) -> bool:
     return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
 
-def _no_trailing_slash(text: str) -> str:
-    if text.endswith("/"):
-        raise refusal("ends in a slash", "Remove the slash at the end.")
-    return text
-
-
-def _host(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9.:_-]+", text) or text.startswith("http:"):
-        raise refusal("is not a host name or address", "Write it as 127.0.0.1, without a port.")
-    return text
-
-
 # An address with a password would show it to every agent, so none is accepted.
 _REPOSITORY = re.compile(
     r"none|[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+|folder:(?:/|~/).*|"
@@ -304,12 +292,6 @@ def _emoji(text: str) -> str:
     return text
 
 
-def _refuse_whitespace(secret: SecretStr) -> SecretStr:
-    if secret.get_secret_value() != secret.get_secret_value().strip():
-        raise refusal("begins or ends with whitespace", "Copy it again without the space.")
-    return secret
-
-
 def _zone(name: str) -> str:
     try:
         return ZoneInfo(name).key
@@ -337,9 +319,18 @@ Words = Annotated[tuple[str, ...], BeforeValidator(comma_list)]
 Accounts = Annotated[tuple[Account, ...], BeforeValidator(_accounts)]
 Address = Annotated[str, AfterValidator(_address)]
 PlatformAddress = Annotated[Address, AfterValidator(_refuse_plain_http)]
-FolderAddress = Annotated[PlatformAddress, AfterValidator(_no_trailing_slash)]
+FolderAddress = Annotated[
+    PlatformAddress, matching(r".*[^/]", "ends in a slash", "Remove the slash at the end.")
+]
 ProxyAddress = Annotated[str, AfterValidator(_proxy_address)]
-Host = Annotated[str, AfterValidator(_host)]
+Host = Annotated[
+    str,
+    matching(
+        r"(?!http:)[A-Za-z0-9.:_-]+",
+        "is not a host name or address",
+        "Write it as 127.0.0.1, without a port.",
+    ),
+]
 Networks = Annotated[tuple[str, ...], BeforeValidator(comma_list), AfterValidator(_networks)]
 Zone = Annotated[str, AfterValidator(_zone)]
 Repository = Annotated[str, AfterValidator(_repository)]
@@ -359,5 +350,7 @@ LogFormat = Annotated[Literal["console", "json"], BeforeValidator(_lower)]
 BridgeRole = Annotated[Literal["all", "front", "worker"], BeforeValidator(_lower)]
 Token = matching(r"\S+", "contains whitespace", "Copy it again without the space.")
 WebhookSecret = Annotated[
-    SecretStr, AfterValidator(_refuse_whitespace), strong(SHORTEST_WEBHOOK_SECRET)
+    SecretStr,
+    matching(r"\S(.*\S)?", "begins or ends with whitespace", "Copy it again without the space."),
+    strong(SHORTEST_WEBHOOK_SECRET),
 ]

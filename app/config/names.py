@@ -54,8 +54,10 @@ def find_secrets(name: str, value: str) -> Iterator[str]:
     """Yield what of a variable's value is a secret."""
     if _ADDRESS.match(value):
         yield from _find_in_address(value)
-    elif len(value) >= SHORTEST and (_tells(name, value) or _is_random(value)):
-        yield value
+    elif len(value) >= SHORTEST:
+        named = not _NAMES.isdisjoint(name.upper().split("_"))
+        if _is_random(value) or (named and not value.startswith(("/", "~", "./"))):
+            yield value
 
 
 def _find_in_address(address: str) -> Iterator[str]:
@@ -70,11 +72,6 @@ def _find_in_address(address: str) -> Iterator[str]:
     keys = [parts.username or "", *parts.path.split("/"), parts.fragment]
     keys += [value for _, value in parse_qsl(parts.query)]
     yield from (each for each in keys if len(each) >= SHORTEST and _is_random(each))
-
-
-def _tells(name: str, value: str) -> bool:
-    """Tell whether a name tells of a secret, and the value is no path."""
-    return not _NAMES.isdisjoint(name.upper().split("_")) and not value.startswith(("/", "~", "./"))
 
 
 def _is_random(value: str) -> bool:

@@ -278,13 +278,10 @@ def _entry(source: str, name: str, raw: Mapping[str, Any], around: Surroundings)
         where, problem, remedy = first_problem(error)
     else:
         return _apply_driver(source, entry, around)
-    raise ConfigurationError(source, f"agent {name!r}{_key(where)} {problem}", remedy)
-
-
-def _key(where: tuple[int | str, ...]) -> str:
-    """Name the key with the problem, but nothing inside it that the user chose."""
+    # Name the key with the problem, but nothing inside it that the user chose.
     known = [str(part) for part in where if part in KEYS or part in AgentLimits.model_fields]
-    return f": {'.'.join(known)}" if known else ""
+    key = f": {'.'.join(known)}" if known else ""
+    raise ConfigurationError(source, f"agent {name!r}{key} {problem}", remedy)
 
 
 def _apply_driver(source: str, entry: AgentConfig, around: Surroundings) -> AgentConfig:
