@@ -11,9 +11,9 @@ from app.agents.files import OWN, SHARED, AgentFiles
 from app.agents.isolation import home_of
 from app.config import AgentConfig, Configuration
 from app.config.names import is_secret
-from app.core import wording
-from app.core.availability import AgentCheck, passed, unmet
 from app.errors import FileRefused
+from app.model import wording
+from app.model.availability import AgentCheck, passed, unmet
 
 FILES: Final = "files"
 """The name of the check of an agent's files."""

@@ -21,8 +21,8 @@ from app.cli.asking.conversation import AgentUnknown, Conversation, Way
 from app.cli.asking.screen import Screen, margin
 from app.cli.running import is_running
 from app.config import Configuration
-from app.core.types import TurnState
 from app.errors import BridgeError
+from app.model.types import TurnState
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import NewSession, SessionTurn, TurnOut
 

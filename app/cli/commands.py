@@ -22,8 +22,8 @@ from app.cli.framing import HELP, Json, examples, in_one_line, read_all_agents, 
 from app.cli.grant_commands import grants
 from app.cli.operating.commands import operating
 from app.cli.schedule_commands import schedules
-from app.core.types import SessionState
 from app.errors import Conflict, DataDirInUse
+from app.model.types import SessionState
 
 if TYPE_CHECKING:
     from app.server.shapes import NewSession

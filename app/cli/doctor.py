@@ -26,8 +26,8 @@ from app.cli.running import is_running
 from app.cli.stored import make_guard, read_registry
 from app.cli.tables import show_json
 from app.config import Configuration, ensure_secrets, from_process
-from app.core.findings import Finding, Verdict, ok, problem
 from app.errors import BridgeError, ConfigurationError, StoreUnavailable
+from app.model.findings import Finding, Verdict, ok, problem
 from app.server.agent_shapes import AgentOut
 from app.services import added_services, registered_services
 from app.services.service import CheckContext

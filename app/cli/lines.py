@@ -13,9 +13,9 @@ from pathlib import PurePath
 from typing import Any
 from unicodedata import category, east_asian_width
 
-from app.core.amounts import money
-from app.core.ask_view import AskView
-from app.core.consent import wording
+from app.model import ask_wording as wording
+from app.model.amounts import money
+from app.model.ask_view import AskView
 from app.server.shapes import EntryOut
 
 SHOWN_LINES = 20

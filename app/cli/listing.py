@@ -24,14 +24,16 @@ from app.cli.lines import one_line, transcript_lines
 from app.cli.running import is_running
 from app.cli.tables import show_json, show_table
 from app.config import Configuration
-from app.core.availability import Availability
-from app.core.stores.filters import ListFilter
-from app.core.stores.sessions import SessionStore, TranscriptStore, TurnStore
-from app.core.types import SessionState
-from app.core.wording import AVAILABILITY
 from app.errors import NotFound
+from app.model.availability import Availability
+from app.model.filters import ListFilter
+from app.model.types import SessionState
+from app.model.wording import AVAILABILITY
 from app.server.agent_shapes import AgentOut, AvailabilityOut, CheckOut
 from app.server.shapes import EntryOut, SessionDetail, SessionOut
+from app.store.sessions import SessionStore
+from app.store.transcript import TranscriptStore
+from app.store.turns import TurnStore
 
 ROWS: Final = 200
 """Rows per read."""

@@ -18,9 +18,8 @@ from app.cli.asking.screen import Margin, margin
 from app.cli.doctor import make_context
 from app.cli.lines import one_line
 from app.cli.tables import show_table
+from app.clock import Clock, SystemClock
 from app.config import Configuration
-from app.core.clock import SystemClock
-from app.core.ports import Clock
 from app.errors import BridgeError, Conflict, NotFound
 from app.services import registered_services
 from app.services.common.live import LiveStep, Seen, Undo, Verdict

@@ -18,10 +18,10 @@ from app.cli.login import second_way
 from app.cli.running import local_address
 from app.cli.tables import show_table
 from app.config import Configuration, cautions
-from app.core.availability import Availability
 from app.errors import StoreUnavailable
 from app.main import Bridge, Resources, bind_ports, open_resources, presence
 from app.main import serve as serve_until_told
+from app.model.availability import Availability
 from app.server.application import VERSION
 from app.server.login_links import LINK_SECONDS
 from app.server.parts import AgentCard

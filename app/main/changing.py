@@ -23,13 +23,13 @@ from app.config import AgentConfig, AgentRecord, Configuration
 from app.config.agents import EXTENDS
 from app.config.records import merge, new_id, show_entry
 from app.config.roster import check_name
-from app.core.signals import Topic
-from app.core.tasks import Tasks
 from app.errors import Conflict
 from app.main.applying import AppliedChanges
 from app.main.connecting import set_up, try_out
 from app.main.resources import Resources
 from app.services.service import Setup
+from app.signals import Topic
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

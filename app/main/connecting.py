@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Final
 
 from app.config import AgentConfig, Configuration
-from app.core.findings import Finding, Verdict
 from app.errors import Conflict, NotFound
+from app.model.findings import Finding, Verdict
 from app.services import registered_services
 from app.services.service import CheckContext, Service, Setup
 from app.store.stores import Stores

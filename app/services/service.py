@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Protocol
 from pydantic import SecretStr
 
 from app.config import AgentConfig, Configuration, KnownService
-from app.core.keys import AreaOf, PlaceKey, no_area
+from app.model.keys import AreaOf, PlaceKey, no_area
 
 if TYPE_CHECKING:  # half of the core, which many commands do not need
+    from app.clock import Clock
     from app.core.adapters import Adapter
-    from app.core.findings import Finding
-    from app.core.ports import Clock
     from app.core.repositories.ports import Forge
-    from app.core.stores.housekeeping import SealedStore
-    from app.core.stores.inbox import DeliveryStore
-    from app.core.stores.repositories import NameStore, ProposalStore
-    from app.core.stores.sessions import SessionStore
+    from app.model.findings import Finding
     from app.services.common.live import LiveStep, Undo
+    from app.store.inbox import DeliveryStore
+    from app.store.names import NameStore
+    from app.store.proposals import ProposalStore
+    from app.store.sealed import SealedStore
+    from app.store.sessions import SessionStore
     from app.vault import Vault
 
 

@@ -15,11 +15,11 @@ from app.agents.files import AgentFiles
 from app.agents.registry import Registry
 from app.config import AgentConfig, Configuration, load
 from app.core.availability import Availabilities
-from app.core.signals import ALONE, Signals
 from app.errors import AgentDied
 from app.main import checkups
 from app.main.checkups import Checkups
 from app.services import registered_services
+from app.signals import ALONE, Signals
 from app.vault import Vault
 from tests.support.bridge import DEMO
 from tests.support.clock import ManualClock

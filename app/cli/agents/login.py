@@ -17,8 +17,8 @@ from app.children.proc_table import new_marker
 from app.cli.agents.visiting import Visitor, tell_bridge, visitor
 from app.cli.lines import one_line, printable
 from app.config import Configuration
-from app.core.updates import AskRequest, BridgeUpdate, TextUpdate
 from app.errors import BridgeError
+from app.model.updates import AskRequest, BridgeUpdate, TextUpdate
 
 
 class LoginFailed(BridgeError):

@@ -11,8 +11,8 @@ from app.acp.probing.probe import Probe
 from app.cli.agents.visiting import Visitor, tell_bridge, visitor
 from app.cli.asking.screen import Margin, margin
 from app.cli.tables import show_table
+from app.clock import SystemClock
 from app.config import Configuration
-from app.core.clock import SystemClock
 
 
 def probe(configuration: Configuration, name: str) -> bool:

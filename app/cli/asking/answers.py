@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from app.cli import lines
 from app.cli.asking import Allow
 from app.cli.asking.screen import Screen
-from app.core.updates import AskKind
+from app.model.updates import AskKind
 from app.server.shapes import OptionOut
 
 LINE_BYTES: Final = 4096

@@ -11,11 +11,11 @@ from app.cli import lines
 from app.cli.asking import where
 from app.cli.asking.answers import Question, Responder
 from app.cli.asking.screen import Screen
-from app.core.ask_view import kept_view
-from app.core.tasks import Tasks
-from app.core.types import TurnState
 from app.errors import BridgeError, Conflict, NotFound
+from app.model.ask_view import kept_view
+from app.model.types import TurnState
 from app.server.shapes import EntryOut, NewSession, OptionOut, SessionTurn, TurnOut, UnfinishedOut
+from app.tasks import Tasks
 
 LOOK_SECONDS: Final = 0.2
 """How often a quiet turn is polled: the events report its rows, not its end."""

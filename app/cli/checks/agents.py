@@ -24,9 +24,9 @@ from app.children.proc_table import new_marker
 from app.children.stop import StopSteps, running
 from app.cli.lines import one_line
 from app.config import AgentConfig, Configuration
-from app.core.availability import AgentCheck
-from app.core.findings import Finding, ok, problem, warning
 from app.errors import AgentNotStarted, ConfigurationError
+from app.model.availability import AgentCheck
+from app.model.findings import Finding, ok, problem, warning
 from app.server.agent_shapes import AgentOut
 from app.vault import Vault
 

@@ -16,8 +16,8 @@ from app.agents.origin import label_origin
 from app.cli.running import local_address
 from app.config import Configuration, cautions, ensure_secrets
 from app.config.process import SECRETS
-from app.core.findings import Finding, ok, problem, warning
 from app.errors import ConfigurationError, StoreUnavailable
+from app.model.findings import Finding, ok, problem, warning
 
 LITTLE_DISK: Final = 1024**3
 """One build of a project can fill this."""

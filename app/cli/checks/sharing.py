@@ -10,8 +10,8 @@ from uuid import uuid4
 
 from app.children.file_lock import hold
 from app.config import Configuration
-from app.core.findings import Finding, ok, problem, warning
 from app.errors import ConfigurationError
+from app.model.findings import Finding, ok, problem, warning
 from app.shelf.bucket import BucketShelf
 
 _LOCK_SECONDS = 5.0

@@ -12,8 +12,8 @@ from app.cli.lines import one_line, printable
 from app.cli.listing import when
 from app.cli.tables import show_json, show_table
 from app.config import Configuration
-from app.core.files.names import size_words
 from app.errors import BridgeError
+from app.model.file_names import size_words
 from app.server.conversation_shapes import ContentsOut, ConversationOut
 
 T = TypeVar("T")

@@ -14,10 +14,10 @@ from app.backup.stream import Sealing, Secret, read_sealing
 from app.backup.unpacking import check as check_archive
 from app.cli.operating.pending import show_pending
 from app.config import Configuration, find_secret_key
-from app.core.files.names import size_words
 from app.errors import BackupUnusable
 from app.main.backing_up import back_up
 from app.main.backing_up import restore as restore_archive
+from app.model.file_names import size_words
 
 SHORTEST_PASSPHRASE: Final = 12
 """Characters: a backup can be tried against a list of words for as long as someone likes."""

@@ -11,13 +11,13 @@ from app.cli.client import Client, connected
 from app.cli.operating.pending import show_pending
 from app.cli.stored import read_registry
 from app.cli.tables import show_json
+from app.clock import SystemClock
 from app.config import Configuration
-from app.core.clock import SystemClock
-from app.core.suspension import AGENT, ALL, PLACE, SuspensionStore, describe_pause
 from app.errors import BridgeError, Conflict
-from app.server.operating_shapes import PauseOut, PauseScope
+from app.features.pause.shapes import PauseOut, PauseScope
+from app.features.pause.store import SuspensionStore
+from app.model.suspension import AGENT, ALL, PLACE, describe_pause
 from app.store.database import Database, locked
-from app.store.suspensions import SuspensionRows
 
 T = TypeVar("T")
 Confirm = Callable[[str], bool]
@@ -104,7 +104,7 @@ async def _on_store(
         database = Database(configuration.database_url)
         database.open()
         try:
-            rows = SuspensionRows(database, SystemClock().now)
+            rows = SuspensionStore(database, SystemClock().now)
             await change(rows)
             return [
                 PauseOut(

@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from app.config import AgentConfig, Configuration, IdForm
-from app.core.findings import Finding
-from app.core.keys import PlaceKey
+from app.model.findings import Finding
+from app.model.keys import PlaceKey
 from app.services.github.settings import NAME, GithubCredentials, GithubSettings
 from app.services.service import (
     BuildContext,

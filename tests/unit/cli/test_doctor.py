@@ -21,7 +21,7 @@ from app.agents.network import SHARED
 from app.children.sandbox import Bubblewrap
 from app.cli.checks import agents, machine
 from app.config import Configuration, ensure_secrets, load
-from app.core.findings import Finding, Verdict
+from app.model.findings import Finding, Verdict
 from app.server.agent_shapes import AgentOut, AvailabilityOut
 from app.services import registered_services
 from app.store.database import Database, sqlite_url

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.core.updates import Choices
 from app.errors import ConfigurationError
-from app.server.page.view.agent_fields import FIELDS, GROUPS, RULES, Field, Group, Offered
+from app.model.updates import Choices
+from app.server.page.view.agent_fields import FIELDS, GROUPS, RULES
+from app.server.page.view.agents import Field, Group, Offered
 
 ENV = "env"
 _OF_ENTRIES = ("agents", "AGENTS_JSON")
