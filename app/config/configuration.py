@@ -18,7 +18,6 @@ from urllib.parse import unquote
 from pydantic import SecretStr
 
 from app.config.agents import AgentConfig
-from app.config.bucket import Bucket, read_bucket
 from app.config.fields import PAGE, PEM, is_loopback
 from app.config.names import Names, find_secrets, is_secret
 from app.config.network import outbound_variables, proxy_passwords
@@ -80,8 +79,6 @@ class Configuration:
     """Where this machine's bridge keeps what is its own; everything, if there is one machine."""
     shared_dir: Path
     """Where the bridges of all machines keep what they share; DATA_DIR, if there is one machine."""
-    bucket: Bucket | None
-    """Where the work of sessions is saved for other machines, if not in SHARED_DIR."""
     base_url: str
     """The address people reach the bridge at, without a trailing slash."""
     service_settings: Mapping[str, ServiceSettings]
@@ -303,7 +300,6 @@ class Reader:
             database_url=database_url,
             data_dir=data_dir,
             shared_dir=shared_dir,
-            bucket=read_bucket(settings),
             base_url=base_url,
             path=path,
             surroundings=MappingProxyType(
@@ -359,9 +355,9 @@ def _with_variables(entry: RepositoryEntry, sources: Sources) -> RepositoryEntry
 
 
 def _bridge_secrets(settings: Settings) -> Iterator[SecretStr]:
-    """Yield what opens the bridge, its database, its bucket, its proxies and its collector."""
+    """Yield what opens the bridge, its database, its proxies and its collector."""
     own = (settings.bridge_admin_token, settings.bridge_secret_key)
-    yield from filter(None, (*own, settings.s3_secret_access_key, settings.traces_headers))
+    yield from filter(None, (*own, settings.traces_headers))
     yield from find_database_passwords(settings.database_url)
     yield from proxy_passwords(settings)
 
