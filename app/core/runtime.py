@@ -65,7 +65,7 @@ class Runtime:
     def zone(self) -> str:
         """The time zone of rules that name none."""
         configuration = self.configuration
-        return configuration.time_zone or machine_zone(configuration.surroundings)
+        return configuration.settings.time_zone or machine_zone(configuration.surroundings)
 
     @property
     def configuration(self) -> Configuration:

@@ -76,7 +76,7 @@ class Bridge:
         configuration = base.configuration
         self._base = base
         self.data_dir = configuration.data_dir
-        self.trusted_proxies = configuration.trusted_proxies
+        self.trusted_proxies = configuration.settings.trusted_proxies
         timeouts = timeouts or {}
         self._fleet = self._open_fleet()
         if self._fleet is not None:
@@ -136,7 +136,7 @@ class Bridge:
     def application(self) -> Front:
         """Build the HTTP server: the front for webhooks, with the application behind it."""
         base = self._base
-        is_worker = base.configuration.role == "worker"
+        is_worker = base.configuration.settings.role == "worker"
         hooks = [] if is_worker else list(self._joined.adapters.values())
         application = build(
             self.parts(),
@@ -156,7 +156,7 @@ class Bridge:
             hosts=hosts_of(base.configuration, self.door.base_url),
             base_url=base.configuration.base_url,
             started=self._started,
-            hooks_port=base.configuration.hooks_port,
+            hooks_port=base.configuration.settings.hooks_port,
         )
         front.open(hooks)
         self._front = front
@@ -171,7 +171,7 @@ class Bridge:
                 self._joined.availability.note(agent, check_isolation(cards[agent].isolation))
         self.cards.clear()
         self.cards.update(cards)
-        if self._front is not None and base.configuration.role != "worker":
+        if self._front is not None and base.configuration.settings.role != "worker":
             self._front.open(each for name, each in adapters.items() if name not in but)
 
     def parts(self) -> Parts:
@@ -322,7 +322,7 @@ class Bridge:
 
     async def stop(self) -> None:
         """Give running turns their grace time, then stop everything; safe at any moment."""
-        grace = self._base.configuration.limits.grace_seconds
+        grace = self._base.configuration.settings.grace_seconds
         logger.info(
             "stopping: waiting up to %g s for running turns; signal again to stop now", grace
         )

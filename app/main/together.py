@@ -40,12 +40,12 @@ def _read_memory(files: AgentFiles, agent: str) -> str:
 
 def delegation_limits(configuration: Configuration) -> DelegationLimits:
     """Return how far agents may go among themselves."""
-    limits = configuration.limits
+    settings = configuration.settings
     return DelegationLimits(
-        depth=limits.delegation_depth,
-        per_turn=limits.delegations_per_turn,
-        per_tree=limits.delegations_per_tree,
-        per_hour=limits.delegations_per_hour,
-        seconds=60.0 * limits.delegation_minutes,
-        usd=limits.delegation_usd,
+        depth=settings.delegation_depth,
+        per_turn=settings.delegations_per_turn,
+        per_tree=settings.delegations_per_tree,
+        per_hour=settings.delegations_per_hour,
+        seconds=60.0 * settings.delegation_minutes,
+        usd=settings.delegation_usd,
     )

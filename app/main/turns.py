@@ -168,7 +168,7 @@ class TurnParts(RepositoryParts, ABC):
             self._stores.sessions,
             self._base.clock,
             self._base.vault,
-            max_processes=self._configuration.limits.max_processes,
+            max_processes=self._configuration.settings.max_processes,
             agents=self._agents,
             signals=self._base.signals,
         )
@@ -186,7 +186,7 @@ class TurnParts(RepositoryParts, ABC):
             return self._fleet.build_engine(context)
         return EmbeddedTurnEngine(
             context,
-            max_turns=self._configuration.limits.max_turns,
+            max_turns=self._configuration.settings.max_turns,
             signals=self._base.signals,
         )
 
@@ -215,7 +215,7 @@ class TurnParts(RepositoryParts, ABC):
                 stores.transcript,
                 self.adapters,
                 base.vault,
-                messages=configuration.place_context,
+                messages=configuration.settings.place_context,
                 name_of=self._name_of,
             ),
             personas=AgentPersonas(
@@ -235,7 +235,7 @@ class TurnParts(RepositoryParts, ABC):
             counters=base.metrics,
             vault=base.vault,
             check_room=self.room.check,
-            verbosity=configuration.verbosity,
+            verbosity=configuration.settings.verbosity,
             page=page_of(configuration),
             place_prompt=place_prompts(configuration),
             adapters=self.adapters,

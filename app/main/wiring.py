@@ -159,14 +159,14 @@ class Joined(TurnParts):
             grouping,
             self._stores.reviews,
             self._stores.checkouts,
-            rounds=lambda: self._configuration.limits.review_rounds,
+            rounds=lambda: self._configuration.settings.review_rounds,
         )
         race = Race(
             grouping,
             self.workspaces,
             self.ledger,
             page=page_of(self._configuration),
-            seconds=self._configuration.limits.ask_hours * 3600,
+            seconds=self._configuration.settings.ask_hours * 3600,
         )
         return Together(
             grouping,
@@ -197,7 +197,7 @@ class Joined(TurnParts):
             self.ledger,
             adapters=self.adapters,
             access=access_of(self._configuration),
-            untagged=self._configuration.untagged_replies,
+            untagged=self._configuration.settings.untagged_replies,
             clock=self._base.clock,
             vault=self._base.vault,
             names=self._names,
@@ -230,7 +230,7 @@ class Joined(TurnParts):
             self.feed,
             adapters=self.adapters,
             clock=self._base.clock,
-            offer_seconds=self._configuration.limits.ask_hours * 3600,
+            offer_seconds=self._configuration.settings.ask_hours * 3600,
             look=self.progress.look,
         )
 
