@@ -120,7 +120,7 @@ async def opened(
     mirrors = Mirrors(folder / "mirrors", git, None, surroundings, disk=disk)
     checkouts = GitCheckouts(
         folder / "gates",
-        {"bench": isolation},
+        {"bench": isolation}.get,
         git,
         mirrors,
         tokens=None,

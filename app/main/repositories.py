@@ -5,15 +5,13 @@ Git, mirrors, gates and clones meet here; what decides about them is joined else
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeVar
 
+from app.agents.agent import Agent
 from app.agents.catalog import unshared_files
 from app.agents.isolation import homes_root, workspaces_root
-from app.agents.registry import PerAgent
 from app.children.disk import DiskSpace, identify
 from app.children.users import give
 from app.children.warden import Warden
@@ -29,14 +27,12 @@ from app.core.repositories.shipping import Shipper
 from app.main.current_forge import CurrentForge
 from app.main.resources import Resources, bridge_id
 from app.main.room import Room
-from app.main.terms import author_of, directory_of, display_name, fetched_as, ship_of, variables_of
+from app.main.terms import directory_of, fetched_as, variables_of
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
-from app.repos.sandboxed_git import SandboxedGit
+from app.repos.sandboxed_git import isolate
 from app.repos.search import RepositorySearch
-
-T = TypeVar("T")
 
 
 class RepositoryParts:
@@ -57,9 +53,6 @@ class RepositoryParts:
     def _configuration(self) -> Configuration:
         return self._base.configuration
 
-    def _per_agent(self, make: Callable[[Configuration, str], T]) -> PerAgent[T]:
-        return PerAgent(self._base.registry, make)
-
     @cached_property
     def feed(self) -> Feed:
         """Tells followers what happens."""
@@ -76,10 +69,14 @@ class RepositoryParts:
         warn = _in_bytes(self._configuration.limits.disk_warn_mb)
         return Room(self._disk, self._base.clock, self.workspaces.unused.shed, warn_bytes=warn)
 
-    @cached_property
-    def _names(self) -> PerAgent[str]:
+    @property
+    def _names(self) -> Mapping[str, str]:
         """What people call each agent."""
-        return self._per_agent(display_name)
+        return self._base.registry.names
+
+    @property
+    def _agents(self) -> Mapping[str, Agent]:
+        return self._base.registry.agents
 
     @cached_property
     def checkouts(self) -> GitCheckouts:
@@ -87,7 +84,7 @@ class RepositoryParts:
         configuration, person = self._configuration, self._configuration.surroundings
         return GitCheckouts(
             configuration.data_dir / "gates",
-            self._per_agent(self._sandboxed_git),
+            partial(isolate, self._agents, self._base.admission, self.warden),
             self._git,
             self._mirrors,
             tokens=self.forge,
@@ -120,19 +117,6 @@ class RepositoryParts:
     def repository_search(self) -> RepositorySearch:
         """Finds texts in the repositories on this disk."""
         return RepositorySearch(self._git, self._mirrors)
-
-    def _sandboxed_git(self, _configuration: Configuration, agent: str) -> SandboxedGit:
-        shelter = self._base.shelters[agent]
-        return SandboxedGit(
-            shelter.sandbox,
-            shelter.confinement,
-            replace(shelter, own={}).environment,
-            shelter.home_of,
-            partial(self._base.admission.admit, agent),
-            shelter.network,
-            shelter.limits,
-            self.warden,
-        )
 
     @cached_property
     def warden(self) -> Warden:
@@ -222,7 +206,7 @@ class RepositoryParts:
 
     @cached_property
     def _shipping(self) -> Shipping:
-        return Shipping(self._per_agent(ship_of), self._per_agent(author_of), self.forge)
+        return Shipping(self._agents, self.forge)
 
     @cached_property
     def progress(self) -> WorkProgress:

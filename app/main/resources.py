@@ -107,6 +107,7 @@ def open_resources(
             forget_process_secrets(registry.configuration)
             shelters = shelter_all(registry.configuration, outside)
             noted = note_isolation(registry.configuration, registry.records, shelters)
+            registry.shelters = shelters
             registry.replace(registry.configuration, noted)
             metrics = Metrics(tracer)
             database.writer.on_commit = partial(metrics.observe, "commit_seconds")

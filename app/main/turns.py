@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from app import logs
+from app.acp.launching import LateLauncher, build_launcher
 from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
 from app.agents.personas import AgentPersonas
@@ -33,18 +34,13 @@ from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.place_context import Surroundings
 from app.core.turns.turn_context import TurnContext
 from app.main.current_forge import CurrentForge
-from app.main.launching import LateLauncher, acp_launcher
 from app.main.repositories import RepositoryParts
-from app.main.resources import Resources
+from app.main.resources import Resources, bridge_id
 from app.main.terms import (
     daily_limits_of,
     file_link_of,
-    idle_seconds,
-    max_processes,
-    max_turns,
     page_of,
     place_prompts,
-    terms_of,
 )
 from app.main.tooling import Tooling
 from app.main.vitals import Vitals
@@ -157,7 +153,17 @@ class TurnParts(RepositoryParts, ABC):
     def launcher(self) -> LateLauncher:
         """Starts agents."""
         return LateLauncher(
-            lambda: acp_launcher(self._base, self.warden, self.tooling.doors, self._timeouts)
+            lambda: build_launcher(
+                self._base.registry,
+                self._base.admission,
+                self._stores.processes,
+                self._base.clock,
+                self._base.metrics,
+                bridge=bridge_id(self._configuration),
+                warden=self.warden,
+                endpoints=self.tooling.doors,
+                timeouts=self._timeouts,
+            )
         )
 
     @cached_property
@@ -170,8 +176,7 @@ class TurnParts(RepositoryParts, ABC):
             self._base.clock,
             self._base.vault,
             max_processes=self._configuration.limits.max_processes,
-            idle_seconds=self._per_agent(idle_seconds),
-            of_agent=self._per_agent(max_processes),
+            agents=self._agents,
             signals=self._base.signals,
         )
 
@@ -183,20 +188,19 @@ class TurnParts(RepositoryParts, ABC):
     @cached_property
     def engine(self) -> EmbeddedTurnEngine:
         """Runs turns."""
-        context, of_agent = self._turn_context, self._per_agent(max_turns)
+        context = self._turn_context
         if self._fleet is not None:
-            return self._fleet.build_engine(context, of_agent)
+            return self._fleet.build_engine(context)
         return EmbeddedTurnEngine(
             context,
             max_turns=self._configuration.limits.max_turns,
-            of_agent=of_agent,
             signals=self._base.signals,
         )
 
     @cached_property
     def vitals(self) -> Vitals:
         """Measures how the bridge is now."""
-        alone = partial(measure_members, ["all"], silent=0.0, at_desk=True)
+        alone = partial(measure_members, ["all"], silent=0.0, is_leader=True)
         members = alone if self._fleet is None else self._fleet.membership.measure
         return Vitals(self._stores.vitals, self.engine, self.live, self._disk, members)
 
@@ -243,7 +247,7 @@ class TurnParts(RepositoryParts, ABC):
             place_prompt=place_prompts(configuration),
             adapters=self.adapters,
             speaking_of=_speaking_of,
-            terms=self._per_agent(terms_of),
+            agents=self._agents,
             showing=self.showing,
             memory=self.memory,
             look=self.progress.look,
@@ -262,7 +266,7 @@ class TurnParts(RepositoryParts, ABC):
             self._stores.sessions,
             self._stores.posts,
             adapters=self.adapters,
-            terms=self._per_agent(terms_of),
+            agents=self._agents,
             name_of=self._name_of,
             page=page_of(self._configuration),
             outbox=self.outbox,

@@ -56,7 +56,7 @@ class GitCheckouts:
     def __init__(
         self,
         root: Path,
-        isolation: Mapping[str, SandboxedGit],
+        isolation: Callable[[str], SandboxedGit | None],
         git: Git,
         mirrors: Mirrors,
         *,
@@ -70,7 +70,7 @@ class GitCheckouts:
         """Keep gates below `root`; `unshared` are files that are not committed for agents."""
         self.gates = root
         """The folder of all gates."""
-        self._isolations = isolation
+        self._isolate = isolation
         self._git = git
         self._mirrors = mirrors
         self._tokens = tokens
@@ -425,7 +425,7 @@ class GitCheckouts:
         Raises:
             RepositoryError: the agent is no longer set up.
         """
-        found = self._isolations.get(agent)
+        found = self._isolate(agent)
         if found is None:
             raise RepositoryError("its agent was removed")
         return found

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from app.agents.admission import Admission
+from app.agents.agent import Agent
 from app.children.homes import Home
 from app.children.layout import Confinement
 from app.children.limits import ResourceLimits
@@ -89,6 +91,25 @@ class SandboxedGit:
             return self
         user = folder.stat().st_uid or None
         return replace(self, confinement=replace(self.confinement, user=user))
+
+
+def isolate(
+    agents: Mapping[str, Agent], admission: Admission, warden: Warden, agent: str
+) -> SandboxedGit | None:
+    """Return an agent's isolation for git, without its keys; None if there is no such agent."""
+    shelter = agents[agent].shelter if agent in agents else None
+    if shelter is None:
+        return None
+    return SandboxedGit(
+        shelter.sandbox,
+        shelter.confinement,
+        replace(shelter, own={}).environment,
+        shelter.home_of,
+        partial(admission.admit, agent),
+        shelter.network,
+        shelter.limits,
+        warden,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from itertools import islice, repeat
 from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.sql import SQL, Identifier
 from sqlalchemy import bindparam, select
 from typing_extensions import override
 
@@ -128,21 +127,6 @@ class Notifications(Switchboard):
             keepalives_interval=5,
             keepalives_count=3,
         )
-
-    async def listen(self, channels: Sequence[str], hear: Callable[[str], None]) -> None:
-        """Have a function called with what is told on some channels, until this is cancelled.
-
-        Whenever that begins it is called with an empty text: something may have been told before.
-        """
-
-        async def work(connection: _Connection) -> None:
-            connection.add_notify_handler(lambda notice: hear(notice.payload))
-            for channel in channels:
-                await connection.execute(SQL("listen {}").format(Identifier(channel)))
-            hear("")
-            await _follow(connection, hear)
-
-        await self._keep(work)
 
     async def _listen(self, connection: _Connection) -> None:
         await connection.execute(f"listen {await _find_channel(connection)}")

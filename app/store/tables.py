@@ -590,7 +590,7 @@ review = Table(
 )
 Index("review_author", review.c.author_session, review.c.id)
 
-# The bridges on one PostgreSQL. Their jobs are in Procrastinate's tables.
+# The bridges on one PostgreSQL. Procrastinate has its own tables for wake-ups.
 member = Table(
     "member",
     metadata,
@@ -604,7 +604,7 @@ member = Table(
     Column("beats", NUMBER, nullable=False),
     # How many commits it made: the last one is there if it is counted.
     Column("commits", NUMBER, nullable=False, server_default="0"),
-    # The number under which it fetches jobs.
+    # Of releases whose jobs lasted as long as turns; not used any more.
     Column("engine", NUMBER),
     Column("seen_at", Float, nullable=False),
 )

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
-from tests.sim.github.state import Issue
 
+from sim.github.state import Issue
 from tests.support.bridge import SECONDS
 from tests.support.git_server import git
 from tests.support.github import PROGRESS, Hub

@@ -163,7 +163,7 @@ async def open_yard(
     )
     checkouts = GitCheckouts(
         data / "gates",
-        {"demo": isolation, "codex": isolation},
+        {"demo": isolation, "codex": isolation}.get,
         git,
         mirrors,
         tokens=tokens,

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from app.agents.agent import Agent
 from app.clock import Clock
 from app.core.repositories.ports import Checkouts, Forge
 from app.errors import RepositoryError
@@ -45,15 +46,13 @@ Ask = Callable[[str, Sequence[str]], Awaitable[bool]]
 class Shipping:
     """How agents' work is shipped, and in whose name."""
 
-    ship: Mapping[str, Ship]
-    """How the work of each agent is shipped."""
-    authors: Mapping[str, Author]
-    """The author of its commits where no platform gives it an identity."""
+    agents: Mapping[str, Agent]
     forge: Forge | None = None
 
     def of(self, agent: str) -> Ship:
         """Tell how an agent's work is shipped."""
-        return self.ship.get(agent, "none")
+        found = self.agents.get(agent)
+        return found.ship if found else "none"
 
     async def author(self, agent: str) -> Author:
         """Tell the author of an agent's commits.
@@ -61,10 +60,10 @@ class Shipping:
         Raises:
             RepositoryError: there is no longer such an agent.
         """
-        if agent not in self.authors:
+        if agent not in self.agents:
             raise RepositoryError(f"{agent} is no longer set up.")
         known = None if self.forge is None else await self.forge.author(agent)
-        return known or self.authors[agent]
+        return known or self.agents[agent].author
 
 
 class Clones:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -41,12 +41,11 @@ class EmbeddedTurnEngine:
         context: TurnContext,
         *,
         max_turns: int,
-        of_agent: Mapping[str, int | None] | None = None,
         signals: Signals = ALONE,
     ) -> None:
-        """Run at most `max_turns` at once; `of_agent` sets lower limits for some agents."""
+        """Run at most `max_turns` at once; fewer of agents that have a limit of their own."""
         self._context = context
-        self._slots = Slots(max_turns, of_agent=of_agent)
+        self._slots = Slots(max_turns, agents=context.agents)
         self._tasks = Tasks("turns")
         self._busy: dict[int, asyncio.Task[None]] = {}
         self._running: dict[int, TurnRun] = {}

@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from app.agents.agent import Agent
 from app.clock import Clock
+from app.config import AgentConfig
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
-from app.core.consent.terms import Terms
 from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
@@ -72,8 +73,8 @@ class TurnContext:
     adapters: Mapping[str, Adapter]
     speaking_of: Callable[[Session], AbstractContextManager[None]]
     """Adds agent and session to every line that is logged meanwhile."""
-    terms: Mapping[str, Terms]
-    """What the operator has set for each agent."""
+    agents: Mapping[str, Agent]
+    """The agents as they are now, by id."""
     availability: Availabilities
     """Is told how turns end, so that it is known which agents can work."""
     showing: Showing
@@ -95,5 +96,9 @@ class TurnContext:
 
     def name_of(self, agent: str) -> str:
         """Return the name people see of an agent."""
-        terms = self.terms.get(agent)
-        return (terms and terms.display_name) or agent
+        found = self.agents.get(agent)
+        return (found and found.display_name) or agent
+
+    def agent(self, agent: str) -> Agent:
+        """Return an agent; one that was removed meanwhile as if nothing was set for it."""
+        return self.agents.get(agent) or Agent(config=AgentConfig(name=agent))

@@ -29,6 +29,7 @@ from app.model.workspaces import Clone, Ship, Shipped, Target, Work
 from app.repos.checkouts import GitCheckouts
 from app.repos.mirror import Mirrors
 from app.store.stores import Stores
+from tests.support.agent_values import make_agent
 from tests.support.git_server import git
 from tests.support.memory import open_stores
 from tests.support.yard import BOT, Yard, open_yard
@@ -94,7 +95,7 @@ async def elsewhere(yard: Yard) -> AsyncIterator[Yard]:
     disk = DiskSpace(yard.folder, watermark=0)
     checkouts = GitCheckouts(
         other / "gates",
-        {"demo": yard.isolation},
+        {"demo": yard.isolation}.get,
         yard.git,
         Mirrors(other / "mirrors", yard.git, yard.tokens, surroundings, disk=disk),
         tokens=yard.tokens,
@@ -111,7 +112,10 @@ def provide(yard: Yard, stores: Stores, ship: Ship, machine: str = "") -> RepoPr
     """Provide workspaces on the disk of a machine."""
     own = yard.folder / machine
     folders = Folders(own / "workspaces", own / "uploads", own / "session-homes")
-    clock, shipping = SystemClock(), Shipping({"demo": ship}, {"demo": BOT})
+    clock, shipping = (
+        SystemClock(),
+        Shipping({"demo": make_agent("demo", ship=ship, display_name=BOT.name)}),
+    )
     clones = Clones(
         folders.root,
         yard.checkouts,
