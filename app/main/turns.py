@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from app import logs
 from app.acp.launching import LateLauncher, build_launcher
 from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
@@ -26,6 +24,7 @@ from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
+from app.core.repositories.current_forge import CurrentForge
 from app.core.repositories.ports import Forge
 from app.core.schedules.book import ScheduleBook
 from app.core.turns.agents import LiveAgents
@@ -33,7 +32,6 @@ from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.place_context import Surroundings
 from app.core.turns.turn_context import TurnContext
-from app.main.current_forge import CurrentForge
 from app.main.repositories import RepositoryParts
 from app.main.resources import Resources, bridge_id
 from app.main.terms import (
@@ -112,10 +110,10 @@ class TurnParts(RepositoryParts, ABC):
             ensure=self._ensure,
         )
 
-    def _ensure(self) -> None:
-        """End this process if others have its work."""
-        if self._fleet is not None:
-            self._fleet.membership.ensure()
+    @property
+    def _ensure(self) -> Callable[[], None]:
+        """What ends this process if others have its work."""
+        return (lambda: None) if self._fleet is None else self._fleet.membership.ensure
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -246,7 +244,6 @@ class TurnParts(RepositoryParts, ABC):
             page=page_of(configuration),
             place_prompt=place_prompts(configuration),
             adapters=self.adapters,
-            speaking_of=_speaking_of,
             agents=self._agents,
             showing=self.showing,
             memory=self.memory,
@@ -295,7 +292,3 @@ class TurnParts(RepositoryParts, ABC):
             self._base.vault,
             link=file_link_of(self._configuration),
         )
-
-
-def _speaking_of(session: Session) -> AbstractContextManager[None]:
-    return logs.bind(agent=session.key.agent, session=str(session.key))

@@ -29,6 +29,7 @@ from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
 from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.errors import AgentRemoved, Conflict, NotFound
+from app.metrics import Metrics
 from app.model.availability import Availability
 from app.model.keys import PlaceKey
 from app.model.tools import Tool
@@ -37,7 +38,6 @@ from app.model.updates import Choices
 from app.model.vitals import Vital
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
-from app.server.metrics import Metrics
 from app.server.shapes import state_on
 from app.services.service import Setup
 from app.store.conversations import ConversationStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -47,6 +47,7 @@ from app.core.turns.place_context import Surroundings
 from app.core.turns.reach import Reach
 from app.core.turns.turn_context import TurnContext
 from app.main.together import own_tools
+from app.metrics import Metrics
 from app.model.delegation import SERVICE, DelegationLimits
 from app.model.filters import EVERYTHING, ListFilter
 from app.model.inbound import (
@@ -68,7 +69,6 @@ from app.model.system_prompt import Personas, SystemPrompt
 from app.model.types import Attachment, Session, Speaker, Turn
 from app.model.updates import Choice, Choices, PromptEnd, TextUpdate
 from app.model.workspaces import Workspace
-from app.server.metrics import Metrics
 from app.services.agents.adapter import AgentsAdapter
 from app.signals import ALONE, Signals
 from app.store.database import Database
@@ -631,7 +631,6 @@ def join_desk(
         page=lambda place: rules.page and f"{rules.page}/{place}",
         place_prompt=lambda _place: rules.place_prompt,
         adapters=adapters,
-        speaking_of=lambda _session: nullcontext(),
         availability=availability,
         delegations=stores.delegations,
         showing=showing,

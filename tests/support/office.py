@@ -30,6 +30,7 @@ from app.core.roster import Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
 from app.errors import AgentRefused, RepositoryGone
+from app.metrics import Metrics
 from app.model.availability import Availability
 from app.model.keys import PlaceKey
 from app.model.posts import PostContent, Verbosity
@@ -40,7 +41,6 @@ from app.server.application import build
 from app.server.front import Front
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
-from app.server.metrics import Metrics
 from app.server.page.stream import Stream
 from app.server.parts import AgentCard, MissingAgent, Parts
 from app.services.web.adapter import WebAdapter

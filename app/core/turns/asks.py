@@ -15,9 +15,9 @@ from app.core.turns.course import Course
 from app.core.turns.display import TurnDisplay
 from app.core.turns.limits.slots import Slot
 from app.core.turns.limits.work_timer import WorkTimer
-from app.core.turns.phase import Event
 from app.core.turns.turn_context import TurnContext
 from app.model import wording
+from app.model.phase import Event
 from app.model.record import Decided
 from app.model.types import Session, Turn, TurnRef
 from app.model.updates import Ask, AskRequest, ToolUpdate

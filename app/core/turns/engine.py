@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
+from app import logs
 from app.core.turns.limits.slots import Slots
 from app.core.turns.runner import TurnRun
 from app.core.turns.turn_context import TurnContext
@@ -191,7 +192,7 @@ class EmbeddedTurnEngine:
             if self._holding:
                 run.park_soon()
             try:
-                with context.speaking_of(session):
+                with logs.bind(agent=session.key.agent, session=str(session.key)):
                     await run.run()
             except asyncio.CancelledError:
                 with suppress(TimeoutError):

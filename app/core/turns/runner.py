@@ -20,13 +20,13 @@ from app.core.turns.limits.costs import complete
 from app.core.turns.limits.obstacles import Obstacle, obstacle, spoken_obstacle
 from app.core.turns.limits.slots import Slot
 from app.core.turns.pauses import TurnPauses
-from app.core.turns.phase import CANCELLABLE, PROMPTED, Event, Phase
 from app.core.turns.reflection import Reflection, brings_words
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import TurnWaits
 from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
 from app.model import wording
 from app.model.keys import PlaceKey
+from app.model.phase import CANCELLABLE, PROMPTED, Event, Phase
 from app.model.ports import AgentSession
 from app.model.posts import Verbosity
 from app.model.repository_wording import NOT_PUSHED

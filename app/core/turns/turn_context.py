@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from app.agents.agent import Agent
@@ -28,7 +27,6 @@ from app.model.keys import PlaceKey
 from app.model.ports import Counters
 from app.model.posts import Verbosity
 from app.model.system_prompt import Personas
-from app.model.types import Session
 from app.store.decisions import IntakeStore
 from app.store.delegations import DelegationStore
 from app.store.posts import PostStore
@@ -71,8 +69,6 @@ class TurnContext:
     place_prompt: Callable[[PlaceKey], str]
     """What the operator adds to the first prompt of a conversation in a place."""
     adapters: Mapping[str, Adapter]
-    speaking_of: Callable[[Session], AbstractContextManager[None]]
-    """Adds agent and session to every line that is logged meanwhile."""
     agents: Mapping[str, Agent]
     """The agents as they are now, by id."""
     availability: Availabilities
