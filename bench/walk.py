@@ -29,11 +29,11 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import httpx
-
 from app.sim.slack_server import SimulatedSlack
+
 from bench.machine import ROOT, free_port
 from bench.proof import Unproven
-from tests.sim.github.world import SimulatedGithub
+from sim.github.world import SimulatedGithub
 from tests.support.github import PEOPLE, PROGRESS, credentials
 
 PACKAGE = f"{ROOT / 'app'}{os.sep}"

@@ -17,7 +17,7 @@ from app.agents.isolation import Shelter
 from app.agents.network import read_hosts
 from app.agents.registry import Registry
 from app.children.sandbox import Plain
-from app.config import AgentEntry, Configuration
+from app.config import AgentConfig, Configuration
 from app.config.fields import PAGE, is_loopback
 from app.core.consent.terms import Terms
 from app.core.intake.access import Access
@@ -197,7 +197,7 @@ def bounds_of(configuration: Configuration, agent: str, shelter: Shelter) -> Bou
     )
 
 
-def _rules_of(entry: AgentEntry) -> Sequence[Rule]:
+def _rules_of(entry: AgentConfig) -> Sequence[Rule]:
     if isinstance(entry.permissions, str):
         return PRESETS[entry.permissions].rules
     return [
@@ -214,7 +214,7 @@ def _tool_rules(configuration: Configuration, agent: str) -> Sequence[Rule]:
 
 
 def _unasked(
-    configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
+    configuration: Configuration, entry: AgentConfig, program: AgentProgram | None
 ) -> Literal["stop", "tell"] | None:
     """Return what happens when an agent does not ask; None if the operator chose such a mode."""
     if entry.unasked is not None:

@@ -5,7 +5,7 @@ Nothing runs yet: the caller starts the parts in order, and stops them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import cached_property
 
 from app.agents.bounds import find_excess
@@ -22,6 +22,7 @@ from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
 from app.core.roster import Colleague, Roster
+from app.core.runtime import Runtime
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
@@ -338,6 +339,34 @@ class Joined(TurnParts):
             traces,
             self._base.signals,
             ended=self.engine.ended,
+        )
+
+    def runtime(self, go_on: Callable[[], Awaitable[None]]) -> Runtime:
+        """Return what features get; `go_on` begins the work of a bridge that did not begin it."""
+        base = self._base
+        return Runtime(
+            clock=base.clock,
+            vault=base.vault,
+            database=base.database,
+            stores=base.stores,
+            signals=base.signals,
+            metrics=base.metrics,
+            agents=base.registry,
+            files=base.files,
+            adapters=self.adapters,
+            availability=self.availability,
+            feed=self.feed,
+            outbox=self.outbox,
+            ledger=self.ledger,
+            engine=self.engine,
+            manager=self.manager,
+            dispatcher=self.dispatcher,
+            intake=self.intake,
+            workspaces=self.workspaces,
+            checkouts=self.checkouts,
+            reach=self.reach,
+            uploads=self.uploads,
+            go_on=go_on,
         )
 
     @cached_property

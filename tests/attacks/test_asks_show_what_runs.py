@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.model.visible import conceal
-from tests.sim.linear import LinearSession
+from sim.linear import LinearSession
 from tests.support import asked
 from tests.support.github import GithubWorld
 from tests.support.linear import LinearWorld

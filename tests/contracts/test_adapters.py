@@ -22,10 +22,10 @@ from app.services.linear.adapter import LinearAdapter
 from app.services.linear.settings import LinearCredentials
 from app.services.service import BuildContext
 from app.services.web.adapter import WebAdapter
-from app.sim.slack_server import SimulatedSlack
 from app.vault import Vault
-from tests.sim.github.world import SimulatedGithub
-from tests.sim.linear import Linear
+from sim.github.world import SimulatedGithub
+from sim.linear import Linear
+from sim.slack.server import SimulatedSlack
 from tests.support import echo
 from tests.support.bridge import SECRET_KEY
 from tests.support.echo import Receiver

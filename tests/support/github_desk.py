@@ -25,10 +25,10 @@ from app.services.github.forge import GithubForge
 from app.services.github.messages import Reader
 from app.services.github.names import Identities, Identity
 from app.store.sealed import SealedStore
-from tests.sim.github.hooks import Event
-from tests.sim.github.state import App as RemoteApp
-from tests.sim.github.state import Issue
-from tests.sim.github.world import SimulatedGithub
+from sim.github.hooks import Event
+from sim.github.state import App as RemoteApp
+from sim.github.state import Issue
+from sim.github.world import SimulatedGithub
 from tests.support.clock import HastyClock
 
 PEOPLE = {"ann": "write", "bob": "maintain", "cleo": "admin", "tim": "triage", "rae": "read"}

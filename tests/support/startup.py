@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -111,6 +111,16 @@ class Guarded:
         return guarded
 
 
+class GuardedStores(Stores):
+    """Stores that also guard those of features, by the name of the feature."""
+
+    points: FailPoints
+
+    @override
+    def open(self, kind: Any) -> Any:
+        return Guarded(kind.__module__.split(".")[2], super().open(kind), self.points)
+
+
 class GuardedHook(HookAdapter):
     """A hook adapter that passes fail-points at verify and send."""
 
@@ -160,10 +170,13 @@ def main(plan_file: str) -> None:
     points = FailPoints(Path(plan["armed"]), Path(plan["reached"]))
 
     def wrap(stores: Stores) -> Stores:
+        given = {each.name: getattr(stores, each.name) for each in fields(stores)}
         guarded: dict[str, Any] = {
-            f.name: Guarded(f.name, getattr(stores, f.name), points) for f in fields(stores)
+            name: port if name in {"database", "now"} else Guarded(name, port, points)
+            for name, port in given.items()
         }
-        return replace(stores, **guarded)
+        GuardedStores.points = points
+        return GuardedStores(**guarded)
 
     try:
         configuration = load(

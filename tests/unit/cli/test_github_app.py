@@ -34,7 +34,7 @@ from app.services.github.manifest import (
     store,
 )
 from app.store.database import locked
-from tests.sim.github.world import SimulatedGithub
+from sim.github.world import SimulatedGithub
 from tests.support.doctor import check_context
 
 SECONDS = 30.0

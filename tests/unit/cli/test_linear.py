@@ -22,7 +22,7 @@ from app.services import registered_services
 from app.services.linear import doctor
 from app.services.linear.auth import SCOPES
 from app.services.linear.grants import Grant, Grants
-from tests.sim.linear import App, Linear
+from sim.linear import App, Linear
 from tests.support.bridge import DEMO
 from tests.support.doctor import check_context
 from tests.support.linear import credentials

@@ -12,6 +12,7 @@ import pytest
 
 from app.clock import SystemClock
 from app.errors import StoreUnavailable
+from app.features.pause.store import SuspensionStore
 from app.model.members import COMMON, Claim, Member
 from app.model.posts import PostContent
 from app.model.types import TurnState
@@ -321,7 +322,7 @@ async def test_what_the_operator_paused_is_not_served(pair: tuple[Process, Proce
     assert job is not None
     turn = ada.stores.turns.next_turn(session)
     assert turn is not None
-    await ada.stores.suspensions.add("all", "operator")
+    await ada.stores.open(SuspensionStore).add("all", "operator")
 
     claim = await ada.jobs.claim(turn, job, {"demo": 1}, total=None, of_agent=None)
     await ada.jobs.finish(job, {})
@@ -329,7 +330,7 @@ async def test_what_the_operator_paused_is_not_served(pair: tuple[Process, Proce
 
     assert claim.answer == "idle"
     assert ada.jobs_now() == []
-    await ada.stores.suspensions.remove("all")
+    await ada.stores.open(SuspensionStore).remove("all")
     await ada.jobs.queue_all()
     assert ada.jobs_now() == [(str(session), COMMON, "todo")]
 

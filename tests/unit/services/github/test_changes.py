@@ -8,8 +8,8 @@ import pytest
 
 from app.errors import PostDelayed
 from app.model.inbound import Changed
-from tests.sim.github.answers import Reply
-from tests.sim.github.state import Comment, Issue, new_number
+from sim.github.answers import Reply
+from sim.github.state import Comment, Issue, new_number
 from tests.support.github_desk import Desk
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ from app.services.github.accounts import Directory
 from app.services.github.forge import KEPT_SECONDS, GithubForge
 from app.services.github.names import Identity
 from app.services.github.transport import PAUSES
-from tests.sim.github.answers import Reply
+from sim.github.answers import Reply
 from tests.support.clock import ManualClock
 from tests.support.github_desk import BRANCH, Desk, Office
 

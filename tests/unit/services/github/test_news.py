@@ -22,7 +22,7 @@ from app.services.github.checks import (
 )
 from app.services.github.names import Identities, Identity
 from app.services.github.payloads import Annotation, CheckRun, Output
-from tests.sim.github.state import Check, Status
+from sim.github.state import Check, Status
 from tests.support import github_desk
 from tests.support.github_desk import Desk
 from tests.support.github_openapi import GOLDEN

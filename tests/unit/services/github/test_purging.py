@@ -8,7 +8,7 @@ import pytest
 
 from app.model.posts import PostContent, PostSend
 from app.vault.octets import vault_of
-from tests.sim.github.state import Issue
+from sim.github.state import Issue
 from tests.support.github_desk import Desk
 
 pytestmark = pytest.mark.anyio

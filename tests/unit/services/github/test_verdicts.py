@@ -8,8 +8,8 @@ import pytest
 
 from app.errors import RepositoryError
 from app.model.reviews import Finding, Submission, Verdict
-from tests.sim.github.answers import Reply
-from tests.sim.github.state import Issue, Review
+from sim.github.answers import Reply
+from sim.github.state import Issue, Review
 from tests.support.github_desk import BRANCH, Desk, Office
 
 pytestmark = pytest.mark.anyio

@@ -24,8 +24,8 @@ from app.services.github import api
 from app.services.github.events import name_repository, parse
 from app.services.github.names import Identities, Identity, Spot
 from app.services.github.wording import OTHER_ACCOUNT
-from tests.sim.github.rest import GRAPHQL
-from tests.sim.github.state import Check
+from sim.github.rest import GRAPHQL
+from sim.github.state import Check
 from tests.support.github_desk import Desk, Office, read
 from tests.support.github_openapi import GOLDEN, golden, operation, shapes
 

@@ -27,8 +27,8 @@ from app.services.linear.grants import Grants
 from app.services.linear.settings import LinearCredentials
 from app.store.posts import finish_post, insert_post
 from app.vault import Vault
-from tests.sim.linear import Anchor, App, Linear, LinearSession
-from tests.sim.linear.workspace import STALE_SECONDS
+from sim.linear import Anchor, App, Linear, LinearSession
+from sim.linear.workspace import STALE_SECONDS
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores
 

@@ -23,7 +23,7 @@ from app.services.linear.events import (
     upload_path,
 )
 from app.services.linear.wording import HANDLE, HANDLE_THREAD
-from tests.sim.linear import App, Issue, Linear, LinearSession, Person
+from sim.linear import App, Issue, Linear, LinearSession, Person
 
 Json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=10),

@@ -23,8 +23,8 @@ from app.server.metrics import Metrics
 from app.services.linear.adapter import LinearAdapter
 from app.services.linear.settings import LinearCredentials
 from app.vault import Vault
-from tests.sim.linear import App, Linear, LinearSession
-from tests.sim.linear.hooks import HookDelivery
+from sim.linear import App, Linear, LinearSession
+from sim.linear.hooks import HookDelivery
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, at_once, running_desk
 

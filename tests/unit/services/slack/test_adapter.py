@@ -21,10 +21,10 @@ from app.model.updates import AskOption
 from app.services.slack.adapter import SlackAdapter
 from app.services.slack.api import bypasses_proxy, is_slack_address
 from app.services.slack.messages import files_of
-from app.sim.slack_model import CANVAS, SCOPES, App
-from app.sim.slack_server import SimulatedSlack
 from app.tasks import Tasks
 from app.vault.octets import vault_of
+from sim.slack.model import CANVAS, SCOPES, App
+from sim.slack.server import SimulatedSlack
 from tests.support.slack import slack_adapter
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from app.model.updates import AskOption, PlanStep
 from app.services.slack import cards, render
 from app.services.slack import text as texts
 from app.services.slack.auth import Seal
-from app.sim.slack_blocks import block_words, buttons, check_blocks, lists
+from sim.slack.blocks import block_words, buttons, check_blocks, lists
 
 BUSY = PostContent(
     kind="turn",
