@@ -29,11 +29,11 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import httpx
-from app.sim.slack_server import SimulatedSlack
 
 from bench.machine import ROOT, free_port
 from bench.proof import Unproven
 from sim.github.world import SimulatedGithub
+from sim.slack.server import SimulatedSlack
 from tests.support.github import PEOPLE, PROGRESS, credentials
 
 PACKAGE = f"{ROOT / 'app'}{os.sep}"
