@@ -111,6 +111,12 @@ def test_each_link_to_a_file_leads_somewhere(path: Path) -> None:
     assert [link for link in links if not (path.parent / link).exists()] == []
 
 
+def test_the_index_links_every_page_once() -> None:
+    links = re.findall(r"\]\(([a-z-]+\.md)\)", (ROOT / "docs/README.md").read_text())
+
+    assert sorted(links) == sorted(each.name for each in PAGES if each.name.islower())
+
+
 @pytest.mark.parametrize("name", ["page", "slack", "github", "linear"])
 def test_pictures_are_small(name: str) -> None:
     assert 10_000 < (ROOT / "docs" / f"{name}.png").stat().st_size < LARGEST
@@ -120,3 +126,10 @@ def test_the_changelog_speaks_of_the_version_that_is_built() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
     assert f"## [{project['version']}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_changelog_has_each_kind_of_change_once_per_version() -> None:
+    for version in (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1:]:
+        kinds = re.findall(r"^### (.+)$", version, re.MULTILINE)
+
+        assert len(kinds) == len(set(kinds))
