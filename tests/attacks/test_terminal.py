@@ -100,7 +100,10 @@ def desk(server: Server, request: pytest.FixtureRequest) -> Iterator[Desk]:
     program = server.checkout / "hostile.py"
     program.write_text(HOSTILE)
     shared = {"sandbox": "none"} if request.param == "none" else {}
-    entry = {"command": [str(server.checkout / ".venv/bin/python"), str(program)], **shared}
+    entry: dict[str, object] = {
+        "command": [str(server.checkout / ".venv/bin/python"), str(program)],
+        **shared,
+    }
     person, terminal = pty.openpty()
     fcntl.ioctl(person, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
     # As every log-in does, the one on this terminal gave it to its user.
