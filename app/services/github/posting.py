@@ -7,6 +7,7 @@ progress is hidden. Each has a marker of its own, so that a crash repeats none o
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -67,6 +68,7 @@ class Poster:
 
     async def send(self, post: PostSend) -> PostSent:
         """Write or change a comment, and show it in the check of a pull request."""
+        post = replace(post, content=await self._disarm(post.content))
         spot, content = Spot.parse(post.target.external), post.content
         known = _parse_name(post.remote_id) if post.remote_id is not None else None
         consumed = 0
@@ -86,6 +88,13 @@ class Poster:
         name = await self._board.show(pull, post, name, self._slug)
         again = QUIET_SECONDS if known is None and name.kind == "seen" else 0.0
         return PostSent(str(name), consumed, again_after=again)
+
+    async def _disarm(self, content: PostContent) -> PostContent:
+        """Disarm an answer as a whole: it grows by that, and is cut afterwards."""
+        disarm, narrated = self._api.outgoing.disarm, content.text[: content.narrated]
+        # In a thread: a long one takes a while.
+        text = await asyncio.to_thread(disarm, content.text)
+        return replace(content, text=text, narrated=len(disarm(narrated)))
 
     async def rerun(self, asked: Rerun) -> None:
         """Answer people who want the agent's checks of a commit to run again.
