@@ -141,7 +141,7 @@ class Joined(TurnParts):
             self._stores.sessions,
             self._stores.turns,
             roster=self._roster,
-            deputies=Deputies(self._scopes, self.adapters.keys(), self._find_excess),
+            deputies=Deputies(self._scopes, self.adapters, self._find_excess),
             adapters=self.adapters,
             refusal=access_of(self._configuration).refusal,
             lend=self.workspaces.lend,

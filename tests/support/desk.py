@@ -685,7 +685,7 @@ def join_desk(
         stores.sessions,
         stores.turns,
         roster=roster,
-        deputies=Deputies(scopes, adapters.keys(), lambda _asking, _asked: ""),
+        deputies=Deputies(scopes, adapters, lambda _asking, _asked: ""),
         adapters=adapters,
         refusal=Access().refusal,
         lend=lend_nothing,
