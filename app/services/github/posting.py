@@ -96,6 +96,10 @@ class Poster:
         text = await asyncio.to_thread(disarm, content.text)
         return replace(content, text=text, narrated=len(disarm(narrated)))
 
+    async def _pages(self, content: PostContent, marker: str) -> list[str]:
+        """Write a post as comments, in a thread: a long one takes a while."""
+        return await asyncio.to_thread(render.pages, content, marker, self._slug)
+
     async def rerun(self, asked: Rerun) -> None:
         """Answer people who want the agent's checks of a commit to run again.
 
@@ -119,7 +123,7 @@ class Poster:
 
     async def _write(self, spot: Spot, post: PostSend, known: Name | None) -> Name:
         """Write or change what is not about a turn."""
-        (body,) = render.pages(post.content, post.marker, self._slug)
+        (body,) = await self._pages(post.content, post.marker)
         if known is not None:
             try:
                 await self._api.edit(spot, known, body, progress=post.op != "finish")
@@ -148,7 +152,7 @@ class Poster:
             await self._react(spot, said, "eyes")
             self._unwritten[post.marker] = self._clock.monotonic()
             return Name("seen", spot.number)
-        (body,) = render.pages(content, post.marker, self._slug)
+        (body,) = await self._pages(content, post.marker)
         if known.kind != "seen":
             await self._api.edit(spot, known, body, progress=True)
             return known
@@ -171,7 +175,7 @@ class Poster:
         answer, progress = None, None
         if not is_first:
             answer, progress = await self._find(spot, marker, render.progress_marker(marker))
-        bodies = render.pages(content, marker, self._slug)
+        bodies = await self._pages(content, marker)
         if answer is None:
             answer = await self._review(spot, post)
             answer = answer or await self._say(spot, content, bodies[0])

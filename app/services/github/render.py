@@ -12,7 +12,7 @@ from dataclasses import replace
 from html import escape
 
 from app.core.consent.answers import find_short
-from app.markdown.code import span
+from app.markdown.code import find_code, span
 from app.model.ask_wording import markdown, sentence
 from app.model.file_names import size_words
 from app.model.offers import label_options
@@ -45,11 +45,6 @@ HAND = "✋"
 UNFINISHED = {"queued", "starting", "working", "waiting"}
 BOXES = {"pending": "- [ ] {}", "in_progress": "- [ ] **{}** ←", "completed": "- [x] {}"}
 
-_CODE = re.compile(
-    r"(?P<fence>^[ \t>]*(?P<bar>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*(?P=bar)[`~]*[ \t]*$|\Z))"
-    r"|(?<!`)(?P<ticks>`+)(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)",
-    re.DOTALL | re.MULTILINE,
-)
 _NAME = re.compile(r"(?<![\w/@.`])@(?P<name>[A-Za-z0-9][A-Za-z0-9-]*(?:/[\w.-]+)?(?:\[bot\])?)")
 _COMMAND = re.compile(r"^(?P<before>[ \t>]*)(?P<command>/[a-z][\w-]*)(?=\s|$)", re.MULTILINE)
 """What other bots take for a command, such as `/merge`."""
@@ -163,9 +158,9 @@ def quiet(text: str, asker: str = "") -> str:
 
     kept: list[str] = []
     begin = 0
-    for code in _CODE.finditer(text):
-        kept += (plain(text[begin : code.start()]), code[0])
-        begin = code.end()
+    for start, end in find_code(text):
+        kept += (plain(text[begin:start]), text[start:end])
+        begin = end
     kept.append(plain(text[begin:]))
     return _OWN_MARKER.sub("<!-- ", "".join(kept))
 

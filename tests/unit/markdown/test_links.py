@@ -158,6 +158,19 @@ def test_slack_shows_where_a_false_link_leads_also_in_a_stream() -> None:
     assert safe_end("see ![x") == len("see ")
 
 
+def test_no_one_is_notified_behind_backticks_that_only_look_like_a_fence() -> None:
+    assert quiet("```a```\n@bob look") == "```a```\n`@bob` look"
+    assert quiet("```a\n@bob\n```\n@bob") == "```a\n@bob\n```\n`@bob`"
+    assert quiet("`a @bob` @bob ``b` @bob``") == "`a @bob` `@bob` ``b` @bob``"
+
+
+def test_hostile_text_is_quieted_and_cut_at_once() -> None:
+    runs = "".join(f"{'`' * size}a" for size in range(1, 900))
+
+    assert quiet(f"{runs} @bob").endswith("`@bob`")
+    assert safe_end("[" * 400_000) >= 399_000
+
+
 def test_a_line_that_other_bots_take_for_a_command_is_code() -> None:
     assert quiet("/merge\n> /lgtm cancel\n/usr/bin is a folder") == (
         "`/merge`\n> `/lgtm` cancel\n/usr/bin is a folder"
