@@ -117,7 +117,7 @@ def _describe_more(agent: AgentConfig, other: AgentConfig) -> str:
     return "may do more without a question" if _may_more(agent, other) else ""
 
 
-def _may_more(agent: AgentEntry, other: AgentEntry) -> bool:
+def _may_more(agent: AgentConfig, other: AgentConfig) -> bool:
     """Tell whether an agent may do more than another; of rules that differ it is not known."""
     one, two = agent.permissions, other.permissions
     if isinstance(one, str) and isinstance(two, str):

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app.core.consent.offers import HAND_OVER
 
 from app.children.sandbox import Unavailable, find_bubblewrap
+from app.model.offers import HAND_OVER
 from tests.support.bridge import demo as plain_demo
 from tests.support.git_server import GitServer
 from tests.support.observe import Observed, demo
