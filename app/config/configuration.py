@@ -11,7 +11,6 @@ from urllib.parse import unquote
 from pydantic import SecretStr
 
 from app.config.agents import AgentConfig
-from app.config.bucket import Bucket
 from app.config.credentials import Credentials, key_parts
 from app.config.fields import PAGE, Account, is_loopback
 from app.config.records import AgentRecord
@@ -155,8 +154,6 @@ class Configuration:
     """Where this machine's bridge keeps what is its own; everything, if there is one machine."""
     shared_dir: Path
     """Where the bridges of all machines keep what they share; DATA_DIR, if there is one machine."""
-    bucket: Bucket | None
-    """Where the work of sessions is saved for other machines, if not in SHARED_DIR."""
     host: str
     """The address to listen on."""
     port: int

@@ -88,7 +88,7 @@ class Bridge:
         self.intake = joined.intake
         self._purging = purging_of(base, joined)
         self._forgetting = forgetting_of(base, joined)
-        runtime = joined.runtime(self._go_on_at_desk)
+        runtime = joined.runtime(self._go_on_as_leader)
         self._features = [feature.build(runtime) for feature in registered_features()]
         self._maintenance = Maintenance(
             base, joined.workspaces.unused, joined.uploads, joined.conversations
@@ -129,7 +129,7 @@ class Bridge:
         # The import takes 0.2 s, and only PostgreSQL needs it.
         from app.main.fleet import Fleet  # noqa: PLC0415
 
-        return Fleet(self._base, open_desk=self._open_desk, handed_out=self._take_up)
+        return Fleet(self._base, lead=self._start_leading, handed_out=self._take_up)
 
     def application(self) -> Front:
         """Build the HTTP server: the front for webhooks, with the application behind it."""
@@ -245,7 +245,7 @@ class Bridge:
     async def start(self, *, resume: bool = True) -> None:
         """Clean up after the last run, resume its turns and posts if told to, start reading.
 
-        Where several bridges share a database, that is up to the one that has the desk.
+        Where several bridges share a database, that is up to the leader.
         """
         await self._maintenance.end_leftovers(is_shared=self._fleet is not None)
         self._joined.warden.start()
@@ -260,12 +260,12 @@ class Bridge:
         else:
             self.checkups.start()
             if self._fleet is None:
-                await self._open_desk()
+                await self._start_leading()
             else:
                 self._tasks.start(self._maintenance.reap(), name="unused workspaces")
         self._started.set()
 
-    async def _open_desk(self) -> None:
+    async def _start_leading(self) -> None:
         """Begin what one bridge does for all that share a database.
 
         A bridge that was restored from a backup does not before it is resumed.
@@ -275,21 +275,21 @@ class Bridge:
         else:
             await self._go_on()
 
-    async def _go_on_at_desk(self) -> None:
-        """Go on after a backup was restored; a bridge that has not the desk leaves it to others."""
-        if self._fleet is None or self._fleet.membership.at_desk:
+    async def _go_on_as_leader(self) -> None:
+        """Go on after a backup was restored; others than the leader leave that to it."""
+        if self._fleet is None or self._fleet.membership.is_leader:
             await self._go_on()
 
     def _look_again(self) -> None:
-        """Open the desk if it was resumed at another bridge."""
+        """Begin to lead if work was resumed at another bridge."""
         fleet = self._fleet
-        if fleet is not None and fleet.membership.at_desk and not self._base.signals.at_desk:
-            self._tasks.start(self._open_desk(), name="desk")
+        if fleet is not None and fleet.membership.is_leader and not self._base.signals.is_leader:
+            self._tasks.start(self._start_leading(), name="lead")
 
     async def _go_on(self) -> None:
         """Go on with what the last run left, and start reading."""
         joined = self._joined
-        if self._fleet is not None and not self._fleet.sit_down():
+        if self._fleet is not None and not self._fleet.start_leading():
             return
         # Before any turn resumes: its post may have arrived without being recorded.
         await joined.outbox.start()

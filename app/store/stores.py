@@ -13,7 +13,6 @@ from app.store.conversations import ConversationStore
 from app.store.database import Database
 from app.store.decisions import IntakeStore
 from app.store.delegations import DelegationStore
-from app.store.folders import SavedFolderStore
 from app.store.grants import GrantStore
 from app.store.groups import GroupStore
 from app.store.inbox import DeliveryStore
@@ -56,7 +55,6 @@ class Stores:
     processes: ProcessStore
     logins: LoginStore
     checkouts: CheckoutStore
-    folders: SavedFolderStore
     proposals: ProposalStore
     names: NameStore
     sealed: SealedStore
@@ -95,7 +93,6 @@ class Stores:
             processes=ProcessStore(database),
             logins=LoginStore(database, now),
             checkouts=CheckoutStore(database),
-            folders=SavedFolderStore(database),
             proposals=ProposalStore(database, now),
             names=NameStore(database),
             sealed=SealedStore(database, now),

@@ -17,7 +17,7 @@ from app.cli.running import is_running
 from app.config import AgentConfig, Configuration, forget_process_secrets
 from app.errors import BridgeError
 from app.main import bridge_id, launches
-from app.server.metrics import Metrics
+from app.metrics import Metrics
 from app.vault import Vault
 
 

@@ -19,11 +19,11 @@ from prometheus_client import (
     generate_latest,
 )
 
-from app.core.turns.phase import MEASURED
+from app.model.phase import MEASURED
 from app.model.vitals import Vital
 
 if TYPE_CHECKING:  # it comes with an extra
-    from app.server.traces import Tracer
+    from app.traces import Tracer
 
 PREFIX = "agent_bridge_"
 _ADAPTER, _AGENT = "adapter", "agent"

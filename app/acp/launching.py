@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.acp.card import card_path
 from app.agents.admission import Admission
+from app.agents.agent import Agent
 from app.agents.availability import explain_command
 from app.agents.catalog import known_agents
 from app.agents.isolation import Shelter
-from app.agents.registry import PerAgent, Registry
+from app.agents.registry import Registry
 from app.children.warden import Warden
+from app.clock import Clock
 from app.config import Configuration
-from app.main.resources import Resources, bridge_id
-from app.main.together import exposure_of
-from app.model.ports import AgentLauncher, AgentListener, OpenedSession
+from app.model.ports import AgentLauncher, AgentListener, Counters, OpenedSession
 from app.model.tools import ToolEndpoints
 from app.model.types import Session
 from app.model.workspaces import Workspace
+from app.store.sessions import ProcessStore
 
 if TYPE_CHECKING:
     from app.acp.launch import AgentLaunch
@@ -60,21 +62,19 @@ class LateLauncher:
             await self._launcher.close()
 
 
-def launch_of(
-    configuration: Configuration, agent: str, shelter: Shelter, admission: Admission
-) -> AgentLaunch:
+def launch_of(agent: Agent, configuration: Configuration, admission: Admission) -> AgentLaunch:
     """Return an agent's launch settings: from its entry, else from its known program.
 
     `admission` decides whether it may start.
     """
     from app.acp.launch import AgentLaunch  # noqa: PLC0415 - see LateLauncher
 
-    registry = Registry(configuration, known_agents())
-    entry, program = registry.get(agent), registry.program(agent)
+    config, program, shelter = agent.config, agent.program, agent.shelter
+    assert shelter is not None, "agents that are started have a shelter"
     return AgentLaunch(
-        name=agent,
-        argv=entry.command,
-        display_name=registry.display_name(agent),
+        name=agent.id,
+        argv=config.command,
+        display_name=agent.display_name,
         home=shelter.home,
         homes=shelter.homes,
         environment=shelter.environment,
@@ -83,19 +83,19 @@ def launch_of(
         limits=shelter.limits,
         network=shelter.network,
         # An agent's initial mode is never trusted to ask.
-        mode=entry.mode or (program.ask_mode if program else None),
-        model=entry.model,
-        options=entry.options,
-        auth=entry.auth,
+        mode=agent.mode,
+        model=config.model,
+        options=config.options,
+        auth=config.auth,
         meta=program.session_meta if program else {},
         trailing_slash=program.trailing_slash if program else False,
         obeys=program.obeys if program else (),
         install=(
-            f"Install it: {program.install}" if program else explain_command(configuration, entry)
+            f"Install it: {program.install}" if program else explain_command(configuration, config)
         ),
-        admit=partial(admission.admit, agent),
-        tool_exposure=exposure_of(configuration, agent),
-        card=card_path(configuration.shared_dir, agent),
+        admit=partial(admission.admit, agent.id),
+        tool_exposure=agent.tool_exposure,
+        card=card_path(configuration.shared_dir, agent.id),
         settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
     )
 
@@ -104,57 +104,81 @@ def launches(
     configuration: Configuration, shelters: Mapping[str, Shelter]
 ) -> dict[str, AgentLaunch]:
     """Return the launch settings of agents that run outside a bridge."""
-    admission = Admission(Registry(configuration, known_agents()), shelters)
+    registry = Registry(configuration, known_agents())
+    registry.shelters = dict(shelters)
+    admission = Admission(registry, shelters)
     return {
-        agent: launch_of(configuration, agent, shelter, admission)
-        for agent, shelter in shelters.items()
+        agent: launch_of(registry.agents[agent], configuration, admission) for agent in shelters
     }
 
 
-def acp_launcher(
-    base: Resources, warden: Warden, doors: ToolEndpoints, timeouts: Mapping[str, float]
+class CurrentLaunches(Mapping[str, "AgentLaunch"]):
+    """The launch settings of each agent, as they are whenever one looks."""
+
+    def __init__(self, registry: Registry, admission: Admission) -> None:
+        self._registry = registry
+        self._admission = admission
+
+    def __getitem__(self, agent: str) -> AgentLaunch:
+        registry = self._registry
+        return launch_of(registry.agents[agent], registry.configuration, self._admission)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._registry.agents)
+
+    def __len__(self) -> int:
+        return len(self._registry.agents)
+
+
+def build_launcher(
+    registry: Registry,
+    admission: Admission,
+    processes: ProcessStore,
+    clock: Clock,
+    counters: Counters,
+    *,
+    bridge: str,
+    warden: Warden,
+    endpoints: ToolEndpoints,
+    timeouts: Mapping[str, float],
 ) -> AgentLauncher:
     """Build the launcher; `timeouts` are seconds by step, where they differ from the defaults."""
     from app.acp.launcher import AcpLauncher  # noqa: PLC0415 - see LateLauncher
     from app.acp.peer import AgentTimeouts  # noqa: PLC0415 - see LateLauncher
 
     return AcpLauncher(
-        PerAgent(
-            base.registry,
-            lambda current, agent: launch_of(current, agent, base.shelters[agent], base.admission),
-        ),
-        base.stores.processes,
-        base.clock,
-        base.metrics,
-        bridge=bridge_id(base.configuration),
+        CurrentLaunches(registry, admission),
+        processes,
+        clock,
+        counters,
+        bridge=bridge,
         warden=warden,
-        doors=doors,
+        doors=endpoints,
         timeouts=AgentTimeouts(**timeouts),
     )
 
 
-async def greet(base: Resources, agent: str, timeouts: Mapping[str, float]) -> Greeting:
+async def greet(
+    launch: AgentLaunch,
+    workspace: Path,
+    counters: Counters,
+    *,
+    bridge: str,
+    timeouts: Mapping[str, float],
+) -> Greeting:
     """Start an agent once, outside of any conversation, to see whether it answers.
 
     Raises:
         AgentError: it does not.
     """
-    visit = await asyncio.to_thread(_prepare_visit, base, agent, timeouts)
+
+    def prepare() -> Callable[[], Awaitable[Greeting]]:
+        from app.acp.peer import AgentTimeouts  # noqa: PLC0415 - see LateLauncher
+        from app.acp.probing.greeting import greet as greet_agent  # noqa: PLC0415
+        from app.acp.probing.visit import Visits  # noqa: PLC0415 - see LateLauncher
+
+        visits = Visits(launch, workspace, counters, bridge, AgentTimeouts(**timeouts))
+        return partial(greet_agent, visits)
+
+    visit = await asyncio.to_thread(prepare)
     return await visit()
-
-
-def _prepare_visit(
-    base: Resources, agent: str, timeouts: Mapping[str, float]
-) -> Callable[[], Awaitable[Greeting]]:
-    from app.acp.peer import AgentTimeouts  # noqa: PLC0415 - see LateLauncher
-    from app.acp.probing.greeting import greet as greet_agent  # noqa: PLC0415 - see LateLauncher
-    from app.acp.probing.visit import Visits  # noqa: PLC0415 - see LateLauncher
-
-    visits = Visits(
-        launch_of(base.configuration, agent, base.shelters[agent], base.admission),
-        base.configuration.data_dir / "workspaces" / f"check-{agent}",
-        base.metrics,
-        bridge_id(base.configuration),
-        AgentTimeouts(**timeouts),
-    )
-    return partial(greet_agent, visits)
