@@ -19,7 +19,7 @@ from app.clock import Clock
 from app.config.sealing import Sealer
 from app.errors import DeliveryRefused, PostDelayed
 from app.retry import persist
-from app.services.common.identity import Roster
+from app.services.common.people import Roster
 from app.services.github.names import Identities, Identity
 from app.services.github.payloads import Event
 from app.services.github.wording import OTHER_ACCOUNT

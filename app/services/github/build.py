@@ -10,7 +10,7 @@ from app.config import Configuration
 from app.config.sealing import Sealer
 from app.core.adapters import Adapter
 from app.model.keys import SessionKey, adapter_name
-from app.services.common.identity import Remembered
+from app.services.common.people import Remembered
 from app.services.github.accounts import Accounts, Directory, Installations
 from app.services.github.adapter import App, GithubAdapter
 from app.services.github.api import GithubApi

@@ -22,8 +22,7 @@ from gidgethub import GitHubException
 from app.clock import Clock
 from app.errors import DeliveryRefused, PostError, ServiceRefused
 from app.model.inbound import Delivery
-from app.services.common.catch_up import CatchUp, Take
-from app.services.common.signatures import verify_signature
+from app.services.common.webhooks import CatchUp, Take, verify_signature
 from app.services.github import wording
 from app.services.github.accounts import Accounts, Directory
 from app.services.github.api import GithubApi

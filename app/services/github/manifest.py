@@ -21,10 +21,9 @@ import httpx
 from app.config import AgentEntry, Configuration
 from app.config.location import default_settings_file
 from app.errors import BridgeError, ConfigurationError, ServiceRefused
-from app.services.common.addresses import require_public
 from app.services.github.events import BUTTONS, ROUTES
 from app.services.github.settings import NAME, GithubCredentials, GithubSettings
-from app.services.service import ManifestRequest, Setup
+from app.services.service import ManifestRequest, Setup, require_public
 
 PERMISSIONS: Mapping[str, str] = {
     "metadata": "read",

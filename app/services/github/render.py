@@ -21,8 +21,7 @@ from app.model.posts import DelegatedLine, Fact, MadeFile, PostContent, ToolLine
 from app.model.updates import PlanStep
 from app.model.visible import reveal_line
 from app.model.wording import MORE_AGENTS, OPEN, asked, progress, record
-from app.services.common.outcome import lead
-from app.services.common.wording import NO_MESSAGE, ON_HOLD
+from app.services.common.wording import NO_MESSAGE, ON_HOLD, lead
 from app.services.github import wording
 from app.services.github.reviews import Remark
 

@@ -23,10 +23,8 @@ from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import PostContent, PostSend, PostSent
 from app.model.types import Earlier, File, Speaker
 from app.model.workspaces import Repository, Suggestion
-from app.services.common.catch_up import CatchUp, Take
-from app.services.common.members import Members
-from app.services.common.paging import read_pages
-from app.services.common.signatures import DeliveryStale
+from app.services.common.people import Members
+from app.services.common.webhooks import CatchUp, DeliveryStale, Take, read_pages
 from app.services.linear import events, webhook, wording
 from app.services.linear.api import LinearApi, LinearRefused
 from app.services.linear.auth import Tokens

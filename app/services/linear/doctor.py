@@ -14,14 +14,13 @@ from app.config.sealing import Sealer
 from app.errors import BridgeError, ConfigurationError, ServiceRefused, StoreUnavailable
 from app.model.findings import Finding, ok, problem, warning
 from app.model.keys import adapter_name
-from app.services.common.addresses import REMEDY, is_public
 from app.services.linear.api import LinearApi
 from app.services.linear.auth import Tokens
 from app.services.linear.grants import Grant, Grants
 from app.services.linear.manifest import install_address
 from app.services.linear.scopes import lacking, may_write
 from app.services.linear.settings import NAME, LinearCredentials, LinearSettings
-from app.services.service import CheckContext
+from app.services.service import REMEDY, CheckContext, is_public
 
 LOOKED_AT: Final = 200
 """Deliveries to read: if Linear sent none of them, none arrive."""

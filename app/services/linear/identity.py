@@ -10,7 +10,7 @@ from typing import Any, Final
 from app.clock import Clock
 from app.errors import PostError, ServiceRefused
 from app.retry import retry
-from app.services.common.identity import Roster
+from app.services.common.people import Roster
 from app.services.linear.api import LinearApi
 from app.services.linear.auth import Tokens
 from app.services.linear.settings import LinearCredentials

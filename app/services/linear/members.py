@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.services.common.members import Member
+from app.services.common.people import Member
 from app.services.linear import events, wording
 from app.services.linear.api import LinearApi, LinearRefused
 

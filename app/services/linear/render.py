@@ -24,8 +24,7 @@ from app.model.posts import DelegatedLine, Fact, MadeFile, PostContent, ToolLine
 from app.model.updates import PlanStep
 from app.model.visible import reveal_line
 from app.model.wording import CUT_ANSWER, OPEN, STOPPED, asked, progress, record
-from app.services.common.outcome import lead
-from app.services.common.wording import NO_MESSAGE, ON_HOLD
+from app.services.common.wording import NO_MESSAGE, ON_HOLD, lead
 from app.services.linear import wording
 
 _OWN_HOSTS = ("*.linear.app",)

@@ -14,7 +14,7 @@ import orjson
 
 from app.errors import DeliveryRefused, DeliveryUnreadable
 from app.model.inbound import Delivery
-from app.services.common.signatures import DeliveryStale, verify_signature, verify_time
+from app.services.common.webhooks import DeliveryStale, verify_signature, verify_time
 
 BODY_BYTES: Final = 5 * 1024 * 1024
 """Size limit, as in Linear's own library."""

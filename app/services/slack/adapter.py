@@ -24,7 +24,7 @@ from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import Cleaned, PostSend, PostSent
 from app.model.types import ActivePlace, Earlier, File, Speaker
 from app.retry import retry
-from app.services.common.catch_up import CatchUp, Take
+from app.services.common.webhooks import CatchUp, Take
 from app.services.slack import events, messages, wording
 from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused
 from app.services.slack.auth import Colleagues, Identity, Seal, identify

@@ -20,7 +20,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from app.clock import Clock, SystemClock
 from app.core.files.download import FileRefused
 from app.errors import PostDelayed, PostError, PostRejected
-from app.services.common.paging import read_pages
+from app.services.common.webhooks import read_pages
 from app.services.slack import wording
 from app.services.slack.limits import Limits
 from app.services.slack.messages import is_canvas

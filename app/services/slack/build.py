@@ -7,7 +7,7 @@ from functools import partial
 
 from app.core.adapters import Adapter
 from app.model.keys import SessionKey
-from app.services.common.identity import Remembered
+from app.services.common.people import Remembered
 from app.services.service import BuildContext
 from app.services.slack.adapter import SlackAdapter, SlackApp
 from app.services.slack.auth import Colleagues, Seal

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from app.clock import Clock
 from app.errors import PostError
-from app.services.common.members import Member, Members
+from app.services.common.people import Member, Members
 from app.services.slack import wording
 from app.services.slack.api import SlackApi, SlackRefused
 

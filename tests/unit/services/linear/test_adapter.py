@@ -21,7 +21,7 @@ from app.model.posts import Fact, MadeFile, NewPost, PostContent, PostSend, Tool
 from app.model.types import Speaker
 from app.model.updates import AskOption, PlanStep
 from app.server.metrics import Metrics
-from app.services.common.signatures import DeliveryStale
+from app.services.common.webhooks import DeliveryStale
 from app.services.linear.adapter import LinearAdapter
 from app.services.linear.grants import Grants
 from app.services.linear.settings import LinearCredentials
