@@ -45,7 +45,7 @@ IMPORTED_LATE = (
     "app.mcp_server.protocol",
     "app.services.github.build",
     "app.services.linear.build",
-    "app.services.slack.build",
+    "app.services.slack.adapter",
     "certifi",
     "encodings.ascii",
     "encodings.idna",

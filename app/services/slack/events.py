@@ -17,7 +17,7 @@ from app.errors import DeliveryUnreadable
 from app.model.inbound import Answered, Changed, Delivery, Heard, Inbound, Rated
 from app.model.keys import PlaceKey
 from app.model.types import Speaker
-from app.services.slack.messages import (
+from app.services.slack.text import (
     MENTION,
     Event,
     Known,

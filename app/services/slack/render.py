@@ -12,7 +12,7 @@ from typing import Any, Final
 from app.model.ask_view import AskView, ShownFact
 from app.model.ask_wording import Sentence, gap, label, notes, sentence
 from app.model.offers import CHOICE
-from app.model.posts import DelegatedLine, Fact, PostContent, Verbosity
+from app.model.posts import DelegatedLine, PostContent, Verbosity
 from app.model.updates import AskOption
 from app.model.visible import reveal_line
 from app.model.wording import MORE_AGENTS, OPEN, asked, headline, record
@@ -72,7 +72,8 @@ def progress(content: PostContent, start: int, level: Verbosity, *, seal: Sealin
         above.append(_context(f"_{thought}_"))
     below = list(_note(content))
     if content.state == "queued":
-        below.append(_buttons([(wording.SEND_NOW, seal("command", "queue now")), _drop(seal)]))
+        commands = {wording.SEND_NOW: "queue now", wording.DISCARD: "queue drop"}
+        below.append(_buttons([(name, seal("command", words)) for name, words in commands.items()]))
     room = PART_CHARACTERS - weigh_blocks([*above, *below])
     words = piece(content.text, tail(content.text, start, room), None)
     return [*above, *answer(words, below)]
@@ -123,10 +124,6 @@ def lead(content: PostContent) -> list[Block]:
     return [{"type": "section", "text": {"type": "mrkdwn", "text": words}}]
 
 
-def _is_address(fact: Fact) -> bool:
-    return fact.url.startswith(("https://", "http://")) and len(fact.url) <= URL_CHARACTERS
-
-
 def _foot(content: PostContent) -> str:
     """Write one line about what the turn did and cost."""
     cost = content.outcome and content.outcome.price
@@ -156,6 +153,11 @@ def _asked(line: DelegatedLine, content: PostContent) -> str:
 
 def _links(content: PostContent) -> list[Block]:
     """Render a button for each address: the pull request, the thread on the page."""
+    addresses = (
+        fact
+        for fact in content.facts
+        if fact.url.startswith(("https://", "http://")) and len(fact.url) <= URL_CHARACTERS
+    )
     return [
         {
             "type": "button",
@@ -163,7 +165,7 @@ def _links(content: PostContent) -> list[Block]:
             "text": {"type": "plain_text", "text": _label(wording.LINKS.get(fact.text, fact.text))},
             "url": fact.url,
         }
-        for number, fact in enumerate(filter(_is_address, content.facts))
+        for number, fact in enumerate(addresses)
     ]
 
 
@@ -265,8 +267,8 @@ def summary(content: PostContent) -> str:
 
 def words_below(content: PostContent) -> str:
     """Write the bridge's note, the foot and the links as one text."""
-    links = [fact for fact in content.facts if fact.url]
-    addresses = " · ".join(map(_fact, links))
+    links = [(fact.url, escape(fact.text)) for fact in content.facts if fact.url]
+    addresses = " · ".join(f"<{url}|{words.replace('|', '/')}>" for url, words in links)
     parts = (escape(content.note), _delegated(content), _foot(content), addresses)
     return "\n".join(filter(None, parts))
 
@@ -274,15 +276,6 @@ def words_below(content: PostContent) -> str:
 def _note(content: PostContent) -> Iterator[Block]:
     if content.note:
         yield _context(head(escape(content.note), SECTION_CHARACTERS))
-
-
-def _fact(fact: Any) -> str:
-    words = escape(fact.text)
-    return f"<{fact.url}|{words.replace('|', '/')}>" if fact.url else words
-
-
-def _drop(seal: Sealing) -> tuple[str, str]:
-    return (wording.DISCARD, seal("command", "queue drop"))
 
 
 def _buttons(labelled: list[tuple[str, str]]) -> Block:

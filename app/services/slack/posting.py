@@ -22,14 +22,13 @@ from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
 from app.services.slack.auth import Identity, Seal
 from app.services.slack.cards import FINAL
 from app.services.slack.events import channel_and_thread
-from app.services.slack.posts.errors import BAD_FORM, FOR_GOOD, GONE, PLACE_GONE
-from app.services.slack.posts.shown import Shown, search
-from app.services.slack.posts.streams import KEEP_SECONDS, STREAM_SECONDS, Streams
-from app.services.slack.posts.writing import Writer
+from app.services.slack.streams import KEEP_SECONDS, STREAM_SECONDS, Streams
 from app.services.slack.wording import REST_IN_FILE
+from app.services.slack.writing import BAD_FORM, FOR_GOOD, GONE, PLACE_GONE, Shown, Writer, search
 from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
+
 
 PACE_SECONDS: Final = 1.0
 """Minimum time between two calls for one message."""
