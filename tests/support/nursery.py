@@ -43,7 +43,7 @@ IMPORTED_LATE = (
     "app.cli.listing",
     "app.cli.serve",
     "app.mcp_server.protocol",
-    "app.services.github.build",
+    "app.services.github.adapter",
     "app.services.linear.build",
     "app.services.slack.adapter",
     "certifi",

@@ -25,16 +25,15 @@ from app.model.reviews import Submission
 from app.model.types import Session
 from app.model.workspaces import Author, Examined, Head, Judged, Proposal, Repository
 from app.services.github import wording
-from app.services.github.accounts import Directory
 from app.services.github.api import GithubApi
-from app.services.github.auth import WRITING
+from app.services.github.auth import WRITING, Directory
 from app.services.github.checks import examine, read_judgement
 from app.services.github.manifest import WORKFLOWS
 from app.services.github.names import SERVICE, Spot
 from app.services.github.payloads import Pull
+from app.services.github.posting import submit
 from app.services.github.render import quiet
 from app.services.github.transport import retry_github
-from app.services.github.verdicts import submit
 
 logger = logging.getLogger(__name__)
 

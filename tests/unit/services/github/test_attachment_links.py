@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.services.github.attachments import FILES, Hosts, Origin, files_in, shown
+from app.services.github.conversation import FILES, Hosts, Origin, files_in, shown
 from app.services.github.names import Name, Spot
 
 GITHUB = Hosts("https://github.com")

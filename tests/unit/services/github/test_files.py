@@ -11,7 +11,7 @@ import pytest
 
 from app.model.types import File
 from app.services.github import wording
-from app.services.github.attachments import Files, Hosts, files_in
+from app.services.github.conversation import Files, Hosts, files_in
 from app.services.github.names import Name, Spot
 from sim.github.git import Answer
 from sim.github.state import Comment, Issue

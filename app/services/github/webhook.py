@@ -24,11 +24,14 @@ from app.errors import DeliveryRefused, PostError, ServiceRefused
 from app.model.inbound import Delivery
 from app.services.common.webhooks import CatchUp, Take, verify_signature
 from app.services.github import wording
-from app.services.github.accounts import Accounts, Directory
 from app.services.github.api import GithubApi
+from app.services.github.auth import Accounts, Directory
 from app.services.github.manifest import EVENTS
 from app.services.github.names import BOT, Identity
 from app.services.github.transport import Unauthorized
+
+logger = logging.getLogger(__name__)
+
 
 _DELIVERY_ID = re.compile(rb"[A-Za-z0-9-]{8,64}")
 _EVENT = re.compile(rb"[a-z_]{1,64}")
@@ -82,8 +85,6 @@ class Hook:
         if kind != b"integration" or target != own:
             raise DeliveryRefused("this webhook belongs to another GitHub App", status=403)
 
-
-logger = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 180.0
 """How long a missed delivery may wait: GitHub allows 5,000 requests an hour."""
