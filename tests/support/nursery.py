@@ -44,7 +44,7 @@ IMPORTED_LATE = (
     "app.cli.serve",
     "app.mcp_server.protocol",
     "app.services.github.adapter",
-    "app.services.linear.build",
+    "app.services.linear.adapter",
     "app.services.slack.adapter",
     "certifi",
     "encodings.ascii",
