@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from app.agents.catalog import known_agents
 from app.agents.registry import Registry, find_removed
-from app.config import AgentEntry, AgentRecord, Configuration
+from app.config import AgentConfig, AgentRecord, Configuration
 from app.config.records import new_id
 
 SINGLE = "default"
@@ -27,9 +27,12 @@ def open_registry(configuration: Configuration, stored: Sequence[AgentRecord]) -
 def enrol(configuration: Configuration, records: Sequence[AgentRecord]) -> Iterator[AgentRecord]:
     """Yield the records, with one for every agent that has none.
 
-    One that gets the name of an agent that was removed is compared with how that one was isolated.
+    A program that is found on PATH again is the agent that it was. Any other that gets the name of
+    an agent that was removed is compared with how that one was isolated.
     """
     given = {entry.name: entry for entry in configuration.agents.values()}
+    back = {record.id: record for record in _find_returning(given, records)}
+    records = [back.get(record.id, record) for record in records]
     present = {record.name for record in records if record.present}
     successor = find_successor(configuration, records)
     for record in records:
@@ -51,9 +54,22 @@ def enrol(configuration: Configuration, records: Sequence[AgentRecord]) -> Itera
         yield AgentRecord(id=own, name=name, known_as=identify(entry), isolation=isolation)
 
 
+def _find_returning(
+    given: Mapping[str, AgentConfig], records: Sequence[AgentRecord]
+) -> Iterator[AgentRecord]:
+    """Yield the records of found programs that were missing for a while, as present again."""
+    present = {record.name for record in records if record.present}
+    for name, entry in given.items():
+        last = find_removed(name, records)
+        if entry.source != "found" or name in present or last is None:
+            continue
+        if last.source == "found" and last.known_as == identify(entry):
+            yield replace(last, removed_at=None)
+
+
 def find_successor(
     configuration: Configuration, records: Sequence[AgentRecord]
-) -> AgentEntry | None:
+) -> AgentConfig | None:
     """Find the agent that continues the sessions of a single agent that had no name of its own.
 
     That is the default agent, if it is new and the same program, as far as that is known: earlier
@@ -68,6 +84,6 @@ def find_successor(
     return heir if single.known_as in {(), identify(heir)} else None
 
 
-def identify(entry: AgentEntry) -> tuple[str, ...]:
+def identify(entry: AgentConfig) -> tuple[str, ...]:
     """Return the program of an agent: its driver, else its command."""
     return (entry.driver,) if entry.driver else entry.command

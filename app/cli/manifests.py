@@ -9,7 +9,7 @@ import typer
 from app.agents.catalog import known_agents
 from app.agents.registry import Registry
 from app.cli.invocation import hint
-from app.config import AgentEntry, Configuration
+from app.config import AgentConfig, Configuration
 from app.errors import NotFound
 from app.services import registered_services
 from app.services.service import ManifestRequest
@@ -50,7 +50,7 @@ def show(
 
 
 def _keeping(
-    configuration: Configuration, service: str, entry: AgentEntry
+    configuration: Configuration, service: str, entry: AgentConfig
 ) -> Callable[[], Callable[[Mapping[str, str]], None]] | None:
     """Let the running bridge store the credentials of an agent that the settings do not have."""
     if entry.source != "stored":

@@ -10,8 +10,7 @@ from urllib.parse import unquote
 
 from pydantic import SecretStr
 
-from app.config.agents import AgentEntry
-from app.config.bucket import Bucket
+from app.config.agents import AgentConfig
 from app.config.credentials import Credentials, key_parts
 from app.config.fields import PAGE, Account, is_loopback
 from app.config.records import AgentRecord
@@ -117,7 +116,7 @@ class ConfigurationReader(Protocol):
 class Configuration:
     """Everything that was configured, frozen at start."""
 
-    agents: Mapping[str, AgentEntry]
+    agents: Mapping[str, AgentConfig]
     """The agents in their order, by id."""
     default_agent: str
     """The agent that requests without a name are for, by id."""
@@ -155,8 +154,6 @@ class Configuration:
     """Where this machine's bridge keeps what is its own; everything, if there is one machine."""
     shared_dir: Path
     """Where the bridges of all machines keep what they share; DATA_DIR, if there is one machine."""
-    bucket: Bucket | None
-    """Where the work of sessions is saved for other machines, if not in SHARED_DIR."""
     host: str
     """The address to listen on."""
     port: int
@@ -252,7 +249,7 @@ class Configuration:
         """Return the webhook path with an agent's name in it."""
         return f"/webhooks/{service}/{self.agents[agent].name}"
 
-    def find(self, name: str) -> AgentEntry:
+    def find(self, name: str) -> AgentConfig:
         """Return the agent of that name.
 
         Raises:

@@ -14,8 +14,7 @@ from types import MappingProxyType
 
 from pydantic import SecretStr
 
-from app.config.agents import AgentEntry
-from app.config.bucket import read_bucket
+from app.config.agents import AgentConfig
 from app.config.configuration import Configuration, Limits, RepositoryTerms
 from app.config.credentials import Credentials, read_credentials
 from app.config.database import check_role, find_database_passwords, read_database_url
@@ -180,7 +179,6 @@ def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuratio
         database_url=database_url,
         data_dir=data_dir,
         shared_dir=shared_dir,
-        bucket=read_bucket(settings),
         base_url=base_url,
         has_base_url=settings.bridge_base_url is not None,
         admin_token=settings.bridge_admin_token,
@@ -203,7 +201,6 @@ def _read(reader: Reader, records: Sequence[AgentRecord] | None) -> Configuratio
         secrets=frozenset(
             (
                 *filter(None, (settings.bridge_admin_token, settings.bridge_secret_key)),
-                *filter(None, (settings.s3_secret_access_key,)),
                 *find_database_passwords(settings.database_url),
                 *filter(None, (settings.traces_headers,)),
                 *proxy_passwords(settings),
@@ -282,7 +279,7 @@ def _base_url(settings: Settings) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 
-def _keys(agent: AgentEntry, names: Names, sources: Sources) -> Mapping[str, SecretStr]:
+def _keys(agent: AgentConfig, names: Names, sources: Sources) -> Mapping[str, SecretStr]:
     """Collect an agent's variables: by suffix, else plain; its own table wins."""
     found: dict[str, SecretStr] = {}
     for name in names.variables_of(agent):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from app.config import repositories, settings
-from app.config.agents import AgentEntry
+from app.config.agents import AgentConfig
 from app.config.problems import did_you_mean
 from app.config.repositories import RepositoryEntry
 from app.config.roster import KnownAgent, Roster
@@ -23,6 +23,19 @@ from app.errors import ConfigurationError
 _OWN_PREFIX = "BRIDGE_"
 _SUFFIX = re.compile(r"[A-Z][A-Z0-9_]{0,30}")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+
+_REMOVED = dict.fromkeys(
+    (
+        "SHARED_BUCKET",
+        "S3_ENDPOINT_URL",
+        "S3_REGION",
+        "S3_ACCESS_KEY_ID",
+        "S3_SECRET_ACCESS_KEY",
+    ),
+    "Remove it, and set SHARED_DIR to a folder on a network file system that all machines mount: "
+    "what agents work on is there.",
+)
+"""Settings that are gone, each with what to do."""
 
 # Another program may use our prefix; only a name clearly meant for us is refused.
 _MISSPELT = 0.85
@@ -75,7 +88,7 @@ class Names:
         )
         self._fill()
 
-    def variables_of(self, agent: AgentEntry) -> tuple[str, ...]:
+    def variables_of(self, agent: AgentConfig) -> tuple[str, ...]:
         """Return the variables that an agent may receive."""
         known = self._known.get(agent.driver or "")
         return tuple(dict.fromkeys((*(known.env if known else ()), *agent.env_passthrough)))
@@ -100,6 +113,11 @@ class Names:
             ConfigurationError: for the first such name.
         """
         self._check_passthrough()
+        # In the environment, other programs may use the names of S3.
+        for name in (*sources.dotenv, *({"SHARED_BUCKET"} & sources.environ.keys())):
+            known = name.removesuffix(FILE)
+            if known in _REMOVED and name not in self._meanings:
+                raise ConfigurationError(known, "is no longer a setting", _REMOVED[known])
         unknown = [
             name
             for name in sources.dotenv

@@ -151,16 +151,6 @@ class Settings(BaseModel):
     """Where the bridge keeps everything; by default ~/.local/share/agent-bridge."""
     shared_dir: str | None = None
     """What the bridges of several machines share: by default DATA_DIR."""
-    shared_bucket: str | None = None
-    """Where the work of sessions is saved for other machines, if not in SHARED_DIR."""
-    s3_endpoint_url: Address | None = None
-    """The server of that bucket; by default Amazon's."""
-    s3_region: str | None = None
-    """The region of that bucket."""
-    s3_access_key_id: str | None = None
-    """The key for that bucket; by default the credentials of the machine."""
-    s3_secret_access_key: SecretStr | None = None
-    """The secret of that key."""
     host: Host = "127.0.0.1"
     """The address to listen on."""
     port: Annotated[int, Field(ge=1, le=65535)] = 8000
@@ -205,7 +195,6 @@ SECRET_NAMES = frozenset(
         "BRIDGE_ADMIN_TOKEN",
         "BRIDGE_SECRET_KEY",
         "DATABASE_URL",
-        "S3_SECRET_ACCESS_KEY",
         "OTEL_EXPORTER_OTLP_HEADERS",
     }
 )

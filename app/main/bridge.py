@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,17 +20,18 @@ from app.config import describe_unserved
 from app.core.adapters import Adapter
 from app.core.repositories.ports import Forge
 from app.errors import StoreUnavailable
+from app.features import registered_features
 from app.main.applying import AppliedChanges
 from app.main.cards import cards_of, missing_agents
 from app.main.changing import AgentChanges
 from app.main.checkups import Checkups
 from app.main.erasing import forgetting_of, purging_of
 from app.main.maintenance import Maintenance
-from app.main.operating import Operating
 from app.main.presence import Build, presence
 from app.main.resources import Resources
 from app.main.terms import daily_limits_of, hosts_of, page_url_of, plain_url_of, tools_url_of
 from app.main.wiring import Joined
+from app.model.keys import PlaceKey
 from app.model.members import HandedOut
 from app.model.vitals import Vital
 from app.outage import watch
@@ -87,7 +88,8 @@ class Bridge:
         self.intake = joined.intake
         self._purging = purging_of(base, joined)
         self._forgetting = forgetting_of(base, joined)
-        self._operating = Operating(base, joined, self._go_on_at_desk)
+        runtime = joined.runtime(self._go_on_as_leader)
+        self._features = [feature.build(runtime) for feature in registered_features()]
         self._maintenance = Maintenance(
             base, joined.workspaces.unused, joined.uploads, joined.conversations
         )
@@ -127,14 +129,19 @@ class Bridge:
         # The import takes 0.2 s, and only PostgreSQL needs it.
         from app.main.fleet import Fleet  # noqa: PLC0415
 
-        return Fleet(self._base, open_desk=self._open_desk, handed_out=self._take_up)
+        return Fleet(self._base, lead=self._start_leading, handed_out=self._take_up)
 
     def application(self) -> Front:
         """Build the HTTP server: the front for webhooks, with the application behind it."""
         base = self._base
         is_worker = base.configuration.role == "worker"
         hooks = [] if is_worker else list(self._joined.adapters.values())
-        application = build(self.parts(), [path for hook in hooks for path in hook.paths])
+        application = build(
+            self.parts(),
+            [path for hook in hooks for path in hook.paths],
+            features=self._features,
+            routers=[router for each in registered_features() for router in each.routers()],
+        )
         if self._fleet is not None:
             self._fleet.elsewhere.serve(application, base.secrets.admin_token.get_secret_value())
         doors = self._joined.tooling.doors
@@ -212,7 +219,7 @@ class Bridge:
             spending=base.stores.spending,
             daily=daily_limits_of(base.configuration),
             forgetting=self._forgetting,
-            operator=self._operating,
+            notices=self._notices,
         )
 
     async def _fetch_page(self, session: int, address: str) -> Response | None:
@@ -221,6 +228,11 @@ class Bridge:
     async def _relabel(self, agent: str) -> None:
         await self.changes.relabel()
         self.checkups.check_files(agent)
+
+    def _notices(self, place: PlaceKey | None, agents: Iterable[str]) -> list[str]:
+        """Say what people must know on every page, or in one place with its agents."""
+        asked = list(agents)
+        return [words for part in self._features for words in part.notices(place, asked)]
 
     def _troubles(self) -> dict[str, str]:
         """Say what keeps agents from receiving messages, for the page."""
@@ -233,7 +245,7 @@ class Bridge:
     async def start(self, *, resume: bool = True) -> None:
         """Clean up after the last run, resume its turns and posts if told to, start reading.
 
-        Where several bridges share a database, that is up to the one that has the desk.
+        Where several bridges share a database, that is up to the leader.
         """
         await self._maintenance.end_leftovers(is_shared=self._fleet is not None)
         self._joined.warden.start()
@@ -248,36 +260,36 @@ class Bridge:
         else:
             self.checkups.start()
             if self._fleet is None:
-                await self._open_desk()
+                await self._start_leading()
             else:
                 self._tasks.start(self._maintenance.reap(), name="unused workspaces")
         self._started.set()
 
-    async def _open_desk(self) -> None:
+    async def _start_leading(self) -> None:
         """Begin what one bridge does for all that share a database.
 
         A bridge that was restored from a backup does not before it is resumed.
         """
-        if self._operating.suspensions.is_restored:
+        if any(part.holds_start() for part in self._features):
             self._joined.outbox.hold()
         else:
             await self._go_on()
 
-    async def _go_on_at_desk(self) -> None:
-        """Go on after a backup was restored; a bridge that has not the desk leaves it to others."""
-        if self._fleet is None or self._fleet.membership.at_desk:
+    async def _go_on_as_leader(self) -> None:
+        """Go on after a backup was restored; others than the leader leave that to it."""
+        if self._fleet is None or self._fleet.membership.is_leader:
             await self._go_on()
 
     def _look_again(self) -> None:
-        """Open the desk if it was resumed at another bridge."""
+        """Begin to lead if work was resumed at another bridge."""
         fleet = self._fleet
-        if fleet is not None and fleet.membership.at_desk and not self._base.signals.at_desk:
-            self._tasks.start(self._open_desk(), name="desk")
+        if fleet is not None and fleet.membership.is_leader and not self._base.signals.is_leader:
+            self._tasks.start(self._start_leading(), name="lead")
 
     async def _go_on(self) -> None:
         """Go on with what the last run left, and start reading."""
         joined = self._joined
-        if self._fleet is not None and not self._fleet.sit_down():
+        if self._fleet is not None and not self._fleet.start_leading():
             return
         # Before any turn resumes: its post may have arrived without being recorded.
         await joined.outbox.start()
@@ -300,6 +312,8 @@ class Bridge:
         joined.reviews.start()
         joined.together.start()
         joined.delegations.start()
+        for part in self._features:
+            part.start()
 
     def _take_up(self, handed_out: HandedOut) -> None:
         """Show what became of turns that another bridge was running."""
@@ -317,6 +331,8 @@ class Bridge:
         self.feed.close()
         await self.changes.close()
         await self.checkups.close()
+        for part in reversed(self._features):
+            await part.close()
         await self._purging.close()
         await self._forgetting.close()
         await self._joined.listeners.close()
@@ -366,7 +382,7 @@ class Bridge:
         return [
             Check("started", self._started.is_set()),
             store,
-            *(self._operating.checks() if store.ok else ()),
+            *(check for part in self._features if store.ok for check in part.checks()),
             *(Check(name, ok=not words, words=words) for name, words in troubles.items()),
             *(
                 Check(f"agent {name}", ok=False, words=f"closed, {words}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from app.agents.isolation import shelter_all
 from app.agents.labelling import label
 from app.agents.origin import explain_fixed
 from app.children.sandbox import Unavailable, find_bubblewrap
-from app.config import AgentEntry, AgentRecord, Configuration
+from app.config import AgentConfig, AgentRecord, Configuration
 from app.config.agents import EXTENDS
 from app.config.records import merge, new_id
 from app.config.roster import check_name
@@ -90,7 +90,7 @@ class AgentChanges:
         fields = {service: sorted(given) for service, given in owned.items()}
         return show_entry(entry, record), fields
 
-    async def add(self, name: str, entry: Entry, credentials: Given | None = None) -> AgentEntry:
+    async def add(self, name: str, entry: Entry, credentials: Given | None = None) -> AgentConfig:
         """Add an agent; one that was found on PATH gets an entry, and its conversations go on.
 
         Raises:
@@ -111,7 +111,7 @@ class AgentChanges:
             await self._commit(*self._with_default(record, entry.get(DEFAULT)))
             return registry.get(record.id)
 
-    async def isolate(self, name: str) -> AgentEntry:
+    async def isolate(self, name: str) -> AgentConfig:
         """Give an agent that was found on PATH an entry, so that it runs isolated.
 
         Raises:
@@ -126,7 +126,7 @@ class AgentChanges:
 
     async def change(
         self, name: str, changes: Entry, credentials: Mapping[str, Any] | None = None
-    ) -> AgentEntry:
+    ) -> AgentConfig:
         """Change some keys of an agent's entry, or its credentials; None removes one.
 
         A table is merged: only the variables, options or fields that are named change.
@@ -180,7 +180,7 @@ class AgentChanges:
         gone = [(each.name, each.removed_at) for each in records if each.removed_at is not None]
         return sorted(gone, key=lambda each: each[1], reverse=True)
 
-    async def rename(self, name: str, to: str) -> AgentEntry:
+    async def rename(self, name: str, to: str) -> AgentConfig:
         """Give an agent another name; its sessions, its home and its old addresses stay with it.
 
         One that was removed because its entry got another name goes on under that name.
@@ -201,7 +201,7 @@ class AgentChanges:
             await self._commit(replace(record, name=to, former=former))
             return self._base.registry.get(record.id)
 
-    async def _succeed(self, gone: AgentRecord, to: str) -> AgentEntry:
+    async def _succeed(self, gone: AgentRecord, to: str) -> AgentConfig:
         """Let an agent whose entry has another name now go on with its conversations."""
         registry = self._base.registry
         heir = next(each for each in registry.records if each.id == registry.find(to).id)
@@ -209,11 +209,10 @@ class AgentChanges:
             raise Conflict(f"{to} has conversations of its own already.")
         former = (*gone.former, gone.name)
         record = replace(heir, id=gone.id, former=former, removed_at=None)
-        await asyncio.to_thread(restore, self._base.configuration.shared_dir, gone.id)
         await self._commit(record, instead_of=heir.id)
         return registry.get(record.id)
 
-    async def choose_default(self, name: str) -> AgentEntry:
+    async def choose_default(self, name: str) -> AgentConfig:
         """Let requests without a name go to this agent; addresses and credentials stay.
 
         Raises:
@@ -240,7 +239,7 @@ class AgentChanges:
             await self._commit(self._gone(record))
             await self._applied.clear(record.id)
 
-    async def acknowledge(self, name: str) -> AgentEntry:
+    async def acknowledge(self, name: str) -> AgentConfig:
         """Note that a person has seen how an agent's isolation changed.
 
         Raises:
@@ -292,11 +291,19 @@ class AgentChanges:
             before = stored.records()
             registry.replace(registry.configuration, [*map(self._titled, registry.records)])
             if new := [record for record in registry.records if record not in before]:
+                await self._restore(new, before)
                 await stored.save(*new)
             await self._reconcile(registry.configuration, registry.records)
             for record in registry.records:
                 if not record.present and stored.has_work(record.id):
-                    await self._applied.clear(record.id)
+                    await self._clear(record)
+
+    async def _restore(self, now: Iterable[AgentRecord], before: Iterable[AgentRecord]) -> None:
+        """Give agents that are back their homes and files again."""
+        gone = {record.id for record in before if not record.present}
+        for record in now:
+            if record.present and record.id in gone:
+                await asyncio.to_thread(restore, self._base.configuration.shared_dir, record.id)
 
     async def _reconcile(self, given: Configuration, records: Sequence[AgentRecord]) -> None:
         gone = {record.id: self._gone(record) for record in self._missing(given, records)}
@@ -305,7 +312,13 @@ class AgentChanges:
         changed = [each for each in settled if each != before.get(each.id)]
         if not changed and given.agents == self._base.configuration.agents:
             return
-        for record in (each for each in gone.values() if each.source != "demo"):
+        for record in (each for each in gone.values() if each.source == "found"):
+            logger.warning(
+                "%s is not on PATH any more. Its conversations stay readable, and go on when it is "
+                "found again at a start.",
+                record.name,
+            )
+        for record in (each for each in gone.values() if each.source not in {"demo", "found"}):
             logger.warning(
                 "%s was removed: its entry is gone from the settings. Its conversations stay "
                 "readable, and its home is in the folder archive of DATA_DIR. If its entry has "
@@ -315,8 +328,15 @@ class AgentChanges:
                 given.agents[given.plain_agent].name if record.name == SINGLE else "NEW_NAME",
             )
         await self._commit(*changed)
-        for agent in gone:
-            await self._applied.clear(agent)
+        for record in gone.values():
+            await self._clear(record)
+
+    async def _clear(self, record: AgentRecord) -> None:
+        """Settle what waits for an agent that is gone; a program may be found again."""
+        if record.source == "found":
+            await self._applied.suspend(record.id)
+        else:
+            await self._applied.clear(record.id)
 
     def _missing(self, given: Configuration, records: Sequence[AgentRecord]) -> list[AgentRecord]:
         """List the agents without a stored entry that are not there any more, or not needed."""
@@ -368,7 +388,7 @@ class AgentChanges:
             raise Conflict(words)
         return self._record(entry)
 
-    def _record(self, entry: AgentEntry) -> AgentRecord:
+    def _record(self, entry: AgentConfig) -> AgentRecord:
         return next(each for each in self._base.registry.records if each.id == entry.id)
 
     def _new_record(self, name: str) -> AgentRecord:
@@ -404,6 +424,7 @@ class AgentChanges:
         records = note_isolation(configuration, records, shelters)
         news = [record for record in records if record not in registry.records]
         gone = {each.id for each in changed if not each.present}
+        await self._restore(news, registry.records)
         registry.leaving |= gone
         try:
             if instead_of:
@@ -417,7 +438,7 @@ class AgentChanges:
             registry.leaving -= gone
 
 
-def _complete(entry: dict[str, Any], found: AgentEntry | None) -> dict[str, Any]:
+def _complete(entry: dict[str, Any], found: AgentConfig | None) -> dict[str, Any]:
     """Return the keys for an agent; one that was found is its program unless they name another."""
     if found is None or not entry.keys().isdisjoint({"command", "driver", EXTENDS}):
         return entry

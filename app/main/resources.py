@@ -23,7 +23,7 @@ from app.clock import Clock, SystemClock
 from app.config import BridgeSecrets, Configuration, ensure_secrets, forget_process_secrets
 from app.errors import ConfigurationError
 from app.main.members import open_signals
-from app.server.metrics import Metrics
+from app.metrics import Metrics
 from app.services import find_area
 from app.signals import ALONE, Signals
 from app.store.database import Database, check_not_moved, locked
@@ -35,7 +35,7 @@ from app.vault import Vault
 
 if TYPE_CHECKING:
     from app.config.sealing import Sealer
-    from app.server.traces import Tracer
+    from app.traces import Tracer
 
 Wrap = Callable[[Stores], Stores]
 
@@ -107,6 +107,7 @@ def open_resources(
             forget_process_secrets(registry.configuration)
             shelters = shelter_all(registry.configuration, outside)
             noted = note_isolation(registry.configuration, registry.records, shelters)
+            registry.shelters = shelters
             registry.replace(registry.configuration, noted)
             metrics = Metrics(tracer)
             database.writer.on_commit = partial(metrics.observe, "commit_seconds")
@@ -139,7 +140,7 @@ def _open_tracer(configuration: Configuration, secrets: BridgeSecrets) -> Tracer
     if configuration.traces_url is None:
         return None
     try:
-        from app.server.traces import Tracer  # noqa: PLC0415 - 0.2 s, and it comes with an extra
+        from app.traces import Tracer  # noqa: PLC0415 - 0.2 s, and it comes with an extra
     except ImportError as error:
         raise ConfigurationError(
             "OTEL_EXPORTER_OTLP_ENDPOINT",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import quote, urlsplit
@@ -11,26 +11,16 @@ from zoneinfo import ZoneInfo
 from pydantic import SecretStr
 
 import app
-from app.agents.bounds import Bounds
-from app.agents.catalog import AgentProgram, known_agents
-from app.agents.isolation import Shelter
-from app.agents.network import read_hosts
-from app.agents.registry import Registry
-from app.children.sandbox import Plain
-from app.config import AgentEntry, Configuration
-from app.config.fields import PAGE, is_loopback
-from app.core.consent.terms import Terms
+from app.config import Configuration
+from app.config.fields import is_loopback
 from app.core.intake.access import Access
 from app.core.repositories.directory import Directory, SetFor
 from app.core.turns.limits.daily import DailyLimits
 from app.errors import ConfigurationError
-from app.main.together import exposure_of
 from app.mcp_server.doors import PATH as TOOLS_PATH
 from app.model.keys import PlaceKey
-from app.model.policy import PRESETS, Policy, Rule
 from app.model.spending import Share
-from app.model.tools import COMMAND
-from app.model.workspaces import Author, Target
+from app.model.workspaces import Target
 from app.server.local_socket import SOCKET_HOST
 from app.server.login_links import private_host
 from app.server.titles import path_of
@@ -128,103 +118,6 @@ def fetched_as(
         if terms.clone == how
     }
     return SetFor(entries, directory, now)
-
-
-def author_of(configuration: Configuration, agent: str) -> Author:
-    """Return the author of an agent's commits where no platform gives it an identity."""
-    name = configuration.agents[agent].name
-    return Author(display_name(configuration, agent), f"{name}@noreply.agent-bridge.invalid")
-
-
-def ship_of(configuration: Configuration, agent: str) -> Literal["pr", "push", "none"]:
-    """Return what happens to an agent's changes."""
-    return configuration.agents[agent].ship
-
-
-def idle_seconds(configuration: Configuration, agent: str) -> float:
-    """Return how long an agent may idle before it is parked."""
-    own = configuration.agents[agent].idle_minutes
-    return 60.0 * (configuration.limits.idle_minutes if own is None else own)
-
-
-def max_processes(configuration: Configuration, agent: str) -> int | None:
-    """Return how many processes an agent may have, if it has a limit of its own."""
-    return configuration.agents[agent].limits.max_processes
-
-
-def max_turns(configuration: Configuration, agent: str) -> int | None:
-    """Return how many turns of an agent may run at once, if it has a limit of its own."""
-    return configuration.agents[agent].limits.max_turns
-
-
-def display_name(configuration: Configuration, agent: str) -> str:
-    """Return what people call an agent."""
-    return Registry(configuration, known_agents()).display_name(agent)
-
-
-def terms_of(configuration: Configuration, agent: str) -> Terms:
-    """Return an agent's terms: its own, else the bridge's."""
-    entry, shared = configuration.agents[agent], configuration.limits
-    own = entry.limits
-    program = next((each for each in known_agents() if each.name == entry.driver), None)
-    return Terms(
-        display_name=display_name(configuration, agent),
-        visible=entry.visible,
-        policy=Policy((*_rules_of(entry), *_tool_rules(configuration, agent))),
-        turn_seconds=60.0 * (own.turn_minutes or shared.turn_minutes),
-        idle_seconds=idle_seconds(configuration, agent),
-        ask_seconds=3600.0 * (own.ask_hours or shared.ask_hours),
-        memory=entry.memory,
-        voice=entry.delegation_voice,
-        unasked=_unasked(configuration, entry, program),
-        mode=entry.mode or (program.ask_mode if program else None),
-        confines_commands=program.quirks.confines_commands if program else False,
-        budget_usd=own.budget_usd or shared.budget_usd,
-        resume=own.resume,
-    )
-
-
-def bounds_of(configuration: Configuration, agent: str, shelter: Shelter) -> Bounds:
-    """Return how far an agent can go, in the shelter that it has."""
-    entry = configuration.agents[agent]
-    return Bounds(
-        isolated=not isinstance(shelter.sandbox, Plain),
-        network="host" if shelter.network is None else shelter.network.rules.mode,
-        hosts=tuple(read_hosts(entry)),
-        # Without the rule for the bridge's tools, which every agent may call in its own form.
-        policy=Policy(tuple(_rules_of(entry))),
-        asks=terms_of(configuration, agent).unasked is not None,
-    )
-
-
-def _rules_of(entry: AgentEntry) -> Sequence[Rule]:
-    if isinstance(entry.permissions, str):
-        return PRESETS[entry.permissions].rules
-    return [
-        Rule(rule.decision, rule.kind, rule.title, rule.path, rule.command)
-        for rule in entry.permissions
-    ]
-
-
-def _tool_rules(configuration: Configuration, agent: str) -> Sequence[Rule]:
-    """Allow the command of the bridge's tools, last: the bridge itself checks each call."""
-    if exposure_of(configuration, agent) == "tools":
-        return ()
-    return [Rule("allow", kind=("execute",), command=(COMMAND, f"{COMMAND} *"))]
-
-
-def _unasked(
-    configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
-) -> Literal["stop", "tell"] | None:
-    """Return what happens when an agent does not ask; None if the operator chose such a mode."""
-    if entry.unasked is not None:
-        return entry.unasked
-    if entry.mode not in (None, program.ask_mode if program else None):
-        return None
-    reached = any(
-        agent == entry.id for service, agent in configuration.credentials if service != PAGE
-    )
-    return "stop" if reached else "tell"
 
 
 def access_of(configuration: Configuration) -> Access:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from app import logs
+from app.acp.launching import LateLauncher, build_launcher
 from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
 from app.agents.personas import AgentPersonas
@@ -25,6 +24,7 @@ from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
+from app.core.repositories.current_forge import CurrentForge
 from app.core.repositories.ports import Forge
 from app.core.schedules.book import ScheduleBook
 from app.core.turns.agents import LiveAgents
@@ -32,19 +32,13 @@ from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.place_context import Surroundings
 from app.core.turns.turn_context import TurnContext
-from app.main.current_forge import CurrentForge
-from app.main.launching import LateLauncher, acp_launcher
 from app.main.repositories import RepositoryParts
-from app.main.resources import Resources
+from app.main.resources import Resources, bridge_id
 from app.main.terms import (
     daily_limits_of,
     file_link_of,
-    idle_seconds,
-    max_processes,
-    max_turns,
     page_of,
     place_prompts,
-    terms_of,
 )
 from app.main.tooling import Tooling
 from app.main.vitals import Vitals
@@ -116,10 +110,10 @@ class TurnParts(RepositoryParts, ABC):
             ensure=self._ensure,
         )
 
-    def _ensure(self) -> None:
-        """End this process if others have its work."""
-        if self._fleet is not None:
-            self._fleet.membership.ensure()
+    @property
+    def _ensure(self) -> Callable[[], None]:
+        """What ends this process if others have its work."""
+        return (lambda: None) if self._fleet is None else self._fleet.membership.ensure
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -157,7 +151,17 @@ class TurnParts(RepositoryParts, ABC):
     def launcher(self) -> LateLauncher:
         """Starts agents."""
         return LateLauncher(
-            lambda: acp_launcher(self._base, self.warden, self.tooling.doors, self._timeouts)
+            lambda: build_launcher(
+                self._base.registry,
+                self._base.admission,
+                self._stores.processes,
+                self._base.clock,
+                self._base.metrics,
+                bridge=bridge_id(self._configuration),
+                warden=self.warden,
+                endpoints=self.tooling.doors,
+                timeouts=self._timeouts,
+            )
         )
 
     @cached_property
@@ -170,8 +174,7 @@ class TurnParts(RepositoryParts, ABC):
             self._base.clock,
             self._base.vault,
             max_processes=self._configuration.limits.max_processes,
-            idle_seconds=self._per_agent(idle_seconds),
-            of_agent=self._per_agent(max_processes),
+            agents=self._agents,
             signals=self._base.signals,
         )
 
@@ -183,20 +186,19 @@ class TurnParts(RepositoryParts, ABC):
     @cached_property
     def engine(self) -> EmbeddedTurnEngine:
         """Runs turns."""
-        context, of_agent = self._turn_context, self._per_agent(max_turns)
+        context = self._turn_context
         if self._fleet is not None:
-            return self._fleet.build_engine(context, of_agent)
+            return self._fleet.build_engine(context)
         return EmbeddedTurnEngine(
             context,
             max_turns=self._configuration.limits.max_turns,
-            of_agent=of_agent,
             signals=self._base.signals,
         )
 
     @cached_property
     def vitals(self) -> Vitals:
         """Measures how the bridge is now."""
-        alone = partial(measure_members, ["all"], silent=0.0, at_desk=True)
+        alone = partial(measure_members, ["all"], silent=0.0, is_leader=True)
         members = alone if self._fleet is None else self._fleet.membership.measure
         return Vitals(self._stores.vitals, self.engine, self.live, self._disk, members)
 
@@ -242,8 +244,7 @@ class TurnParts(RepositoryParts, ABC):
             page=page_of(configuration),
             place_prompt=place_prompts(configuration),
             adapters=self.adapters,
-            speaking_of=_speaking_of,
-            terms=self._per_agent(terms_of),
+            agents=self._agents,
             showing=self.showing,
             memory=self.memory,
             look=self.progress.look,
@@ -262,7 +263,7 @@ class TurnParts(RepositoryParts, ABC):
             self._stores.sessions,
             self._stores.posts,
             adapters=self.adapters,
-            terms=self._per_agent(terms_of),
+            agents=self._agents,
             name_of=self._name_of,
             page=page_of(self._configuration),
             outbox=self.outbox,
@@ -291,7 +292,3 @@ class TurnParts(RepositoryParts, ABC):
             self._base.vault,
             link=file_link_of(self._configuration),
         )
-
-
-def _speaking_of(session: Session) -> AbstractContextManager[None]:
-    return logs.bind(agent=session.key.agent, session=str(session.key))

@@ -5,12 +5,10 @@ Nothing runs yet: the caller starts the parts in order, and stops them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import cached_property
 
-from app.agents.bounds import find_excess
 from app.agents.isolation import homes_root
-from app.agents.registry import PerAgent
 from app.children.traces import Traces
 from app.core.conversations import Conversations
 from app.core.delegation.delegations import Delegations
@@ -21,7 +19,8 @@ from app.core.intake.reader import Intake
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
-from app.core.roster import Colleague, Roster
+from app.core.roster import Roster
+from app.core.runtime import Runtime
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
@@ -35,13 +34,11 @@ from app.core.tools.agents import AgentTools
 from app.core.tools.home import Homes
 from app.core.tools.reviews import ReviewTools
 from app.core.turns.reach import Reach
-from app.main.terms import access_of, bounds_of, page_of, zone_of
-from app.main.together import delegation_limits, description_of, own_tools, scope_of
+from app.main.terms import access_of, page_of, zone_of
+from app.main.together import delegation_limits, own_tools
 from app.main.tooling import Tooling
 from app.main.turns import TurnParts
-from app.model.delegation import Excess
 from app.model.reviews import Review
-from app.model.scope import Scope
 from app.model.tools import Tool
 from app.model.types import Session
 from app.timetable import CronTimetable
@@ -118,19 +115,7 @@ class Joined(TurnParts):
     @cached_property
     def _roster(self) -> Roster:
         registry = self._base.registry
-        return Roster(self._list_colleagues, registry.removed, self.availability.of, registry.title)
-
-    def _list_colleagues(self) -> list[Colleague]:
-        return [
-            Colleague(
-                entry.id,
-                entry.name,
-                self._names[entry.id],
-                entry.visible,
-                description_of(self._base.registry, entry.id),
-            )
-            for entry in self._base.registry
-        ]
+        return Roster(registry.agents, registry.removed, self.availability.of, registry.title)
 
     @cached_property
     def delegations(self) -> Delegations:
@@ -140,7 +125,7 @@ class Joined(TurnParts):
             self._stores.sessions,
             self._stores.turns,
             roster=self._roster,
-            deputies=Deputies(self._scopes, self.adapters.keys(), self._find_excess),
+            deputies=Deputies(self._agents, self.adapters.keys()),
             adapters=self.adapters,
             refusal=access_of(self._configuration).refusal,
             lend=self.workspaces.lend,
@@ -152,17 +137,6 @@ class Joined(TurnParts):
             clock=self._base.clock,
             signals=self._base.signals,
         )
-
-    @cached_property
-    def _scopes(self) -> PerAgent[Scope]:
-        return self._per_agent(scope_of)
-
-    def _find_excess(self, asking: str, asked: str) -> Excess:
-        bounds = (
-            bounds_of(self._configuration, each, self._base.shelters[each])
-            for each in (asking, asked)
-        )
-        return find_excess(*bounds)
 
     def _target_of(self, session: Session) -> str:
         chosen = self._stores.decisions.place(session.place).repository
@@ -325,9 +299,8 @@ class Joined(TurnParts):
             configuration.data_dir / "gates",
             homes_root(configuration),
             self.uploads,
-            saved=self.saving.folder,
+            saved=configuration.shared_dir / "kept",
             own=configuration.data_dir,
-            forget=self.saving.forget,
             base_homes=configuration.shared_dir / "homes",
             user_of=self._user_of,
         )
@@ -338,6 +311,34 @@ class Joined(TurnParts):
             traces,
             self._base.signals,
             ended=self.engine.ended,
+        )
+
+    def runtime(self, go_on: Callable[[], Awaitable[None]]) -> Runtime:
+        """Return what features get; `go_on` begins the work of a bridge that did not begin it."""
+        base = self._base
+        return Runtime(
+            clock=base.clock,
+            vault=base.vault,
+            database=base.database,
+            stores=base.stores,
+            signals=base.signals,
+            metrics=base.metrics,
+            agents=base.registry,
+            files=base.files,
+            adapters=self.adapters,
+            availability=self.availability,
+            feed=self.feed,
+            outbox=self.outbox,
+            ledger=self.ledger,
+            engine=self.engine,
+            manager=self.manager,
+            dispatcher=self.dispatcher,
+            intake=self.intake,
+            workspaces=self.workspaces,
+            checkouts=self.checkouts,
+            reach=self.reach,
+            uploads=self.uploads,
+            go_on=go_on,
         )
 
     @cached_property

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Request
 from fastapi.responses import Response
 
 from app.agents.files import AgentFiles
 from app.clock import Clock
-from app.config import AgentEntry
+from app.config import AgentConfig
 from app.config.agents import EntrySource
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
@@ -29,17 +29,16 @@ from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
 from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.errors import AgentRemoved, Conflict, NotFound
+from app.metrics import Metrics
 from app.model.availability import Availability
-from app.model.delegation import SERVICE as DELEGATIONS
-from app.model.suspension import Suspension
+from app.model.keys import PlaceKey
 from app.model.tools import Tool
-from app.model.types import Session, SessionState
+from app.model.types import Session
 from app.model.updates import Choices
 from app.model.vitals import Vital
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
-from app.server.metrics import Metrics
-from app.services import PAGE
+from app.server.shapes import state_on
 from app.services.service import Setup
 from app.store.conversations import ConversationStore
 from app.store.inbox import DeliveryStore
@@ -51,9 +50,6 @@ from app.store.tree import DelegationTree
 from app.store.turns import TurnStore
 
 T = TypeVar("T")
-
-DISCONNECTED: Final = "disconnected"
-"""The state shown of a session that nothing wakes: its agent has no credentials there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,37 +108,6 @@ class Check:
     words: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Draining:
-    """How far a bridge that takes no new work is."""
-
-    draining: bool
-    turns: int
-    """Turns that still run."""
-    posts: int
-    """Posts that have not arrived yet."""
-
-
-class Operator(Protocol):
-    """What the operator does to the running bridge."""
-
-    def paused(self) -> Sequence[Suspension]:
-        """List what is paused."""
-        ...
-
-    async def pause(self, scope: str) -> None:
-        """Begin no further turn in a scope."""
-        ...
-
-    async def resume(self, scope: str) -> bool:
-        """Let a scope go on; False if it was not paused."""
-        ...
-
-    async def drain(self, *, begin: bool | None = None) -> Draining:
-        """Begin to drain, or end that, and tell what still has to end."""
-        ...
-
-
 class AgentChanger(Protocol):
     """Changes the registry while the bridge runs; what it refuses, it refuses in words."""
 
@@ -155,11 +120,11 @@ class AgentChanger(Protocol):
         name: str,
         entry: Mapping[str, Any],
         credentials: Mapping[str, Mapping[str, str]] | None = None,
-    ) -> AgentEntry:
+    ) -> AgentConfig:
         """Add an agent."""
         ...
 
-    async def isolate(self, name: str) -> AgentEntry:
+    async def isolate(self, name: str) -> AgentConfig:
         """Give an agent that was found on PATH an entry, so that it runs isolated."""
         ...
 
@@ -168,7 +133,7 @@ class AgentChanger(Protocol):
         name: str,
         changes: Mapping[str, Any],
         credentials: Mapping[str, Any] | None = None,
-    ) -> AgentEntry:
+    ) -> AgentConfig:
         """Change some keys of an entry, or credentials; tables are merged, None removes a key."""
         ...
 
@@ -186,15 +151,15 @@ class AgentChanger(Protocol):
         """List the agents that were removed, the last one first: name and time."""
         ...
 
-    async def rename(self, name: str, to: str) -> AgentEntry:
+    async def rename(self, name: str, to: str) -> AgentConfig:
         """Give an agent another name."""
         ...
 
-    async def choose_default(self, name: str) -> AgentEntry:
+    async def choose_default(self, name: str) -> AgentConfig:
         """Let requests without a name go to this agent."""
         ...
 
-    async def acknowledge(self, name: str) -> AgentEntry:
+    async def acknowledge(self, name: str) -> AgentConfig:
         """Note that a person has seen how an agent's isolation changed."""
         ...
 
@@ -275,7 +240,8 @@ class Parts:
     daily: DailyLimits = NO_LIMITS
     """What a day may cost."""
     forgetting: Forgetting | None = None
-    operator: Operator | None = None
+    notices: Callable[[PlaceKey | None, Iterable[str]], Sequence[str]] = lambda _place, _agents: ()
+    """Returns what people must know on every page, or in one place with its agents."""
     conversations: Conversations | None = None
     removed: Callable[[], Mapping[str, str]] = dict
     """Returns the names of removed agents, by id."""
@@ -312,15 +278,6 @@ class Parts:
         return _need(self.purging, "nothing can be purged here")
 
     @property
-    def operating(self) -> Operator:
-        """What the operator uses.
-
-        Raises:
-            Conflict: there is nothing to operate here.
-        """
-        return _need(self.operator, "this bridge cannot be paused or drained")
-
-    @property
     def talks(self) -> Conversations:
         """What manages whole conversations.
 
@@ -354,11 +311,8 @@ class Parts:
 
     def state_of(self, session: Session) -> str:
         """Return the state of a session; `disconnected` if its agent left the session's service."""
-        card, asleep = self.agents.get(session.key.agent), {SessionState.IDLE, SessionState.PARKED}
-        if card is None or session.state not in asleep:
-            return session.state
-        own = {PAGE, DELEGATIONS, *card.services}
-        return session.state if session.place.service in own else DISCONNECTED
+        card = self.agents.get(session.key.agent)
+        return session.state if card is None else state_on(session, card.services)
 
     def name_of(self, agent: str) -> str:
         """Return the name of an agent by its id, present or removed."""

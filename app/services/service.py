@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from app.config import AgentEntry, Configuration, KnownService
+from app.config import AgentConfig, Configuration, KnownService
 from app.config.fields import is_loopback
 from app.errors import ConfigurationError
 from app.model.keys import AreaOf, PlaceKey, no_area
@@ -105,7 +105,7 @@ class ManifestRequest:
     """The agent to add to a service, and where to print the instructions."""
 
     configuration: Configuration
-    agent: AgentEntry
+    agent: AgentConfig
     title: str
     """The agent's display name."""
     organization: str | None
@@ -183,7 +183,7 @@ class Service(KnownService):
     """Checks credentials, permissions and reachability for `doctor`."""
     manifest: Callable[[ManifestRequest], None] | None = None
     """Tells an operator how to add an agent to the service, or does it."""
-    set_up: Callable[[Configuration, AgentEntry, str], Setup] | None = None
+    set_up: Callable[[Configuration, AgentConfig, str], Setup] | None = None
     """Says how to make an agent's application, from its entry and its display name."""
     live: Callable[[LiveRequest], AbstractAsyncContextManager[Sequence[LiveStep]]] | None = None
     """Tries on the real platform what the service assumes about it, for `doctor --live`."""

@@ -1,9 +1,10 @@
-"""Opens all ports of the store on one database."""
+"""Opens every store of the pipe on one database."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from app.model.keys import AreaOf, no_area
 from app.store.agents import AgentStore
@@ -12,7 +13,6 @@ from app.store.conversations import ConversationStore
 from app.store.database import Database
 from app.store.decisions import IntakeStore
 from app.store.delegations import DelegationStore
-from app.store.folders import SavedFolderStore
 from app.store.grants import GrantStore
 from app.store.groups import GroupStore
 from app.store.inbox import DeliveryStore
@@ -29,17 +29,20 @@ from app.store.schedules import ScheduleStore
 from app.store.sealed import SealedStore
 from app.store.sessions import ProcessStore, SessionStore
 from app.store.spending import SpendingStore
-from app.store.suspensions import SuspensionStore
 from app.store.transcript import TranscriptStore
 from app.store.tree import DelegationTree
 from app.store.turns import TurnStore
 from app.store.vitals import VitalStore
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The store, by port."""
+    """The store of the pipe; features build theirs on the same database."""
 
+    database: Database
+    now: Callable[[], float]
     deliveries: DeliveryStore
     decisions: IntakeStore
     sessions: SessionStore
@@ -52,7 +55,6 @@ class Stores:
     processes: ProcessStore
     logins: LoginStore
     checkouts: CheckoutStore
-    folders: SavedFolderStore
     proposals: ProposalStore
     names: NameStore
     sealed: SealedStore
@@ -67,12 +69,17 @@ class Stores:
     purges: PurgeStore
     spending: SpendingStore
     people: PersonStore
-    suspensions: SuspensionStore
+
+    def open(self, kind: Callable[[Database, Callable[[], float]], T]) -> T:
+        """Open the store of a feature on the same database."""
+        return kind(self.database, self.now)
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
-        """Open every port on one database."""
+        """Open every store on one database."""
         return cls(
+            database=database,
+            now=now,
             deliveries=DeliveryStore(database),
             decisions=IntakeStore(database, now, area_of),
             sessions=SessionStore(database, now, area_of),
@@ -86,7 +93,6 @@ class Stores:
             processes=ProcessStore(database),
             logins=LoginStore(database, now),
             checkouts=CheckoutStore(database),
-            folders=SavedFolderStore(database),
             proposals=ProposalStore(database, now),
             names=NameStore(database),
             sealed=SealedStore(database, now),
@@ -100,5 +106,4 @@ class Stores:
             vitals=VitalStore(database, now),
             purges=PurgeStore(database, now),
             people=PersonStore(database, now),
-            suspensions=SuspensionStore(database, now),
         )

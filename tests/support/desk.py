@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -16,10 +16,10 @@ from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
 from app.children.traces import Traces
 from app.clock import Clock, SystemClock
+from app.config.agents import AgentLimits
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
-from app.core.consent.terms import Terms
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.deputies import Deputies
 from app.core.delegation.showing import Showing
@@ -32,7 +32,7 @@ from app.core.intake.reader import Intake
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.renames import Renames
-from app.core.roster import Colleague, Roster
+from app.core.roster import Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
@@ -47,6 +47,7 @@ from app.core.turns.place_context import Surroundings
 from app.core.turns.reach import Reach
 from app.core.turns.turn_context import TurnContext
 from app.main.together import own_tools
+from app.metrics import Metrics
 from app.model.delegation import SERVICE, DelegationLimits
 from app.model.filters import EVERYTHING, ListFilter
 from app.model.inbound import (
@@ -68,7 +69,6 @@ from app.model.system_prompt import Personas, SystemPrompt
 from app.model.types import Attachment, Session, Speaker, Turn
 from app.model.updates import Choice, Choices, PromptEnd, TextUpdate
 from app.model.workspaces import Workspace
-from app.server.metrics import Metrics
 from app.services.agents.adapter import AgentsAdapter
 from app.signals import ALONE, Signals
 from app.store.database import Database
@@ -76,6 +76,7 @@ from app.store.inbox import DeliveryStore
 from app.store.stores import Stores
 from app.timetable import CronTimetable
 from app.vault import Vault
+from tests.support.agent_values import make_agent
 from tests.support.forge import Forge
 from tests.support.memory import ANN, Alone, delivery, heard, open_stores
 from tests.support.no_git import NoGit, directory, empty_folders
@@ -516,7 +517,6 @@ def join_desk(
 ) -> Desk:
     """Join a core on a store that may have others."""
     stir, vault, metrics = stir or Stir(), Vault(rules.secrets), Metrics()
-    scopes = {agent: rules.scopes.get(agent, Scope()) for agent in rules.agents}
     inbound: dict[str, Inbound] = {}
     presences = [Presence(agent, inbound, stir, rules.service) for agent in rules.agents]
     apart = map(AgentsAdapter, rules.agents)
@@ -547,6 +547,28 @@ def join_desk(
         counters=metrics,
     )
     workspaces = empty_folders(folder, stores, clock, vault)
+    agents = {
+        agent: make_agent(
+            agent,
+            display_name=rules.names.get(agent, agent),
+            visible=agent not in rules.hidden,
+            policy=rules.policy,
+            turn_seconds=rules.turn_seconds,
+            idle_seconds=rules.idle_seconds,
+            ask_seconds=rules.ask_seconds,
+            budget_usd=rules.budget_usd,
+            tool_seconds=1e6,
+            memory=rules.memory,
+            delegation_voice=rules.voice,
+            limits=AgentLimits(
+                resume=rules.resume,
+                max_turns=rules.of_agent.get(agent),
+                max_processes=rules.of_agent.get(agent),
+            ),
+            **asdict(rules.scopes.get(agent, Scope())),
+        )
+        for agent in rules.agents
+    }
     live = LiveAgents(
         launcher,
         workspaces,
@@ -554,31 +576,15 @@ def join_desk(
         clock,
         vault,
         max_processes=rules.max_processes,
-        idle_seconds=dict.fromkeys(rules.agents, rules.idle_seconds),
-        of_agent=rules.of_agent,
+        agents=agents,
         signals=signals,
     )
-    terms = {
-        agent: Terms(
-            display_name=rules.names.get(agent, ""),
-            visible=agent not in rules.hidden,
-            policy=rules.policy,
-            turn_seconds=rules.turn_seconds,
-            idle_seconds=rules.idle_seconds,
-            ask_seconds=rules.ask_seconds,
-            budget_usd=rules.budget_usd,
-            resume=rules.resume,
-            memory=rules.memory,
-            voice=rules.voice,
-        )
-        for agent in rules.agents
-    }
     showing = Showing(
         stores.tree,
         stores.sessions,
         stores.posts,
         adapters=adapters,
-        terms=terms,
+        agents=agents,
         name_of=lambda agent: rules.names.get(agent, agent),
         page=lambda place: rules.page and f"{rules.page}/{place}",
         outbox=outbox,
@@ -625,7 +631,6 @@ def join_desk(
         page=lambda place: rules.page and f"{rules.page}/{place}",
         place_prompt=lambda _place: rules.place_prompt,
         adapters=adapters,
-        speaking_of=lambda _session: nullcontext(),
         availability=availability,
         delegations=stores.delegations,
         showing=showing,
@@ -633,11 +638,9 @@ def join_desk(
         memory=MemoryKeeper(
             stores.memory, DailyLogs(AgentFiles(folder, vault)), clock, signals=signals
         ),
-        terms=terms,
+        agents=agents,
     )
-    engine = EmbeddedTurnEngine(
-        shop, max_turns=rules.max_turns, of_agent=rules.of_agent, signals=signals
-    )
+    engine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns, signals=signals)
     traces = Traces(
         folder / "workspaces",
         folder / "gates",
@@ -674,10 +677,7 @@ def join_desk(
         names=rules.names,
     )
     roster = Roster(
-        lambda: [
-            Colleague(each, each, rules.names.get(each, each), each not in rules.hidden)
-            for each in rules.agents
-        ],
+        agents,
         availability=availability.of,
     )
     delegations = Delegations(
@@ -685,7 +685,7 @@ def join_desk(
         stores.sessions,
         stores.turns,
         roster=roster,
-        deputies=Deputies(scopes, adapters.keys(), lambda _asking, _asked: ""),
+        deputies=Deputies(agents, adapters.keys(), lambda _asking, _asked: ""),
         adapters=adapters,
         refusal=Access().refusal,
         lend=lend_nothing,
@@ -751,12 +751,11 @@ def join_desk(
                     AgentFiles(folder, vault),
                 ),
             ),
-            scopes,
+            agents,
             stores.sessions,
             stores.turns,
             metrics,
             running=engine.running,
-            waits=dict.fromkeys(rules.agents, 1e6),
         ),
         database=database,
         stores=stores,

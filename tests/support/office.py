@@ -26,10 +26,11 @@ from app.core.intake.reader import Intake
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.picker import RepositoryPicker
-from app.core.roster import Colleague, Roster
+from app.core.roster import Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
 from app.errors import AgentRefused, RepositoryGone
+from app.metrics import Metrics
 from app.model.availability import Availability
 from app.model.keys import PlaceKey
 from app.model.posts import PostContent, Verbosity
@@ -40,13 +41,13 @@ from app.server.application import build
 from app.server.front import Front
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
-from app.server.metrics import Metrics
 from app.server.page.stream import Stream
 from app.server.parts import AgentCard, MissingAgent, Parts
 from app.services.web.adapter import WebAdapter
 from app.store.stores import Stores
 from app.timetable import CronTimetable
 from app.vault import Vault
+from tests.support.agent_values import make_agent
 from tests.support.memory import Alone, open_stores, opened
 from tests.support.no_git import directory, empty_folders
 
@@ -167,9 +168,10 @@ class Office:
             vault=vault,
             names={card.id: card.display_name for card in CARDS.values()},
             roster=Roster(
-                lambda: [
-                    Colleague(card.id, card.name, card.display_name) for card in CARDS.values()
-                ]
+                {
+                    card.id: make_agent(card.name, id=card.id, display_name=card.display_name)
+                    for card in CARDS.values()
+                }
             ),
         )
         self.intake = Intake(

@@ -14,10 +14,10 @@ from app.agents.registry import Registry
 from app.children.hardening import make_undumpable
 from app.cli.client import connected
 from app.cli.running import is_running
-from app.config import AgentEntry, Configuration, forget_process_secrets
+from app.config import AgentConfig, Configuration, forget_process_secrets
 from app.errors import BridgeError
 from app.main import bridge_id, launches
-from app.server.metrics import Metrics
+from app.metrics import Metrics
 from app.vault import Vault
 
 
@@ -25,7 +25,7 @@ from app.vault import Vault
 class Visitor:
     """Everything that is needed to visit one agent and to describe it."""
 
-    entry: AgentEntry
+    entry: AgentConfig
     program: AgentProgram | None
     visits: Visits
     vault: Vault

@@ -9,7 +9,7 @@ from typing import Final
 
 from app.cli.client import connected_to_running
 from app.config import Configuration
-from app.server.operating_shapes import DrainOut
+from app.features.pause.shapes import DrainOut
 
 LOOK_SECONDS: Final = 0.5
 """Between two looks at what still runs."""

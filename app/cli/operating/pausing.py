@@ -14,10 +14,10 @@ from app.cli.tables import show_json
 from app.clock import SystemClock
 from app.config import Configuration
 from app.errors import BridgeError, Conflict
+from app.features.pause.shapes import PauseOut, PauseScope
+from app.features.pause.store import SuspensionStore
 from app.model.suspension import AGENT, ALL, PLACE, describe_pause
-from app.server.operating_shapes import PauseOut, PauseScope
 from app.store.database import Database, locked
-from app.store.suspensions import SuspensionStore
 
 T = TypeVar("T")
 Confirm = Callable[[str], bool]

@@ -10,6 +10,7 @@ from typing import Final
 from app.cli.lines import one_line
 from app.cli.stored import make_guard, read_registry
 from app.config import Configuration
+from app.features.pause.store import SuspensionStore
 from app.model.suspension import Pending
 from app.store.reading import reading
 from app.vault import Vault
@@ -28,7 +29,7 @@ def show_pending(configuration: Configuration) -> None:
     """
     vault = Vault(configuration.secret_values())
     with reading(configuration.database_url, make_guard(configuration, vault)) as stores:
-        pending = None if stores is None else asyncio.run(stores.suspensions.pending())
+        pending = None if stores is None else asyncio.run(stores.open(SuspensionStore).pending())
     if pending is not None:
         names = read_registry(configuration)
         for line in lines_of(pending, names.name):

@@ -281,13 +281,13 @@ class Ledger:
     def _hear(self, facts: Facts) -> None:
         """Take what another member says about asks."""
         self._settle(facts["asks"])
-        if self._signals.at_desk:
+        if self._signals.is_leader:
             self.watch()
 
     def _look_again(self) -> None:
         """Find what was answered, or opened, while signals were lost."""
         self._settle(self._waits.asks())
-        if self._signals.at_desk:
+        if self._signals.is_leader:
             self._remember()
             self._plan()
             self.watch()
@@ -295,9 +295,9 @@ class Ledger:
     def _settle(self, asks: Iterable[int]) -> None:
         for ask_id in asks:
             ask = self._asks.ask(ask_id)
-            if self._signals.at_desk and ask is not None and ask.kind == "memory":
+            if self._signals.is_leader and ask is not None and ask.kind == "memory":
                 self._remember()
-            if self._signals.at_desk and ask is not None and ask.kind == "schedule":
+            if self._signals.is_leader and ask is not None and ask.kind == "schedule":
                 self._plan()
             if ask is not None and ask.state != "open" and self._waits.end(ask):
                 self._notify(ask)
@@ -361,7 +361,7 @@ class Ledger:
 
     def watch(self) -> None:
         """Watch the next deadline; called whenever there may be an earlier one."""
-        due = self._asks.due() if self._signals.at_desk else None
+        due = self._asks.due() if self._signals.is_leader else None
         if due is None or due >= self._due:
             return
         if self._timer is not None:

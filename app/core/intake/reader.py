@@ -92,10 +92,10 @@ class Intake:
     def open(self, adapter: Adapter) -> None:
         """Read the deliveries of one adapter from now on; one that replaces another continues.
 
-        Only the desk reads.
+        Only the leader reads.
         """
         name = adapter.service_name
-        if self._signals.at_desk and name not in self._wakes:
+        if self._signals.is_leader and name not in self._wakes:
             wake = self._wakes[name] = asyncio.Event()
             self._tasks.start(self._read(adapter, wake), name=name)
 
@@ -143,8 +143,8 @@ class Intake:
         self.wake(delivery.adapter)
 
     def wake(self, name: str) -> None:
-        """Have what was stored for an adapter read: here, or at the desk."""
-        if self._signals.at_desk:
+        """Have what was stored for an adapter read: here, or by the leader."""
+        if self._signals.is_leader:
             self._wake(name)
         else:
             self._signals.send(Topic.INBOX, adapter=name)
@@ -178,8 +178,8 @@ class Intake:
         return outcome
 
     def _hear(self, facts: Facts) -> None:
-        """Read what another member stored, at the desk."""
-        if not self._signals.at_desk:
+        """Read what another member stored, as the leader."""
+        if not self._signals.is_leader:
             return
         if "awaited" in facts:
             self._outcomes.expect_afar((facts["adapter"], facts["awaited"]))
@@ -188,7 +188,7 @@ class Intake:
 
     def _look_again(self) -> None:
         """Find what was stored while signals were lost."""
-        if self._signals.at_desk:
+        if self._signals.is_leader:
             for name in self._wakes:
                 self._wake(name)
 

@@ -70,8 +70,8 @@ class MemoryKeeper:
         signals.on(Topic.NOTES, lambda _facts: self.start())
 
     def start(self) -> None:
-        """Write what people let agents keep, in the background; only the desk writes."""
-        if self._signals.at_desk:
+        """Write what people let agents keep, in the background; only the leader writes."""
+        if self._signals.is_leader:
             self._tasks.start(self.write(), name="notes")
 
     async def close(self) -> None:
@@ -90,7 +90,7 @@ class MemoryKeeper:
     async def keep(self, agent: str, session: int, text: str) -> None:
         """Keep a note that needs no answer."""
         await persist(self._clock, self._store.keep, agent, session, text)
-        if self._signals.at_desk:
+        if self._signals.is_leader:
             await self.write()
         else:
             self._signals.send(Topic.NOTES)

@@ -113,16 +113,16 @@ class Together:
         return await act.begin(group, session, wish.agents, person, wish.words, service=service)
 
     def _hear(self, facts: Facts) -> None:
-        if self._signals.at_desk:
+        if self._signals.is_leader:
             self.follow(facts["group"])
 
     def _look_again(self) -> None:
-        if self._signals.at_desk:
+        if self._signals.is_leader:
             self.start()
 
     def follow(self, group: str) -> None:
-        """Take the steps of a group as they become due, in a task; only the desk takes them."""
-        if not self._signals.at_desk:
+        """Take the steps of a group as they become due, in a task; only the leader takes them."""
+        if not self._signals.is_leader:
             self._signals.send(Topic.GROUP, group=group)
         elif group not in self._followed:
             self._followed.add(group)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from app.core.consent.ledger import Ledger
-from app.core.consent.terms import Terms
 from app.core.schedules.book import MOST, ScheduleBook
 from app.core.schedules.command import FIELDS
 from app.core.schedules.timing import CLOSEST_MINUTES
 from app.core.schedules.wording import moment
 from app.core.tools import wording
+from app.core.turns.turn_context import TurnContext
 from app.model.delegation import SERVICE
 from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.types import TurnRef
@@ -24,10 +23,10 @@ PROPOSED: Final = 3
 class ScheduleTools:
     """The tool with which agents propose schedules."""
 
-    def __init__(self, book: ScheduleBook, ledger: Ledger, terms: Mapping[str, Terms]) -> None:
+    def __init__(self, book: ScheduleBook, context: TurnContext) -> None:
         self._book = book
-        self._ledger = ledger
-        self._terms = terms
+        self._ledger = context.ledger
+        self._context = context
 
     def tools(self) -> Sequence[Tool]:
         """List the tools."""
@@ -72,7 +71,7 @@ class ScheduleTools:
             arguments["when"],
             arguments["task"].strip(),
             present=self._ledger.present,
-            seconds=self._terms.get(agent, Terms()).ask_seconds,
+            seconds=self._context.agent(agent).ask_seconds,
         )
         self._ledger.watch()
         return {

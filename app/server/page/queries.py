@@ -15,7 +15,6 @@ from app.model.asks import WantedGrants
 from app.model.conversations import Wanted
 from app.model.delegation import SERVICE
 from app.model.keys import SERVICE_NAME, PlaceKey
-from app.model.suspension import describe_pause
 from app.model.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.server.page.view.activity import describe
 from app.server.page.view.blocks import Asked
@@ -128,16 +127,17 @@ def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
     )
 
 
-def paused_of(parts: Parts, key: PlaceKey | None) -> tuple[str, ...]:
-    """Say what the operator paused: of a thread what concerns it, else everything."""
-    paused = parts.operator.paused() if parts.operator is not None else ()
-    if key is not None and paused:
-        agents = {
+def notices_of(parts: Parts, key: PlaceKey | None) -> tuple[str, ...]:
+    """Say what people must know: of a thread what concerns it, else everything."""
+    agents = (
+        ()
+        if key is None
+        else (
             *listeners(parts, key),
             *(each.key.agent for each in parts.sessions.in_place(key)),
-        }
-        paused = [each for each in paused if each.covers(key, agents)]
-    return tuple(describe_pause(each, parts.name_of) for each in paused)
+        )
+    )
+    return tuple(parts.notices(key, agents))
 
 
 async def usual_agent(parts: Parts) -> str:

@@ -101,7 +101,7 @@ class Stream:
             else:
                 place = await queries.place_of(self.parts, cast, self.key, fold)
                 made = render.place_panels(place, cast) if place is not None else {}
-            made["paused"] = render.paused_panel(queries.paused_of(self.parts, self.key), cast)
+            made["paused"] = render.paused_panel(queries.notices_of(self.parts, self.key), cast)
             now, stirs = self.parts.clock.monotonic(), self.parts.feed.stirs
             due = stirs != self._stirs and now >= self._next_list
             if due or made.get("state") != self._panels.get("state"):

@@ -15,12 +15,12 @@ from pydantic import SecretStr
 from app.config.sealing import Sealer
 from app.core.outbox import Outbox
 from app.errors import PostDelayed, PostRejected, ServiceRefused, SpeakerUnknown
+from app.metrics import Metrics
 from app.model.inbound import Begun, Chore, Delivery, Heard
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import Fact, MadeFile, NewPost, PostContent, PostSend, ToolLine
 from app.model.types import Speaker
 from app.model.updates import AskOption, PlanStep
-from app.server.metrics import Metrics
 from app.services.common.webhooks import DeliveryStale
 from app.services.linear.adapter import LinearAdapter
 from app.services.linear.auth import Grants
