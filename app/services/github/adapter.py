@@ -125,9 +125,18 @@ class GitHubAdapter(Adapter):
     @override
     def parse(self, delivery: Delivery) -> Inbound | None:
         """Parse and interpret an event of an installation that the App works for."""
-        event = self._event(delivery).rename(self._name_of)
+
+        def name_of(repository: Repository) -> str:
+            # An event may be older than a rename.
+            return self._app.name_now(repository.id) or repository.full_name
+
+        event = self._event(delivery).rename(name_of)
         inbound = events.interpret(delivery.headers.get(EVENT, ""), event, self._reader)
-        return self._with_files(inbound) if isinstance(inbound, Heard) else inbound
+        name = Name.parse(inbound.message_id) if isinstance(inbound, Heard) else None
+        if not isinstance(inbound, Heard) or name is None:
+            return inbound
+        files = files_in(inbound.text, Spot.parse(inbound.external), name, self._hosts)
+        return replace(inbound, files=files)
 
     def _event(self, delivery: Delivery) -> Event:
         """Parse an event of an installation that the App works for.
@@ -144,14 +153,6 @@ class GitHubAdapter(Adapter):
     def _reader(self) -> Reader:
         return Reader(self.agent, self._directory.us)
 
-    def _with_files(self, heard: Heard) -> Heard:
-        """Add the files that are attached to a message."""
-        name = Name.parse(heard.message_id)
-        if name is None:
-            return heard
-        files = files_in(heard.text, Spot.parse(heard.external), name, self._hosts)
-        return replace(heard, files=files)
-
     @override
     def naming(self, delivery: Delivery) -> Naming | None:
         """Return the repository that an event is about, and its name."""
@@ -164,10 +165,6 @@ class GitHubAdapter(Adapter):
     def renamed(self, old: str) -> None:
         """Drop the tokens for a name that may belong to another repository from now on."""
         self._api.forget(old)
-
-    def _name_of(self, repository: Repository) -> str:
-        """Return the current name of a repository: an event may be older than a rename."""
-        return self._app.name_now(repository.id) or repository.full_name
 
     @override
     async def gather(self, heard: Heard) -> Heard:
@@ -251,10 +248,11 @@ class GitHubAdapter(Adapter):
         """Take a text out of the App's comments on an issue or pull request."""
         await self._directory.wait(self.agent)
         spot = Spot.parse(key.external)
-        return await purge(self._api, spot, vault, self._clock, self._is_ours)
 
-    def _is_ours(self, account: Account | None) -> bool:
-        return self._directory.us.agent(account) == self.agent
+        def is_ours(account: Account | None) -> bool:
+            return self._directory.us.agent(account) == self.agent
+
+        return await purge(self._api, spot, vault, self._clock, is_ours)
 
     # Answering.
 

@@ -67,7 +67,9 @@ class Accounts:
         async with self._resolving:
             if self._numbers is not None:
                 return
-            kept = self._read()
+            sealed = self._store.kept(self._name)
+            opened = self._sealer.open(self._name, sealed) if sealed is not None else None
+            kept: dict[str, int] = orjson.loads(opened) if opened is not None else {}
             wanted = {login.casefold() for login in self._logins}
             numbers = {login: number for login, number in kept.items() if login in wanted}
             for login in sorted(wanted.difference(numbers)):
@@ -80,12 +82,6 @@ class Accounts:
                 sealed = self._sealer.seal(self._name, orjson.dumps(numbers).decode())
                 await persist(self._clock, self._store.keep, self._name, sealed)
             self._numbers = numbers
-
-    def _read(self) -> dict[str, int]:
-        sealed = self._store.kept(self._name)
-        opened = self._sealer.open(self._name, sealed) if sealed is not None else None
-        found: dict[str, int] = orjson.loads(opened) if opened is not None else {}
-        return found
 
 
 KNOWN_SECONDS: Final = 10.0

@@ -38,7 +38,7 @@ from app.services.github import render, wording
 from app.services.github.api import GithubApi
 from app.services.github.auth import TALKING
 from app.services.github.names import Identities, Name, Spot
-from app.services.github.payloads import Account, Comment, Issue, Review
+from app.services.github.payloads import Account, Comment, Issue
 from app.services.github.reviews import strip_hunk
 from app.services.github.transport import retry_github
 from app.vault import Vault
@@ -236,13 +236,27 @@ async def read_earlier(
         PostRejected: never.
     """
     issue = await api.issue(spot)
-    said = [*_issue(issue), *map(_comment, await api.comments(spot))]
+    text = "\n\n".join(filter(None, (issue.title, issue.body)))
+    said = [_Said(issue.created_at, Name("issue", issue.number), issue.user, text)]
+    said += [
+        _Said(each.created_at, Name("comment", each.id), each.user, each.body or "")
+        for each in await api.comments(spot)
+    ]
     if issue.is_pull:
-        said += [each for review in await api.reviews(spot) for each in _review(review)]
+        said += [
+            _Said(each.submitted_at or "", Name("review", each.id), each.user, each.body or "")
+            for each in await api.reviews(spot)
+            if (each.body or "").strip()
+        ]
         said += map(_line_comment, await api.line_comments(spot))
     said.sort(key=lambda each: each.at)
-    others = (each for each in _until(said, before) if _is_others(each, reader, us))
-    return tuple(_to_earlier(each, us, spot, hosts) for each in others)
+    earlier = []
+    for each in _until(said, before):
+        if us.agent(each.account) != reader:
+            who = us.speaker(each.account or Account(id=0, login="ghost"))
+            files = files_in(strip(each.text).text, spot, each.origin or each.name, hosts)
+            earlier.append(Earlier(str(each.name), who, each.text, files))
+    return earlier
 
 
 def _until(said: Sequence[_Said], before: str) -> Iterator[_Said]:
@@ -256,31 +270,6 @@ def _until(said: Sequence[_Said], before: str) -> Iterator[_Said]:
             yield each
         elif not stop.at:
             return
-
-
-def _is_others(said: _Said, reader: str, us: Identities) -> bool:
-    return us.agent(said.account) != reader
-
-
-def _to_earlier(said: _Said, us: Identities, spot: Spot, hosts: Hosts) -> Earlier:
-    who = said.account or Account(id=0, login="ghost")
-    files = files_in(strip(said.text).text, spot, said.origin or said.name, hosts)
-    return Earlier(str(said.name), us.speaker(who), said.text, files)
-
-
-def _issue(issue: Issue) -> Iterator[_Said]:
-    text = "\n\n".join(filter(None, (issue.title, issue.body)))
-    yield _Said(issue.created_at, Name("issue", issue.number), issue.user, text)
-
-
-def _comment(comment: Comment) -> _Said:
-    return _Said(comment.created_at, Name("comment", comment.id), comment.user, comment.body or "")
-
-
-def _review(review: Review) -> Iterator[_Said]:
-    if (review.body or "").strip():
-        at = review.submitted_at or ""
-        yield _Said(at, Name("review", review.id), review.user, review.body or "")
 
 
 def _line_comment(comment: Comment) -> _Said:

@@ -77,7 +77,10 @@ class Poster:
         known = _parse_name(post.remote_id) if post.remote_id is not None else None
         consumed = 0
         if content.kind != "turn":
-            name = await self._write(spot, self._address(post), known)
+            if content.kind == "ask":  # it is put to the person whose turn it belongs to
+                asker = self._askers.get(post.target, "")
+                content = replace(content, asker=asker)
+            name = await self._write(spot, replace(post, content=content), known)
         elif content.state in render.UNFINISHED:
             if content.state != "queued":
                 await self._begin(spot, post)
@@ -106,13 +109,6 @@ class Poster:
         spot = Spot.parse(target.external)
         (found,) = await self._find(spot, marker)
         return PostSent(str(found)) if found is not None else None
-
-    def _address(self, post: PostSend) -> PostSend:
-        """Put a question to the person whose turn it belongs to."""
-        if post.content.kind != "ask":
-            return post
-        asker = self._askers.get(post.target, "")
-        return replace(post, content=replace(post.content, asker=asker))
 
     async def _write(self, spot: Spot, post: PostSend, known: Name | None) -> Name:
         """Write or change what is not about a turn."""
@@ -175,7 +171,10 @@ class Poster:
         elif answer.kind != "review":
             await self._api.edit(spot, answer, bodies[0])
         if answer.kind != "review":
-            await self._continue(spot, marker, bodies[1:])
+            for number, body in enumerate(bodies[1:], 2):
+                (written,) = await self._find(spot, render.part(marker, number))
+                if written is None:
+                    await self._api.say(spot, body)
         if known is not None and known.kind != "seen":
             progress = known
         if progress is not None and not progress.is_same(answer):
@@ -271,13 +270,6 @@ class Poster:
                 await self._api.react(spot, said, content)
         except (PostError, GitHubException, httpx.HTTPError) as error:
             logger.info("cannot react to %s: %s", said, error)
-
-    async def _continue(self, spot: Spot, marker: str, bodies: Sequence[str]) -> None:
-        """Write the further comments of a long answer, each once."""
-        for number, body in enumerate(bodies, 2):
-            (known,) = await self._find(spot, render.part(marker, number))
-            if known is None:
-                await self._api.say(spot, body)
 
     async def _review(self, spot: Spot, post: PostSend) -> Name | None:
         """Write an answer that comments on lines as a review; None if it is none."""

@@ -89,7 +89,9 @@ def is_progress(body: str) -> bool:
 def pages(content: PostContent, marker: str, slug: str) -> list[str]:
     """Write a post as one comment, or as several if its answer is long."""
     if content.kind != "turn":
-        return [add_marker(_body(content, slug), marker)]
+        words = join(content.note, content.text)
+        body = _ask(content, slug) if content.kind == "ask" else quiet(words, content.asker)
+        return [add_marker(body, marker)]
     if content.state in UNFINISHED:
         return [add_marker(_progress(content, slug), progress_marker(marker))]
     # First: what quiet adds must find room as well.
@@ -151,7 +153,8 @@ def split(text: str, size: int) -> Iterator[tuple[str, int]]:
 
 def whisper(login: str, words: str) -> str:
     """Address one person; GitHub has no private messages, so everyone can read it."""
-    return f"@{login} {_one_line(words, LINE_CHARACTERS * 5)}"
+    line, limit = " ".join(words.split()), LINE_CHARACTERS * 5
+    return f"@{login} {quiet(line if len(line) <= limit else f'{line[: limit - 1]}…')}"
 
 
 def quiet(text: str, asker: str = "") -> str:
@@ -170,12 +173,6 @@ def quiet(text: str, asker: str = "") -> str:
         begin = code.end()
     kept.append(plain(text[begin:]))
     return _OWN_MARKER.sub("<!-- ", "".join(kept))
-
-
-def _body(content: PostContent, slug: str) -> str:
-    if content.kind == "ask":
-        return _ask(content, slug)
-    return quiet(join(content.note, content.text), content.asker)
 
 
 def _progress(content: PostContent, slug: str) -> str:
@@ -323,11 +320,6 @@ def _plain(text: str) -> str:
     """Write a title as code: it mentions no one, and every character is visible."""
     line = reveal_line(text)
     return span(line if len(line) <= LINE_CHARACTERS else f"{line[: LINE_CHARACTERS - 1]}…")
-
-
-def _one_line(text: str, limit: int) -> str:
-    line = " ".join(text.split())
-    return quiet(line if len(line) <= limit else f"{line[: limit - 1]}…")
 
 
 def _cut(text: str, begin: int, end: int) -> int:

@@ -274,7 +274,9 @@ async def _try_select(request: LiveRequest, api: LinearApi) -> Seen:
     while (left := until - request.clock.monotonic()) > 0:
         request.progress(f"press a button in {request.place}; {left:.0f} s left")
         await request.clock.sleep(min(LOOK_SECONDS, left))
-        if (said := await _read_answer(api, session["id"])) is not None:
+        found = await api.call("prompts", id=session["id"])
+        if nodes := found["agentSession"]["activities"]["nodes"]:
+            said = str(nodes[0]["content"].get("body", ""))
             words = f"Linear took both; the pressed button says {said!r}"
             return compare(words, as_assumed=said != LABEL)
     words = (
@@ -282,12 +284,6 @@ async def _try_select(request: LiveRequest, api: LinearApi) -> Seen:
         f"--only select: does the button show {LABEL!r} or {VALUE!r}?"
     )
     return Seen(words, Verdict.LOOK)
-
-
-async def _read_answer(api: LinearApi, session: str) -> str | None:
-    found = await api.call("prompts", id=session)
-    nodes = found["agentSession"]["activities"]["nodes"]
-    return str(nodes[0]["content"].get("body", "")) if nodes else None
 
 
 async def _open_session(request: LiveRequest, api: LinearApi) -> dict[str, Any]:

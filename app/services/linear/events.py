@@ -52,6 +52,7 @@ _UPLOAD = re.compile(
     r"https://uploads\.linear\.app/([0-9a-f-]{36})/([0-9a-f-]{36})/([0-9a-f-]{36})"
 )
 _UPLOAD_FOLDER = re.compile(r"linear-([0-9a-f-]{36})-([0-9a-f-]{36})-([0-9a-f-]{36})")
+_ROUND = str.maketrans("[]", "()")
 _IMAGES = {
     "gif": "image/gif",
     "jpeg": "image/jpeg",
@@ -142,7 +143,9 @@ def _created(event: Event, agent: str) -> Heard:
     task = None
     if mention is None:
         alone = _context(event, mention, "")
-        context, alone = (_join(each, seen.remark) for each in (context, alone))
+        context, alone = (
+            "\n\n".join(filter(None, (each, seen.remark))) for each in (context, alone)
+        )
         task = Task(seen.text, alone)
     handle = wording.HANDLE.format(kind="issue") if issue else wording.HANDLE_UNNAMED
     return Heard(
@@ -270,16 +273,14 @@ def list_attachments(data: dict[str, Any]) -> Earlier | None:
         for each in nodes
     ]
     name = session.issue.identifier
+    titles = (" ".join(each.title.translate(_ROUND).split()) for each in nodes)
+    links = [f"[{title}]({each.url})" for title, each in zip(titles, nodes, strict=True)]
     return Earlier(
         message_id=f"attachments of {name}",
         speaker=LINEAR,
         text="\n".join((wording.ATTACHED.format(issue=name), *lines)),
-        files=files_in("\n".join(f"[{_flat(each.title)}]({each.url})" for each in nodes)),
+        files=files_in("\n".join(links)),
     )
-
-
-def _flat(title: str) -> str:
-    return " ".join(title.replace("[", "(").replace("]", ")").split())
 
 
 def _words(said: str) -> str:
@@ -322,10 +323,6 @@ def _metadata(issue: Issue | None, task: Task | None = None) -> LinearIssue | No
     if issue is None:
         return None
     return LinearIssue(issue.identifier, issue.team.key if issue.team else "", task)
-
-
-def _join(*parts: str) -> str:
-    return "\n\n".join(filter(None, parts))
 
 
 def _context(event: Event, mention: Comment | None, task: str) -> str:

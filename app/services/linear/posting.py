@@ -125,7 +125,10 @@ class Uploader:
     async def _upload_once(self, file: MadeFile) -> str:
         if file.url not in self._assets:
             try:
-                self._assets[file.url] = await self._upload(file)
+                content = await asyncio.to_thread((self._uploads / file.url).read_bytes)
+                async with asyncio.timeout(UPLOAD_SECONDS):
+                    made = await self._api.upload(file.name, file.media_type, content)
+                self._assets[file.url] = made
             except (PostRejected, UploadFailed, OSError) as error:
                 failures = self._failures[file.url] = self._failures.get(file.url, 0) + 1
                 if isinstance(error, UploadFailed) and failures < UPLOAD_TRIES:
@@ -133,12 +136,6 @@ class Uploader:
                 logger.warning("cannot upload %s to Linear: %s", file.name, error)
                 self._assets[file.url] = file.link
         return self._assets[file.url]
-
-    async def _upload(self, file: MadeFile) -> str:
-        """Upload a file; returns its address at Linear."""
-        content = await asyncio.to_thread((self._uploads / file.url).read_bytes)
-        async with asyncio.timeout(UPLOAD_SECONDS):
-            return await self._api.upload(file.name, file.media_type, content)
 
 
 # An issue as people write it: its name, alone or in its address.

@@ -80,7 +80,10 @@ def verify(
         raise DeliveryRefused("Linear-Delivery is missing", status=400)
     event = _object(body)
     _check_addressee(event, identity)
-    _check_time(event.get("webhookTimestamp"), now)
+    stamp = event.get("webhookTimestamp")
+    if isinstance(stamp, bool) or not isinstance(stamp, int | float):
+        raise DeliveryStale("webhookTimestamp is missing", status=200)
+    verify_time(stamp / 1000, now, window=WINDOW_SECONDS)
     return Delivery(
         adapter=adapter,
         delivery_id=name,
@@ -120,12 +123,6 @@ def _check_addressee(event: dict[str, Any], identity: Identity | None) -> None:
         raise DeliveryRefused("webhook belongs to another organisation", status=200)
     if event.get("appUserId", identity.user) != identity.user:
         raise DeliveryRefused("webhook belongs to another agent", status=200)
-
-
-def _check_time(stamp: object, now: float) -> None:
-    if isinstance(stamp, bool) or not isinstance(stamp, int | float):
-        raise DeliveryStale("webhookTimestamp is missing", status=200)
-    verify_time(stamp / 1000, now, window=WINDOW_SECONDS)
 
 
 LOOK_SECONDS: Final = 60.0
@@ -258,7 +255,14 @@ class Page:
             is_open = session.status not in ENDED
             is_new = session.created_at.timestamp() >= self._since
             if is_open and self._was_taken_away(node):
-                yield self._taken_away(session.id, node["issue"])
+                name = f"taken-away:{session.id}"
+                notification = {"id": name, "issue": node["issue"]}
+                yield self._event(
+                    "issueUnassignedFromYou",
+                    name,
+                    type="AppUserNotification",
+                    notification=notification,
+                )
             elif is_new and session.status != "complete":
                 yield self._event("created", session.id, agentSession=shared, **_comments(node))
             for prompt in session.activities.in_order():
@@ -274,11 +278,6 @@ class Page:
         if not events.is_placeholder(comment["body"]):
             return False
         return (issue.get("delegate") or {}).get("id") != self._who.user
-
-    def _taken_away(self, session: str, issue: object) -> Delivery:
-        name = f"taken-away:{session}"
-        parts = {"type": "AppUserNotification", "notification": {"id": name, "issue": issue}}
-        return self._event("issueUnassignedFromYou", name, **parts)
 
     def _event(self, action: str, message_id: str, **parts: object) -> Delivery:
         event = {

@@ -139,11 +139,12 @@ class SlackAdapter(Adapter):
         """Allow full members of the workspace."""
         if (absent := self._shortcuts.refusal(place)) is not None:
             return absent
-        return await self._retry(lambda: self._refusal(speaker))
 
-    async def _refusal(self, speaker: Speaker) -> str | None:
-        me = await self._me()
-        return (await self._people.person(speaker.id, me.team)).refusal
+        async def look_up() -> str | None:
+            me = await self._me()
+            return (await self._people.person(speaker.id, me.team)).refusal
+
+        return await self._retry(look_up)
 
     @override
     async def gather(self, heard: Heard) -> Heard:

@@ -234,10 +234,12 @@ class _Trial:
         )
 
     async def _update(self) -> Seen:
-        ts = await self._post("A message to be edited.")
+        thread = await self._open_thread()
+        ts = await self._send("chat.postMessage", thread_ts=thread, text="A message to be edited.")
+        text = {"type": "mrkdwn", "text": "y" * CONTEXT_CHARACTERS}
         blocks = [
             {"type": "markdown", "text": "x" * MARKDOWN_CHARACTERS},
-            *(_context("y" * CONTEXT_CHARACTERS) for _ in range(3)),
+            *({"type": "context", "elements": [text]} for _ in range(3)),
         ]
         try:
             await self.api.call(
@@ -309,9 +311,6 @@ class _Trial:
             self.thread = await self._send("chat.postMessage", text=WORDS)
         return self.thread
 
-    async def _post(self, text: str) -> str:
-        return await self._send("chat.postMessage", thread_ts=await self._open_thread(), text=text)
-
     async def _start(self, chunks: list[dict[str, Any]]) -> str:
         return await self._send(
             "chat.startStream",
@@ -370,7 +369,3 @@ def _card(**fields: str) -> dict[str, Any]:
         "status": "in_progress",
         **fields,
     }
-
-
-def _context(text: str) -> dict[str, Any]:
-    return {"type": "context", "elements": [{"type": "mrkdwn", "text": text}]}

@@ -229,7 +229,12 @@ def ask(content: PostContent, seal: Sealing) -> list[Block]:
 
 def notice(content: PostContent) -> list[Block]:
     """Render a notice from the bridge."""
-    return list(_sections(content.note or content.text or "…"))
+    blocks, left = list[Block](), escape(content.note or content.text or "…")
+    while left:
+        cut = head(left, SECTION_CHARACTERS)
+        blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": cut}})
+        left = left[len(cut) :]
+    return blocks
 
 
 def verbatim(blocks: Sequence[Block]) -> list[Block]:
@@ -373,14 +378,6 @@ def _rich(kind: str, text: str, *, bold: bool = False) -> Block:
     """Render text in which Slack reads no markup, mentions or emoji."""
     element: Block = {"type": "text", "text": literal(text)}
     return {"type": kind, "elements": [{**element, "style": {"bold": True}} if bold else element]}
-
-
-def _sections(text: str) -> Iterator[Block]:
-    shown = escape(text)
-    while shown:
-        cut = head(shown, SECTION_CHARACTERS)
-        yield {"type": "section", "text": {"type": "mrkdwn", "text": cut}}
-        shown = shown[len(cut) :]
 
 
 def _plain(text: str) -> Iterator[Block]:

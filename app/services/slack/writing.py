@@ -289,7 +289,9 @@ class Sharer:
             if not files:
                 return await self._name(post, empty, wording.NO_EMPTY_FILES)
             if len(sent) < len(files):
-                sent.append(await self._put(files[len(sent)]))
+                file = files[len(sent)]
+                content = await asyncio.to_thread((self._uploads / file.url).read_bytes)
+                sent.append(await self._api.put(file.name, content))
                 return PostSent(",".join(sent), unfinished=True)
             if not await self._is_shared(sent[0]):
                 await self._share(post, dict(zip(sent, files, strict=True)), empty)
@@ -299,10 +301,6 @@ class Sharer:
             logger.warning("cannot share files in %s: %s", post.target, error)
             return await self._name(post, post.content.files, str(error))
         return PostSent(",".join(sent))
-
-    async def _put(self, file: MadeFile) -> str:
-        content = await asyncio.to_thread((self._uploads / file.url).read_bytes)
-        return await self._api.put(file.name, content)
 
     async def _is_shared(self, number: str) -> bool:
         """Ask Slack whether a file is shared: the answer to an earlier call may have been lost."""
