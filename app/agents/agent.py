@@ -160,7 +160,7 @@ def build_agent(
     shelter: Shelter | None,
 ) -> Agent:
     """Build an agent's value: what its entry says, else what the bridge's settings say."""
-    own, shared = config.limits, configuration.limits
+    own, shared = config.limits, configuration.settings
     minutes = shared.idle_minutes if config.idle_minutes is None else config.idle_minutes
     exposure = config.tool_exposure or (program.tool_exposure if program else "tools")
     # The command of the bridge's tools, last: the bridge itself checks each call.

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from app.config.agents import AgentConfig
 from app.config.configuration import Configuration
 from app.config.fields import PAGE
-from app.config.ownership import everyone_can_write, others_can_read
 from app.config.roster import DEMO_COMMAND
+from app.config.sources import everyone_can_write, others_can_read
 
 _DECIDES_CODE: Final = frozenset(
     {"BASH_ENV", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD", "NODE_OPTIONS", "NODE_PATH", "PATH"}
@@ -22,6 +22,7 @@ _DECIDES_CODE: Final = frozenset(
 )
 """Variables that decide which code a program runs."""
 _NETWORKS: Final = ("none", "restricted", "open")
+_PRESETS: Final = ("read-only", "careful", "trusted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,10 @@ def cautions(configuration: Configuration) -> Iterator[Caution]:
             f"the bridge runs as root, and people on {', '.join(beyond)} give its agents work",
             "Run it as a separate user.",
         )
-    if urlsplit(configuration.base_url).scheme == "https" and not configuration.trusted_proxies:
+    if (
+        urlsplit(configuration.base_url).scheme == "https"
+        and not configuration.settings.trusted_proxies
+    ):
         yield Caution(
             "TRUSTED_PROXIES",
             "not set, so the proxy in front of BRIDGE_BASE_URL and everyone behind it count as one "
@@ -58,7 +62,7 @@ def cautions(configuration: Configuration) -> Iterator[Caution]:
     for path in (*files, *configuration.secret_files):
         if others_can_read(path.stat()):
             yield Caution("secrets", f"other users can read {path}", f"chmod 600 {path}")
-    if not configuration.loopback and configuration.hooks_port is None:
+    if not configuration.loopback and configuration.settings.hooks_port is None:
         yield Caution(
             "HOST",
             "page, API and tools are open to every machine that reaches the webhooks",
@@ -83,7 +87,7 @@ def _cautions_of(configuration: Configuration, agent: AgentConfig) -> Iterator[C
         for service, owner in configuration.credentials
         if owner == agent.id and service != PAGE
     ]
-    if agent.memory == "auto" and (beyond or configuration.default_repository):
+    if agent.memory == "auto" and (beyond or configuration.settings.default_repository):
         where = f"on {', '.join(beyond)}" if beyond else "about a repository"
         yield Caution(
             agent.name,
@@ -109,8 +113,19 @@ def _describe_more(agent: AgentConfig, other: AgentConfig) -> str:
         return ""
     if _shares_machine(other) and not _shares_machine(agent):
         return "is not isolated"
-    more = _NETWORKS.index(other.network) > _NETWORKS.index(agent.network)
-    return "can connect to more" if more else ""
+    wider = other.network == "restricted" and {*other.network_hosts} - {*agent.network_hosts}
+    more = _NETWORKS.index(other.network) - _NETWORKS.index(agent.network)
+    if more > 0 or (more == 0 and wider):
+        return "can connect to more"
+    return "may do more without a question" if _may_more(agent, other) else ""
+
+
+def _may_more(agent: AgentConfig, other: AgentConfig) -> bool:
+    """Tell whether an agent may do more than another; of rules that differ it is not known."""
+    one, two = agent.permissions, other.permissions
+    if isinstance(one, str) and isinstance(two, str):
+        return _PRESETS.index(two) > _PRESETS.index(one)
+    return one != two
 
 
 def _shares_machine(agent: AgentConfig) -> bool:
@@ -119,7 +134,7 @@ def _shares_machine(agent: AgentConfig) -> bool:
 
 def _open_folders(configuration: Configuration) -> Iterator[Caution]:
     """Yield the folders in place whose files any user of the machine can change."""
-    named = [configuration.default_repository or ""]
+    named = [configuration.settings.default_repository or ""]
     for settings in configuration.service_settings.values():
         named += settings.area_repositories().values()
     for text in dict.fromkeys(named):

@@ -22,7 +22,7 @@ from app.backup.stream import Secret
 from app.backup.unpacking import unpack
 from app.clock import SystemClock
 from app.config import BridgeSecrets, Configuration, ensure_secrets, find_secret_key
-from app.config.bridge_secrets import FILE_NAME as SECRETS
+from app.config.process import SECRETS
 from app.descent import discard, remove
 from app.errors import BackupUnusable
 from app.store.copying import Copied, check_fit, copy_in, copy_out

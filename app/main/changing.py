@@ -21,9 +21,8 @@ from app.agents.origin import explain_fixed
 from app.children.sandbox import Unavailable, find_bubblewrap
 from app.config import AgentConfig, AgentRecord, Configuration
 from app.config.agents import EXTENDS
-from app.config.records import merge, new_id
+from app.config.records import merge, new_id, show_entry
 from app.config.roster import check_name
-from app.config.showing import show_entry
 from app.errors import Conflict
 from app.main.applying import AppliedChanges
 from app.main.connecting import set_up, try_out

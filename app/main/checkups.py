@@ -57,7 +57,7 @@ class Checkups:
         self._news = asyncio.Event()
         self._turn = asyncio.Lock()
         self._tasks = Tasks("checkups")
-        self._runs_agents = base.configuration.role != "front"
+        self._runs_agents = base.configuration.settings.role != "front"
         """Whether agents run here; others find out about them otherwise."""
         base.signals.on(Topic.CHOICES, self._hear)
         base.signals.answer(Topic.PROBE, self._answer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.agents.isolation import homes_root, workspaces_root
 from app.children.disk import RESERVE
 from app.children.kept_files import KeptFiles
-from app.config.bridge_secrets import FILE_NAME as SECRETS
+from app.config.process import SECRETS
 from app.core.erasure.disk import KeptFolders
 from app.core.erasure.people import Forgetting
 from app.core.erasure.purging import Purging

@@ -52,9 +52,9 @@ class Fleet:
             MemberStore(base.database, base.clock.now, fence),
             base.clock,
             name=self.name,
-            role=configuration.role,
-            slots=configuration.limits.max_turns,
-            lease_seconds=configuration.limits.lease_seconds,
+            role=configuration.settings.role,
+            slots=configuration.settings.max_turns,
+            lease_seconds=configuration.settings.lease_seconds,
             load=lambda: {} if self._engine is None else self._engine.load(),
             lead=lead,
             handed_out=handed_out,
@@ -89,14 +89,14 @@ class Fleet:
             self.name,
             self._claims,
             base.clock,
-            lease_seconds=configuration.limits.lease_seconds,
+            lease_seconds=configuration.settings.lease_seconds,
         )
         self._engine = FleetTurnEngine(
             context,
             self._claims,
-            max_turns=configuration.limits.max_turns,
-            total=configuration.limits.max_turns_total,
-            worker=None if configuration.role == "front" else worker,
+            max_turns=configuration.settings.max_turns,
+            total=configuration.settings.max_turns_total,
+            worker=None if configuration.settings.role == "front" else worker,
             signals=base.signals,
         )
         return self._engine

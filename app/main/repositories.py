@@ -43,7 +43,8 @@ class RepositoryParts:
         self._stores = base.stores
         self.forge = forge
         self._disk = DiskSpace(
-            base.configuration.data_dir, watermark=_in_bytes(base.configuration.limits.disk_free_mb)
+            base.configuration.data_dir,
+            watermark=_in_bytes(base.configuration.settings.disk_free_mb),
         )
         self._directory = directory_of(base.configuration)
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
@@ -66,7 +67,7 @@ class RepositoryParts:
     @cached_property
     def room(self) -> Room:
         """Keeps room on the disk."""
-        warn = _in_bytes(self._configuration.limits.disk_warn_mb)
+        warn = _in_bytes(self._configuration.settings.disk_warn_mb)
         return Room(self._disk, self._base.clock, self.workspaces.unused.shed, warn_bytes=warn)
 
     @property

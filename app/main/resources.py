@@ -89,7 +89,7 @@ def open_resources(
             check_not_moved(configuration.data_dir)
         secrets = ensure_secrets(configuration)
         vault = Vault([*configuration.secret_values(), *secrets.values()])
-        logs.configure(configuration.log_level, configuration.log_format, vault)
+        logs.configure(configuration.settings.log_level, configuration.settings.log_format, vault)
         make_undumpable()
         raise_file_limit()
         tracer = _open_tracer(configuration, secrets)
@@ -137,7 +137,7 @@ def _open_tracer(configuration: Configuration, secrets: BridgeSecrets) -> Tracer
     Raises:
         ConfigurationError: what it needs is not installed.
     """
-    if configuration.traces_url is None:
+    if configuration.settings.traces_url is None:
         return None
     try:
         from app.traces import Tracer  # noqa: PLC0415 - 0.2 s, and it comes with an extra
@@ -147,7 +147,9 @@ def _open_tracer(configuration: Configuration, secrets: BridgeSecrets) -> Tracer
             f"needs a package that is not installed: {error.name}",
             "Install the extra: pip install 'agent-bridge[traces]'. Or remove the setting.",
         ) from error
-    return Tracer(configuration.traces_url, configuration.traces_headers, secrets.secret_key)
+    return Tracer(
+        configuration.settings.traces_url, configuration.settings.traces_headers, secrets.secret_key
+    )
 
 
 def _check_key(database: Database, secrets: BridgeSecrets) -> None:

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from pydantic import SecretStr
 
 import app
+from app.clock import machine_zone
 from app.config import Configuration
 from app.config.fields import is_loopback
 from app.core.intake.access import Access
@@ -25,7 +26,6 @@ from app.server.local_socket import SOCKET_HOST
 from app.server.login_links import private_host
 from app.server.titles import path_of
 from app.services import find_area, find_repository
-from app.timetable import machine_zone
 
 _LOCAL_HOSTS: Final = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::")  # noqa: S104 - read, not bound
 """Listen addresses that a browser on this machine reaches by any name in `.localhost`."""
@@ -44,10 +44,10 @@ def directory_of(configuration: Configuration) -> Directory:
         if settings.repositories_by_area is not None
     }
     directory = Directory(
-        git_url=configuration.git_url,
+        git_url=configuration.settings.git_url,
         home=configuration.home,
         data_dir=configuration.data_dir,
-        default=configuration.default_repository,
+        default=configuration.settings.default_repository,
         areas={
             PlaceKey(service, name): repository
             for service, settings in configuration.service_settings.items()
@@ -63,7 +63,7 @@ def directory_of(configuration: Configuration) -> Directory:
             Path(app.__file__).parent,
         ),
     )
-    named = [("GITHUB_REPO", configuration.default_repository)]
+    named = [("GITHUB_REPO", configuration.settings.default_repository)]
     named += [(area_settings[area.service], text) for area, text in directory.areas.items()]
     for setting, text in named:
         folder = directory.read(text)
@@ -76,17 +76,17 @@ def directory_of(configuration: Configuration) -> Directory:
 
 def zone_of(configuration: Configuration) -> str:
     """Return the time zone of schedules that name none."""
-    return configuration.time_zone or machine_zone(configuration.surroundings)
+    return configuration.settings.time_zone or machine_zone(configuration.surroundings)
 
 
 def daily_limits_of(configuration: Configuration) -> DailyLimits:
     """Return what a day may cost."""
-    limits = configuration.limits
+    settings = configuration.settings
     set_to: dict[Share, float | None] = {
-        "person": limits.budget_person_usd,
-        "place": limits.budget_place_usd,
-        "agent": limits.budget_agent_usd,
-        "day": limits.budget_day_usd,
+        "person": settings.budget_person_usd,
+        "place": settings.budget_place_usd,
+        "agent": settings.budget_agent_usd,
+        "day": settings.budget_day_usd,
     }
     usd = {share: value for share, value in set_to.items() if value is not None}
     return DailyLimits(usd, ZoneInfo(zone_of(configuration)))
@@ -98,9 +98,9 @@ def variables_of(
     """Return the additional variables for work in each repository or folder."""
     entries = {
         directory.read(name): {
-            variable: value.get_secret_value() for variable, value in terms.variables.items()
+            variable: value.get_secret_value() for variable, value in entry.env.items()
         }
-        for name, terms in configuration.repositories.items()
+        for name, entry in configuration.repositories.items()
     }
     return SetFor(entries, directory, now)
 
@@ -113,9 +113,9 @@ def fetched_as(
 ) -> Collection[Target]:
     """Return the repositories that are fetched in this way."""
     entries = {
-        directory.read(name): terms.clone
-        for name, terms in configuration.repositories.items()
-        if terms.clone == how
+        directory.read(name): entry.clone
+        for name, entry in configuration.repositories.items()
+        if entry.clone == how
     }
     return SetFor(entries, directory, now)
 
@@ -123,9 +123,9 @@ def fetched_as(
 def access_of(configuration: Configuration) -> Access:
     """Return whom the operator allows or refuses."""
     return Access(
-        users=frozenset(f"{who.service}:{who.id}" for who in configuration.allowed_users),
-        only_users=configuration.allowed_users_only,
-        bots=frozenset(f"{who.service}:{who.id}" for who in configuration.allowed_bots),
+        users=frozenset(f"{who.service}:{who.id}" for who in configuration.settings.allowed_users),
+        only_users=configuration.settings.allowed_users_only,
+        bots=frozenset(f"{who.service}:{who.id}" for who in configuration.settings.allowed_bots),
     )
 
 
@@ -160,28 +160,28 @@ def page_url_of(configuration: Configuration, secret_key: SecretStr) -> str:
     """Return the address at which people open the page."""
     if not plain_url_of(configuration):
         return configuration.base_url
-    return f"http://{private_host(secret_key)}:{configuration.port}"
+    return f"http://{private_host(secret_key)}:{configuration.settings.port}"
 
 
 def plain_url_of(configuration: Configuration) -> str:
     """Return the page's address for browsers that do not resolve its own name; else empty."""
-    if configuration.has_base_url or configuration.host not in _LOCAL_HOSTS:
+    if configuration.settings.bridge_base_url or configuration.settings.host not in _LOCAL_HOSTS:
         return ""
-    host = "[::1]" if configuration.host == "::1" else "127.0.0.1"
-    return f"http://{host}:{configuration.port}"
+    host = "[::1]" if configuration.settings.host == "::1" else "127.0.0.1"
+    return f"http://{host}:{configuration.settings.port}"
 
 
 def tools_url_of(configuration: Configuration) -> str:
     """Return the address at which agents on this machine call the bridge's tools."""
-    host = configuration.host
+    host = configuration.settings.host
     if host in _LOCAL_HOSTS:
         host = "[::1]" if host == "::1" else "127.0.0.1"
-    return f"http://{host}:{configuration.port}{TOOLS_PATH}"
+    return f"http://{host}:{configuration.settings.port}{TOOLS_PATH}"
 
 
 def hosts_of(configuration: Configuration, page_url: str) -> set[str]:
     """List the Host headers that mean this bridge."""
-    port = configuration.port
-    own = {"127.0.0.1", "localhost", "[::1]", configuration.host}
+    port = configuration.settings.port
+    own = {"127.0.0.1", "localhost", "[::1]", configuration.settings.host}
     reached = {urlsplit(url).netloc for url in (configuration.base_url, page_url)}
     return {f"{host}:{port}" for host in own} | reached | {SOCKET_HOST}

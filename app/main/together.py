@@ -8,13 +8,11 @@ from functools import partial
 from app.agents.files import AgentFiles
 from app.config import Configuration
 from app.core.repositories.ports import Forge
-from app.core.schedules.book import ScheduleBook
 from app.core.tools.home import Homes
 from app.core.tools.memory import MemoryTools
 from app.core.tools.people import PeopleTools
 from app.core.tools.place import PlaceTools
 from app.core.tools.proposals import ProposalTools
-from app.core.tools.schedules import ScheduleTools
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.turn_context import TurnContext
 from app.model.delegation import DelegationLimits
@@ -25,7 +23,6 @@ def own_tools(
     context: TurnContext,
     engine: EmbeddedTurnEngine,
     homes: Homes,
-    book: ScheduleBook,
     forge: Forge,
     files: AgentFiles,
 ) -> Iterator[Tool]:
@@ -34,7 +31,6 @@ def own_tools(
     yield from PlaceTools(context, homes).tools()
     yield from PeopleTools(engine).tools()
     yield from ProposalTools(context, forge).tools()
-    yield from ScheduleTools(book, context).tools()
 
 
 def _read_memory(files: AgentFiles, agent: str) -> str:
@@ -44,12 +40,12 @@ def _read_memory(files: AgentFiles, agent: str) -> str:
 
 def delegation_limits(configuration: Configuration) -> DelegationLimits:
     """Return how far agents may go among themselves."""
-    limits = configuration.limits
+    settings = configuration.settings
     return DelegationLimits(
-        depth=limits.delegation_depth,
-        per_turn=limits.delegations_per_turn,
-        per_tree=limits.delegations_per_tree,
-        per_hour=limits.delegations_per_hour,
-        seconds=60.0 * limits.delegation_minutes,
-        usd=limits.delegation_usd,
+        depth=settings.delegation_depth,
+        per_turn=settings.delegations_per_turn,
+        per_tree=settings.delegations_per_tree,
+        per_hour=settings.delegations_per_hour,
+        seconds=60.0 * settings.delegation_minutes,
+        usd=settings.delegation_usd,
     )

@@ -22,11 +22,11 @@ from app.core.delegation.delegations import Delegations
 from app.core.delegation.showing import Showing
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
+from app.core.hooks import Hooks
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.current_forge import CurrentForge
 from app.core.repositories.ports import Forge
-from app.core.schedules.book import ScheduleBook
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
@@ -71,6 +71,7 @@ class TurnParts(RepositoryParts, ABC):
         super().__init__(base, CurrentForge(forge))
         self._fleet = fleet
         self._timeouts = timeouts
+        self.hooks = Hooks()
         apart = map(AgentsAdapter, base.configuration.agents)
         self.adapters = {adapter.service_name: adapter for adapter in (*adapters, *apart)}
         self.availability = Availabilities(
@@ -85,11 +86,6 @@ class TurnParts(RepositoryParts, ABC):
     @abstractmethod
     def delegations(self) -> Delegations:
         """Lets agents ask agents."""
-
-    @property
-    @abstractmethod
-    def schedules(self) -> ScheduleBook:
-        """Makes, lists and changes schedules."""
 
     @property
     @abstractmethod
@@ -128,8 +124,7 @@ class TurnParts(RepositoryParts, ABC):
             clock=self._base.clock,
             submit=lambda session: self.engine.submit(session),
             page=page_of(self._configuration),
-            remember=self.memory.start,
-            plan=lambda: self.schedules.start(),
+            hooks=self.hooks,
             name_asker=self._name_asker,
             find_voice=lambda session: self.showing.voice_of(session),
             signals=self._base.signals,
@@ -173,7 +168,7 @@ class TurnParts(RepositoryParts, ABC):
             self._stores.sessions,
             self._base.clock,
             self._base.vault,
-            max_processes=self._configuration.limits.max_processes,
+            max_processes=self._configuration.settings.max_processes,
             agents=self._agents,
             signals=self._base.signals,
         )
@@ -191,7 +186,7 @@ class TurnParts(RepositoryParts, ABC):
             return self._fleet.build_engine(context)
         return EmbeddedTurnEngine(
             context,
-            max_turns=self._configuration.limits.max_turns,
+            max_turns=self._configuration.settings.max_turns,
             signals=self._base.signals,
         )
 
@@ -220,7 +215,7 @@ class TurnParts(RepositoryParts, ABC):
                 stores.transcript,
                 self.adapters,
                 base.vault,
-                messages=configuration.place_context,
+                messages=configuration.settings.place_context,
                 name_of=self._name_of,
             ),
             personas=AgentPersonas(
@@ -240,7 +235,7 @@ class TurnParts(RepositoryParts, ABC):
             counters=base.metrics,
             vault=base.vault,
             check_room=self.room.check,
-            verbosity=configuration.verbosity,
+            verbosity=configuration.settings.verbosity,
             page=page_of(configuration),
             place_prompt=place_prompts(configuration),
             adapters=self.adapters,

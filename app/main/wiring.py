@@ -21,8 +21,6 @@ from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
 from app.core.roster import Roster
 from app.core.runtime import Runtime
-from app.core.schedules.book import ScheduleBook
-from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.together.group import Grouping
 from app.core.together.panel import Panel
@@ -34,14 +32,13 @@ from app.core.tools.agents import AgentTools
 from app.core.tools.home import Homes
 from app.core.tools.reviews import ReviewTools
 from app.core.turns.reach import Reach
-from app.main.terms import access_of, page_of, zone_of
+from app.main.terms import access_of, page_of
 from app.main.together import delegation_limits, own_tools
 from app.main.tooling import Tooling
 from app.main.turns import TurnParts
 from app.model.reviews import Review
 from app.model.tools import Tool
 from app.model.types import Session
-from app.timetable import CronTimetable
 
 
 class Joined(TurnParts):
@@ -63,7 +60,6 @@ class Joined(TurnParts):
             self._turn_context,
             self.engine,
             Homes(stores.delegations, stores.sessions, stores.turns),
-            self.schedules,
             self.forge,
             self.files,
         )
@@ -81,35 +77,8 @@ class Joined(TurnParts):
             feed=self.feed,
             clock=self._base.clock,
             directory=self._directory,
-            schedules=self.schedules,
-            together=self.together,
+            hooks=self.hooks,
             names=self._names,
-        )
-
-    @cached_property
-    def schedules(self) -> ScheduleBook:
-        """Makes, lists and changes schedules."""
-        return ScheduleBook(
-            self._stores.schedules,
-            CronTimetable(),
-            zone=zone_of(self._configuration),
-            clock=self._base.clock,
-            outbox=self.outbox,
-            feed=self.feed,
-            names=self._names,
-            changed=lambda adapter: self.scheduler.change(adapter),
-        )
-
-    @cached_property
-    def scheduler(self) -> Scheduler:
-        """Runs schedules when they are due."""
-        return Scheduler(
-            self._stores.schedules,
-            CronTimetable(),
-            self._base.clock,
-            adapters=self.adapters,
-            deliver=self.intake.wake,
-            signals=self._base.signals,
         )
 
     @cached_property
@@ -125,7 +94,7 @@ class Joined(TurnParts):
             self._stores.sessions,
             self._stores.turns,
             roster=self._roster,
-            deputies=Deputies(self._agents, self.adapters.keys()),
+            deputies=Deputies(self._agents, self.adapters),
             adapters=self.adapters,
             refusal=access_of(self._configuration).refusal,
             lend=self.workspaces.lend,
@@ -190,14 +159,14 @@ class Joined(TurnParts):
             grouping,
             self._stores.reviews,
             self._stores.checkouts,
-            rounds=lambda: self._configuration.limits.review_rounds,
+            rounds=lambda: self._configuration.settings.review_rounds,
         )
         race = Race(
             grouping,
             self.workspaces,
             self.ledger,
             page=page_of(self._configuration),
-            seconds=self._configuration.limits.ask_hours * 3600,
+            seconds=self._configuration.settings.ask_hours * 3600,
         )
         return Together(
             grouping,
@@ -228,11 +197,12 @@ class Joined(TurnParts):
             self.ledger,
             adapters=self.adapters,
             access=access_of(self._configuration),
-            untagged=self._configuration.untagged_replies,
+            untagged=self._configuration.settings.untagged_replies,
             clock=self._base.clock,
             vault=self._base.vault,
             names=self._names,
             roster=self._roster,
+            hooks=self.hooks,
         )
 
     @cached_property
@@ -246,6 +216,7 @@ class Joined(TurnParts):
             counters=self._base.metrics,
             proposals=self._proposals,
             renames=self._renames,
+            hooks=self.hooks,
             signals=self._base.signals,
         )
 
@@ -259,7 +230,7 @@ class Joined(TurnParts):
             self.feed,
             adapters=self.adapters,
             clock=self._base.clock,
-            offer_seconds=self._configuration.limits.ask_hours * 3600,
+            offer_seconds=self._configuration.settings.ask_hours * 3600,
             look=self.progress.look,
         )
 

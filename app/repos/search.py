@@ -64,7 +64,8 @@ class RepositorySearch:
                 if await asyncio.to_thread(is_in, known, [seen]):
                     return True
                 seen = seen[-SEAM_BYTES:]
-            if await child.wait() != 0:
+            # It only complains about objects that are damaged.
+            if await child.wait() != 0 or child.last_words():
                 raise GitFailed(f"git {_READ[0]}", child.last_words())
         return False
 

@@ -25,7 +25,6 @@ from app.core.memory.keeper import MemoryKeeper
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
-from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
 from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.errors import AgentRemoved, Conflict, NotFound
@@ -215,7 +214,6 @@ class Parts:
     installs: Installations
     picker: RepositoryPicker
     files: AgentFiles
-    schedules: ScheduleBook
     availability: Callable[[str], Availability]
     """Returns whether an agent can work."""
     probe: Callable[[str], Awaitable[Availability]]

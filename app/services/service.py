@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from app.config import AgentConfig, Configuration, KnownService
 from app.config.fields import is_loopback
+from app.config.network import HostPattern
 from app.errors import ConfigurationError
 from app.model.keys import AreaOf, PlaceKey, no_area
 
@@ -68,6 +69,8 @@ class BuildContext:
     vault: Vault
     clock: Clock
     stores: ServiceStores
+    pictures: Mapping[str, Sequence[HostPattern]] = field(default_factory=dict)
+    """The hosts on each agent's list: pictures in what it says may be there."""
     removed: Collection[str] = ()
     """The ids of agents that were removed: people may still mention them."""
 

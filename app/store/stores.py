@@ -25,7 +25,6 @@ from app.store.posts import PostStore
 from app.store.proposals import ProposalStore
 from app.store.purging import PurgeStore
 from app.store.reviews import ReviewStore
-from app.store.schedules import ScheduleStore
 from app.store.sealed import SealedStore
 from app.store.sessions import ProcessStore, SessionStore
 from app.store.spending import SpendingStore
@@ -60,7 +59,6 @@ class Stores:
     sealed: SealedStore
     agents: AgentStore
     memory: MemoryStore
-    schedules: ScheduleStore
     reviews: ReviewStore
     groups: GroupStore
     delegations: DelegationStore
@@ -98,7 +96,6 @@ class Stores:
             sealed=SealedStore(database, now),
             agents=AgentStore(database, now),
             memory=MemoryStore(database, now),
-            schedules=ScheduleStore(database, now),
             reviews=ReviewStore(database, now),
             groups=GroupStore(database, now),
             delegations=DelegationStore(database, now),

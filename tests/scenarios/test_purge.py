@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from app.cli import erasing
-from app.config.loading import load
+from app.config.configuration import load
 from app.config.sealing import Sealer
 from tests.support import canary
 from tests.support.bridge import ADMIN_TOKEN, SECRET_KEY, BridgeProcess

@@ -26,6 +26,7 @@ from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
+from app.core.hooks import Hooks
 from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
@@ -33,8 +34,6 @@ from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.renames import Renames
 from app.core.roster import Roster
-from app.core.schedules.book import ScheduleBook
-from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.tools.agents import AgentTools
 from app.core.tools.home import Homes
@@ -46,6 +45,9 @@ from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.core.turns.place_context import Surroundings
 from app.core.turns.reach import Reach
 from app.core.turns.turn_context import TurnContext
+from app.features.schedules.service import ScheduleBook, Scheduler
+from app.features.schedules.store import ScheduleStore
+from app.features.schedules.tools import ScheduleTools
 from app.main.together import own_tools
 from app.metrics import Metrics
 from app.model.delegation import SERVICE, DelegationLimits
@@ -74,11 +76,10 @@ from app.signals import ALONE, Signals
 from app.store.database import Database
 from app.store.inbox import DeliveryStore
 from app.store.stores import Stores
-from app.timetable import CronTimetable
 from app.vault import Vault
 from tests.support.agent_values import make_agent
 from tests.support.forge import Forge
-from tests.support.memory import ANN, Alone, delivery, heard, open_stores
+from tests.support.memory import ANN, delivery, heard, open_stores
 from tests.support.no_git import NoGit, directory, empty_folders
 from tests.support.recorder import Recorder
 
@@ -528,6 +529,7 @@ def join_desk(
     feed = StirringFeed(stores, stir, signals)
     outbox = Outbox(stores.posts, adapters, clock, vault, metrics, signals=signals)
     availability = Availabilities(clock, vault.redact, signals=signals)
+    hooks = Hooks()
     ledger = Ledger(
         stores.asks,
         stores.grants,
@@ -537,8 +539,7 @@ def join_desk(
         vault,
         clock=clock,
         submit=lambda session: engine.submit(session),
-        remember=lambda: shop.memory.start(),
-        plan=lambda: book.start(),
+        hooks=hooks,
         name_asker=lambda session: (
             rules.names.get(session.key.agent, "") if session.place.service == SERVICE else ""
         ),
@@ -652,9 +653,9 @@ def join_desk(
         user_of=lambda _agent: None,
     )
     reach = Reach(live, stores.sessions, workspaces, traces, signals, ended=engine.ended)
+    schedule_store = stores.open(ScheduleStore)
     book = ScheduleBook(
-        stores.schedules,
-        CronTimetable(),
+        schedule_store,
         zone="UTC",
         clock=clock,
         outbox=outbox,
@@ -662,6 +663,7 @@ def join_desk(
         names=rules.names,
         changed=lambda adapter: scheduler.change(adapter),
     )
+    hooks.add((book, shop.memory))
     manager = SessionManager(
         stores.decisions,
         stores.sessions,
@@ -672,8 +674,7 @@ def join_desk(
         feed=feed,
         clock=clock,
         directory=directory(folder),
-        together=Alone(),
-        schedules=book,
+        hooks=hooks,
         names=rules.names,
     )
     roster = Roster(
@@ -685,7 +686,7 @@ def join_desk(
         stores.sessions,
         stores.turns,
         roster=roster,
-        deputies=Deputies(agents, adapters.keys(), lambda _asking, _asked: ""),
+        deputies=Deputies(agents, adapters, lambda _asking, _asked: ""),
         adapters=adapters,
         refusal=Access().refusal,
         lend=lend_nothing,
@@ -708,6 +709,7 @@ def join_desk(
         vault=Vault(),
         names={agent: rules.names.get(agent, agent) for agent in rules.agents},
         roster=roster,
+        hooks=hooks,
     )
     intake = Intake(
         cast("DeliveryStore", deliveries),
@@ -722,11 +724,11 @@ def join_desk(
             directory=directory(folder),
             clock=clock,
         ),
+        hooks=hooks,
         signals=signals,
     )
     scheduler = Scheduler(
-        stores.schedules,
-        CronTimetable(),
+        schedule_store,
         clock,
         adapters=adapters,
         deliver=intake.wake,
@@ -746,10 +748,10 @@ def join_desk(
                     shop,
                     engine,
                     Homes(stores.delegations, stores.sessions, stores.turns),
-                    book,
                     Forge(folder / "forge.json"),
                     AgentFiles(folder, vault),
                 ),
+                *ScheduleTools(book, ledger, agents).tools(),
             ),
             agents,
             stores.sessions,

@@ -57,7 +57,7 @@ def visitor(configuration: Configuration, name: str, *, on_host_network: bool = 
     program = registry.program(entry.id)
     vault = Vault(configuration.secret_values())
     # Errors are shown to the person; log lines would only get between them.
-    logs.configure("error", configuration.log_format, vault)
+    logs.configure("error", configuration.settings.log_format, vault)
     make_undumpable()
     forget_process_secrets(configuration)
     shelter = shelter_all(configuration)[entry.id]

@@ -18,11 +18,12 @@ async def check_sharing(configuration: Configuration) -> AsyncIterator[Finding]:
     is_shared = configuration.shared_dir != configuration.data_dir
     if is_shared:
         yield await _try_folder(configuration.shared_dir)
-    elif configuration.role != "all":
+    elif configuration.settings.role != "all":
         yield warning(
             "SHARED_DIR",
-            f"not set, but ROLE is {configuration.role}: on several machines, workspaces, uploads "
-            "and files of agents stay where they were written, and are lost with that machine",
+            f"not set, but ROLE is {configuration.settings.role}: on several machines, workspaces, "
+            "uploads and files of agents stay where they were written, and are lost with that "
+            "machine",
             "Set SHARED_DIR to a folder on a network file system that all machines mount.",
         )
 

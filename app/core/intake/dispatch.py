@@ -15,6 +15,8 @@ from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.commands import Command, parse
 from app.core.consent.ledger import Ledger
+from app.core.delegation.deputies import find_presence
+from app.core.hooks import Hooks
 from app.core.intake.access import Access
 from app.core.intake.answers import Answers
 from app.core.intake.floor import Floor, decide
@@ -35,7 +37,7 @@ from app.model.inbound import (
     DeliveryState,
     Heard,
 )
-from app.model.keys import PlaceKey, SessionKey, adapter_name
+from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import NewPost
 from app.model.reasons import Reason
 from app.model.types import BridgeSessionRequest, PlaceView, Session, Speaker, Untagged
@@ -71,9 +73,11 @@ class Dispatcher:
         vault: Vault,
         names: Mapping[str, str] = MappingProxyType({}),
         roster: Roster = _NO_AGENTS,
+        hooks: Hooks | None = None,
     ) -> None:
         """Decide for all adapters; `names` are agents' names for people."""
         self._names = names
+        self._hooks = hooks or Hooks()
         self._roster = roster
         self._removed = roster.removed
         self._handover = Handover(roster, adapters)
@@ -108,7 +112,7 @@ class Dispatcher:
 
     def read_command(self, words: str) -> Command | None:
         """Read words as a command; None if they are for an agent."""
-        return parse(words, self._roster.called())
+        return parse(words, self._roster.called(), self._hooks)
 
     async def decide(self, delivery: Delivery, heard: Heard) -> Accepted | str:
         """Decide on a message and commit that; returns a reason if there is nothing to commit."""
@@ -308,7 +312,7 @@ class Dispatcher:
                 posts.append(say(delivery, heard, agent, words))
                 continue
             name = self._names.get(agent, agent)
-            adapter = self._adapters.get(adapter_name(heard.place.service, agent))
+            adapter = find_presence(self._adapters, agent, heard.place.service)
             away = await self._handover.absence(agent, delivery, heard)
             if adapter is None or away is not None:
                 words = wording.NOT_HERE.format(agent=name, why=away)

@@ -41,6 +41,10 @@ class Toolbox:
         self._counters = counters
         self._running = running
 
+    def add(self, tools: Iterable[Tool]) -> None:
+        """Offer these too from now on."""
+        self._tools |= {tool.name: tool for tool in tools}
+
     def tools(self, agent: str) -> Sequence[Tool]:
         """List the tools that an agent may use."""
         return [tool for tool in self._tools.values() if not tool.off and self._allows(agent, tool)]

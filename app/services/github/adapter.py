@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from app.clock import Clock
 from app.config import Configuration
+from app.config.network import parse_host
 from app.config.sealing import Sealer
 from app.core.adapters import Adapter
 from app.errors import DeliveryRefused, DeliveryUnreadable, PostDelayed, PostError
@@ -286,7 +287,7 @@ def build(context: BuildContext) -> Presence:
     )
     remembered = Remembered(NAME, stores.sealed, clock)
     directory = Directory(owned, remembered.all(context.absent(owned)))
-    host = urlsplit(configuration.git_url).netloc
+    host = urlsplit(configuration.settings.git_url).netloc
     sealer = Sealer(context.secret_key)
     accounts = Accounts(_logins(configuration), host, stores.sealed, sealer, clock)
 
@@ -295,6 +296,7 @@ def build(context: BuildContext) -> Presence:
         found = stores.proposals.latest(session.id) if session is not None else None
         return found.link if found is not None and not found.outcome else ""
 
+    own = [*filter(None, [parse_host(urlsplit(settings.web_url).netloc)])]
     made: list[Adapter] = []
     apis: dict[str, GithubApi] = {}
     for agent, given in owned.items():
@@ -313,7 +315,13 @@ def build(context: BuildContext) -> Presence:
                 secrets=tuple(secret.get_secret_value().encode() for secret in secrets),
             ),
             paths=configuration.webhook_paths(NAME, agent),
-            api=GithubApi(auth, clock, api_url=settings.api_url, vault=context.vault),
+            api=GithubApi(
+                auth,
+                clock,
+                api_url=settings.api_url,
+                vault=context.vault,
+                pictures=[*own, *context.pictures.get(agent, ())],
+            ),
             accounts=accounts,
             host=host,
             name_now=lambda number: stores.names.of(host, number),
@@ -326,13 +334,13 @@ def build(context: BuildContext) -> Presence:
             directory.introduce(Identity(agent, given.bot_login.removesuffix(BOT) + BOT))
         made.append(GitHubAdapter(agent, app, directory, clock))
         apis[agent] = app.api
-    link, git_url = stores.sessions.link, configuration.git_url
+    link, git_url = stores.sessions.link, configuration.settings.git_url
     return Presence(made, GithubForge(apis, directory, clock, git_url=git_url, link=link))
 
 
 def _logins(configuration: Configuration) -> Iterator[str]:
     """Yield the logins that settings give rights to; a number needs no lookup."""
-    for who in configuration.allowed_users:
+    for who in configuration.settings.allowed_users:
         if who.service == NAME and not who.id.isdigit():
             yield who.id
     for given in configuration.credentials_of(GithubCredentials).values():

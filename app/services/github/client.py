@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,9 @@ from typing import Any
 import httpx
 
 from app.clock import Clock
+from app.config.network import HostPattern
 from app.errors import PostDelayed, PostRejected
+from app.services.common.outgoing import Outgoing
 from app.services.github import wording
 from app.services.github.auth import LOOKING, RENEW_SECONDS, TALKING, AppAuth, Installations
 from app.services.github.payloads import Opened
@@ -240,15 +242,26 @@ def whose(installation: Mapping[str, Any]) -> tuple[int, int | None]:
     return int(installation["id"]), int(account["id"]) if "login" in account else None
 
 
+OWN_HOSTS = ("github.com", "*.githubusercontent.com")
+"""Where pictures may be: what is fetched from there tells GitHub alone."""
+
+
 class RepositoryClient(AppClient):
     """One App's calls about the repositories that it reaches."""
 
     def __init__(
-        self, auth: AppAuth, clock: Clock, *, api_url: str, vault: Vault | None = None
+        self,
+        auth: AppAuth,
+        clock: Clock,
+        *,
+        api_url: str,
+        vault: Vault | None = None,
+        pictures: Sequence[HostPattern] = (),
     ) -> None:
+        """Call as an App; `pictures` are further hosts that pictures may come from."""
         super().__init__(auth, clock, api_url=api_url)
         self._api_url = api_url
-        self._vault = vault or Vault()
+        self.outgoing = Outgoing(vault or Vault(), OWN_HOSTS, pictures)
         self._paces: dict[int, Pace] = defaultdict(Pace)
 
     async def _all(
@@ -292,7 +305,7 @@ class RepositoryClient(AppClient):
         may: Mapping[str, str] = TALKING,
     ) -> Any:
         """Create or change content, if the installation's rate limit allows it."""
-        whole, shown = f"/repos/{repository}/{path}", self._vault.redact_json(dict(data))
+        whole, shown = f"/repos/{repository}/{path}", self.outgoing.clean(dict(data))
 
         async def call(token: str) -> Any:
             return await self._transport.send(method, whole, shown, token=token)

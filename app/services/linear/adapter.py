@@ -15,6 +15,7 @@ from uuid import uuid4
 from typing_extensions import override
 
 from app.clock import Clock
+from app.config.network import HostPattern
 from app.config.sealing import Sealer
 from app.core.adapters import Adapter
 from app.core.files.download import download
@@ -63,6 +64,7 @@ class LinearAdapter(Adapter):
         api_url: str,
         clock: Clock,
         vault: Vault,
+        pictures: Sequence[HostPattern] = (),
         paths: tuple[str, ...] = (),
         bots: Collection[str] = (),
         home: Callable[[SessionKey], PlaceKey | None] = lambda _key: None,
@@ -101,7 +103,7 @@ class LinearAdapter(Adapter):
             grants=grants,
             install_url=install_url,
         )
-        self._api = LinearApi(api_url, self._tokens, clock, vault)
+        self._api = LinearApi(api_url, self._tokens, clock, vault, pictures)
         self._posting = Posting(self.service_name, self._api, clock, uploads)
         self._identification = Identification(
             self.service_name, self._api, self._tokens, clock, credentials
@@ -375,8 +377,9 @@ def build(context: BuildContext) -> Sequence[Adapter]:
             api_url=configuration.settings_of(LinearSettings).api_url,
             clock=context.clock,
             vault=context.vault,
+            pictures=context.pictures.get(agent, ()),
             paths=configuration.webhook_paths(NAME, agent),
-            bots=[who.id for who in configuration.allowed_bots if who.service == NAME],
+            bots=[who.id for who in configuration.settings.allowed_bots if who.service == NAME],
             home=home,
             uploads=context.uploads,
             grants=Grants(adapter_name(NAME, agent), stores.sealed, sealer),

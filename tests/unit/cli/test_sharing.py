@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.cli.checks.sharing import check_sharing
-from app.config.loading import load
+from app.config.configuration import load
 from app.model.findings import Finding
 
 

@@ -40,10 +40,12 @@ WORKING = PostContent(kind="turn", state="working")
 DONE = PostContent(kind="turn", state="done", text="It is done.")
 
 
-def settings(app: App, **more: str) -> LinearCredentials:
+def settings(app: App, agent_id: str | None = None) -> LinearCredentials:
     token = next(iter(app.tokens))
     return LinearCredentials(
-        webhook_secret=SecretStr(app.webhook_secret), access_token=SecretStr(token), **more
+        webhook_secret=SecretStr(app.webhook_secret),
+        access_token=SecretStr(token),
+        agent_id=agent_id,
     )
 
 

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from app.core.schedules.timing import MOST_MISSED
 from app.model.amounts import count
 from app.model.ask_view import AskFact
 from app.model.offers import LEAVE, TAKE
-from app.model.schedules import PauseReason, Schedule
+from app.model.schedules import MOST_MISSED, PauseReason, Schedule
 from app.model.updates import AskOption, AskRequest
 
 EXAMPLE = '`schedule "0 9 * * 1-5" Summarise the open pull requests.`'

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.clock import machine_zone
 from app.errors import Conflict
-from app.timetable import CronTimetable, machine_zone
+from app.features.schedules.model import list_times
 from tests.support.variants import quick
 
-TIMETABLE = CronTimetable()
 ZONES = ("Europe/Berlin", "America/New_York", "UTC", "Australia/Lord_Howe", "Asia/Kathmandu")
 
 
 def local(expression: str, zone: str, after: str, count: int = 3) -> list[str]:
     """List the next times as a clock on the wall of the zone shows them, with the offset."""
     begin = datetime.fromisoformat(after).timestamp()
-    found = islice(TIMETABLE.times(expression, zone, begin), count)
+    found = islice(list_times(expression, zone, begin), count)
     return [f"{datetime.fromtimestamp(at, ZoneInfo(zone)):%m-%d %H:%M %z}" for at in found]
 
 
@@ -97,7 +97,7 @@ def test_times_increase_and_follow_the_expression_in_local_time(
 ) -> None:
     expression = f"{minute} {hour} {day} * {weekday}"
 
-    found = [after, *islice(TIMETABLE.times(expression, zone, after), 12)]
+    found = [after, *islice(list_times(expression, zone, after), 12)]
 
     assert all(later > earlier for earlier, later in pairwise(found))
     assert len(found) == 13
@@ -114,9 +114,9 @@ def test_times_increase_and_follow_the_expression_in_local_time(
 
 def test_the_next_time_does_not_depend_on_where_one_begins_to_count() -> None:
     begin = datetime(2026, 10, 20, tzinfo=UTC).timestamp()
-    times = list(islice(TIMETABLE.times("30 2 * * *", "Europe/Berlin", begin), 10))
+    times = list(islice(list_times("30 2 * * *", "Europe/Berlin", begin), 10))
 
-    again = [next(TIMETABLE.times("30 2 * * *", "Europe/Berlin", at)) for at in times[:-1]]
+    again = [next(list_times("30 2 * * *", "Europe/Berlin", at)) for at in times[:-1]]
 
     assert again == times[1:]
 
@@ -137,7 +137,7 @@ def test_the_next_time_does_not_depend_on_where_one_begins_to_count() -> None:
 )
 def test_what_makes_no_sense_is_refused_in_words(expression: str, zone: str, words: str) -> None:
     with pytest.raises(Conflict, match=words):
-        next(TIMETABLE.times(expression, zone, 0.0))
+        next(list_times(expression, zone, 0.0))
 
 
 def test_the_zone_of_the_machine_is_that_of_its_environment() -> None:

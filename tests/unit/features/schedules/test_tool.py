@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.core.schedules.book import MOST
 from app.core.tools import wording
+from app.features.schedules.service import MOST
 from app.model.offers import LEAVE, TAKE
 from app.model.types import Speaker
 from tests.support.at_work import at_work, helping

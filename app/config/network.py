@@ -1,16 +1,36 @@
-"""Parses the hosts an agent may connect to: names, wildcards, addresses, with or without a port."""
+"""Describes how bridge and agents reach other machines: hosts, proxies, and whom to trust."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from pydantic import SecretStr
+
+from app.config.fields import is_loopback
+from app.config.settings import Settings
+from app.errors import ConfigurationError
 
 _NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_-]{1,63})*")
 _LARGEST_PORT: Final = 65535
 GROUP: Final = re.compile(r"@[a-z][a-z0-9-]*")
 """How a group of hosts is written."""
+_BEGINNING: Final = b"-----BEGIN CERTIFICATE-----"
+AUTHORITIES: Final = (
+    "SSL_CERT_FILE",
+    "NODE_EXTRA_CA_CERTS",  # node, and so most agents
+    "GIT_SSL_CAINFO",
+    "CURL_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE",  # pip, and many programs in Python
+)
+"""The variables that name a file of authorities: each program reads only its own."""
+OUTBOUND: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", *AUTHORITIES})
+"""All variables that are set here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +53,7 @@ class HostPattern:
     @property
     def is_loopback(self) -> bool:
         """Whether it names this machine itself."""
-        return self.name == "localhost" or _is_loopback_address(self.name)
+        return is_loopback(self.name)
 
 
 def parse_host(text: str) -> HostPattern | None:
@@ -80,5 +100,39 @@ def is_address(host: str) -> bool:
     return True
 
 
-def _is_loopback_address(host: str) -> bool:
-    return is_address(host) and ipaddress.ip_address(host).is_loopback
+def outbound_variables(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables by which programs reach other machines; those that are set stay.
+
+    Raises:
+        ConfigurationError: the file of authorities is not one.
+    """
+    proxies = {
+        "HTTP_PROXY": settings.http_proxy,
+        "HTTPS_PROXY": settings.https_proxy,
+        "NO_PROXY": settings.no_proxy,
+    }
+    given = {name: value for name, value in proxies.items() if value is not None}
+    if settings.ssl_cert_file is not None:
+        _check_authorities(Path(settings.ssl_cert_file))
+        given |= {name: environ.get(name, settings.ssl_cert_file) for name in AUTHORITIES}
+    return given
+
+
+def proxy_passwords(settings: Settings) -> Iterator[SecretStr]:
+    """Yield the passwords in the addresses of proxies."""
+    for url in filter(None, (settings.http_proxy, settings.https_proxy)):
+        if password := urlsplit(url).password:
+            yield SecretStr(unquote(password))
+
+
+def _check_authorities(path: Path) -> None:
+    try:
+        found = path.is_absolute() and _BEGINNING in path.read_bytes()
+    except OSError:
+        found = False
+    if not found:
+        raise ConfigurationError(
+            "SSL_CERT_FILE",
+            "does not name a readable file of certificates by its absolute path",
+            "Name a PEM file with every authority to trust, the public ones too.",
+        )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from app.core.schedules.book import MOST, ScheduleBook
-from app.core.schedules.command import FIELDS
-from app.core.schedules.timing import CLOSEST_MINUTES
-from app.core.schedules.wording import moment
+from app.agents.agent import Agent
+from app.core.consent.ledger import Ledger
 from app.core.tools import wording
-from app.core.turns.turn_context import TurnContext
+from app.features.schedules.model import CLOSEST_MINUTES, FIELDS
+from app.features.schedules.service import MOST, ScheduleBook
+from app.features.schedules.wording import moment
 from app.model.delegation import SERVICE
 from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.types import TurnRef
@@ -23,10 +23,10 @@ PROPOSED: Final = 3
 class ScheduleTools:
     """The tool with which agents propose schedules."""
 
-    def __init__(self, book: ScheduleBook, context: TurnContext) -> None:
+    def __init__(self, book: ScheduleBook, ledger: Ledger, agents: Mapping[str, Agent]) -> None:
         self._book = book
-        self._ledger = context.ledger
-        self._context = context
+        self._ledger = ledger
+        self._agents = agents
 
     def tools(self) -> Sequence[Tool]:
         """List the tools."""
@@ -71,7 +71,7 @@ class ScheduleTools:
             arguments["when"],
             arguments["task"].strip(),
             present=self._ledger.present,
-            seconds=self._context.agent(agent).ask_seconds,
+            seconds=self._agents[agent].ask_seconds,
         )
         self._ledger.watch()
         return {

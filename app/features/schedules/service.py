@@ -1,32 +1,42 @@
-"""Makes, lists and changes schedules, on behalf of people in a place or of the operator.
+"""Makes, lists and changes schedules, and makes a delivery of each run when it is due.
 
-Who may do so was checked before; a run is checked again when it is due.
+Who may make one was checked before, and a run is checked again when it is due. A run and the next
+due time are one commit, so a crash neither loses nor repeats one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Literal
 from uuid import uuid4
 
+from typing_extensions import override
+
 from app.clock import Clock
 from app.core.feed import Feed
+from app.core.hooks import Hook
 from app.core.outbox import Outbox
-from app.core.schedules import wording
-from app.core.schedules.command import ScheduleCommand, read, split
-from app.core.schedules.runs import to_delivery
-from app.core.schedules.timing import find_next, first_times
-from app.core.schedules.types import Timetable
 from app.errors import Conflict, NotFound
+from app.features.schedules import wording
+from app.features.schedules.model import (
+    ScheduleCommand,
+    find_due,
+    find_next,
+    first_times,
+    read,
+    split,
+)
+from app.features.schedules.store import ScheduleStore, parse, run_name, to_delivery
 from app.model import wording as general
-from app.model.inbound import Heard
+from app.model.inbound import Delivery, Heard
 from app.model.keys import PlaceKey, SessionKey
 from app.model.schedules import RUN, Agreed, NewSchedule, PauseReason, Schedule
 from app.model.types import TurnRef
 from app.model.updates import AskRequest
 from app.retry import persist
-from app.store.schedules import ScheduleStore
+from app.signals import ALONE, Signals, Topic
 from app.tasks import Tasks
 
 MOST = 10
@@ -35,13 +45,15 @@ MOST = 10
 Change = Literal["remove", "pause", "resume"]
 
 
-class ScheduleBook:
+class ScheduleBook(Hook):
     """The schedules of all places."""
+
+    command_names = ("schedule",)
+    ask_kind = "schedule"
 
     def __init__(
         self,
         store: ScheduleStore,
-        timetable: Timetable,
         *,
         zone: str,
         clock: Clock,
@@ -56,7 +68,6 @@ class ScheduleBook:
         """
         self.zone = zone
         self._store = store
-        self._timetable = timetable
         self._clock = clock
         self._outbox = outbox
         self._feed = feed
@@ -94,13 +105,25 @@ class ScheduleBook:
         Raises:
             Conflict: it makes no sense, never happens, or is too often.
         """
-        return first_times(self._timetable, expression, zone or self.zone, self._clock.now())
+        return first_times(expression, zone or self.zone, self._clock.now())
 
-    async def obey(self, text: str, heard: Heard, agents: Sequence[str]) -> str:
-        """Carry out a command that a person sent in a place; returns what to say."""
-        command = read(text)
+    @override
+    def read_command(self, line: str, agents: Mapping[str, str]) -> ScheduleCommand | None:
+        return read(line)
+
+    @override
+    def parse(self, delivery: Delivery) -> Heard | None:
+        return parse(delivery)
+
+    @override
+    def on_answered(self) -> None:
+        self.start()
+
+    @override
+    async def obey(self, command: object, heard: Heard, agents: Sequence[str]) -> str:
+        assert isinstance(command, ScheduleCommand)
         match command:
-            case None | ScheduleCommand(act="help"):
+            case ScheduleCommand(act="help"):
                 return wording.how()
             case ScheduleCommand(act="list"):
                 here = self.in_place(heard.place)
@@ -253,7 +276,7 @@ class ScheduleBook:
                 await persist(self._clock, self._store.pause, schedule.id, PauseReason.PERSON)
                 words = wording.PAUSED.format(number=schedule.id)
             case "resume":
-                due = find_next(self._timetable, schedule, self._clock.now())
+                due = find_next(schedule, self._clock.now())
                 await persist(self._clock, self._store.resume, schedule.id, due)
                 words = wording.resumed(self.find(schedule.id))
         self._changed(schedule.key.adapter)
@@ -266,3 +289,94 @@ class ScheduleBook:
 def origin_of(place: PlaceKey, message_id: str, agent: str) -> str:
     """Name the message that asks an agent's schedule of a place."""
     return f"{place}:{message_id}:{agent}"
+
+
+logger = logging.getLogger(__name__)
+
+LONGEST_SECONDS = 60.0
+"""The longest sleep: a machine that was suspended, or whose clock was set, is soon on time."""
+AGAIN_SECONDS = 60.0
+"""Pause after a failure that has no name."""
+
+
+class Scheduler:
+    """Runs schedules when they are due."""
+
+    def __init__(
+        self,
+        store: ScheduleStore,
+        clock: Clock,
+        *,
+        adapters: Container[str],
+        deliver: Callable[[str], None],
+        signals: Signals = ALONE,
+    ) -> None:
+        """Run schedules of these adapters; `deliver` is told the adapter that has a delivery."""
+        self._store = store
+        self._clock = clock
+        self._adapters = adapters
+        self._deliver = deliver
+        self._wake = asyncio.Event()
+        self._tasks = Tasks("schedules")
+        self._signals = signals
+        signals.on(Topic.SCHEDULES, lambda _facts: self._wake.set())
+        signals.on_sweep(self._wake.set)
+
+    def start(self) -> None:
+        """Begin to wait for due times; what was due meanwhile runs at once."""
+        self._tasks.start(self._work(), name="due times")
+
+    def change(self, adapter: str) -> None:
+        """Look at the due times again, and at the deliveries of an adapter."""
+        self._wake.set()
+        self._signals.send(Topic.SCHEDULES)
+        self._deliver(adapter)
+
+    async def close(self) -> None:
+        """Run nothing more; what is due then runs at the next start."""
+        await self._tasks.close()
+
+    async def _work(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                for schedule in self._store.due(self._clock.now()):
+                    await self._begin(schedule)
+                await self._rest()
+            except Exception:
+                logger.exception("schedules cannot be run")
+                await self._clock.sleep(AGAIN_SECONDS)
+
+    async def _begin(self, schedule: Schedule) -> None:
+        """Make the run that is due; one that can never run again is paused."""
+        adapter, now = schedule.key.adapter, self._clock.now()
+        if adapter not in self._adapters:
+            await persist(self._clock, self._store.pause, schedule.id, PauseReason.ABSENT)
+            return
+        try:
+            due = find_due(schedule, now)
+        except Conflict as error:
+            logger.warning("schedule %d is paused: %s", schedule.id, error)
+            await persist(self._clock, self._store.pause, schedule.id, PauseReason.NO_TIMES)
+            return
+        name = run_name(schedule.id, due.at)
+        delivery = to_delivery(schedule, name, missed=due.missed, now=now)
+        if await persist(self._clock, self._store.begin, schedule, due.next_at, delivery):
+            self._deliver(adapter)
+
+    async def _rest(self) -> None:
+        """Wait for the next due time, or until something changes."""
+        due = self._store.next_due()
+        if due is None:
+            await self._wake.wait()
+            return
+        seconds = min(max(due - self._clock.now(), 0.0), LONGEST_SECONDS)
+        alarm = self._tasks.start(self._ring(seconds), name="alarm")
+        try:
+            await self._wake.wait()
+        finally:
+            alarm.cancel()
+
+    async def _ring(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self._wake.set()

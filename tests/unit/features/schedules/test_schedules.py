@@ -11,25 +11,25 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from app.core.commands import Command, parse
-from app.core.schedules import command
-from app.core.schedules.command import ScheduleCommand
-from app.core.schedules.runs import run_name, to_delivery
-from app.core.schedules.timing import MOST_MISSED, find_due, first_times
+from app.core.hooks import FeatureCommand, Hook, Hooks
 from app.errors import AgentRefused, Conflict, PostRejected
+from app.features.schedules import model as command
+from app.features.schedules.model import ScheduleCommand, find_due, first_times
+from app.features.schedules.service import ScheduleBook
+from app.features.schedules.store import ScheduleStore, run_name, to_delivery
 from app.model.inbound import Heard
 from app.model.keys import PlaceKey, SessionKey
-from app.model.schedules import Schedule
+from app.model.schedules import MOST_MISSED, Schedule
 from app.model.types import Speaker
-from app.timetable import CronTimetable
 from tests.support.clock import START, ManualClock
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import heard
 
 pytestmark = pytest.mark.anyio
 
-TIMETABLE = CronTimetable()
 DAY = 86_400.0
 NEXT = datetime.fromtimestamp(START, UTC).replace(hour=9, minute=0, second=0).timestamp()
 """Nine o'clock after the desk opens, in UTC."""
@@ -96,9 +96,24 @@ def test_the_command_is_read_only_if_it_is_one(text: str, read: ScheduleCommand 
     assert command.read(text) == read
 
 
+class Reading(Hook):
+    """Reads the command."""
+
+    command_names = ScheduleBook.command_names
+
+    @override
+    def read_command(self, line: str, agents: object) -> ScheduleCommand | None:
+        return command.read(line)
+
+
 def test_a_command_with_a_mark_and_a_wrong_argument_gets_help() -> None:
-    assert parse("!schedule tomorrow") == Command("help")
-    assert parse("!schedule") == Command("schedule", "schedule")
+    hook = Reading()
+    hooks = Hooks(hook)
+
+    assert parse("!schedule tomorrow", hooks=hooks) == Command("help")
+    assert parse("!schedule", hooks=hooks) == Command(
+        "schedule", own=FeatureCommand("schedule", hook, ScheduleCommand("list"))
+    )
 
 
 @given(
@@ -116,12 +131,12 @@ def test_a_written_command_is_read_as_it_was_meant(words: str, zone: str) -> Non
 )
 def test_what_runs_more_often_than_every_five_minutes_is_refused(expression: str) -> None:
     with pytest.raises(Conflict, match="more often than every 5 minutes"):
-        first_times(TIMETABLE, expression, "UTC", START)
+        first_times(expression, "UTC", START)
 
 
 @pytest.mark.parametrize("expression", ["*/5 * * * *", "0 9 * * *", "0 0 29 2 *", "0 0 * * 5#5"])
 def test_what_runs_every_five_minutes_or_less_often_is_taken(expression: str) -> None:
-    assert len(first_times(TIMETABLE, expression, "Europe/Berlin", START)) == 3
+    assert len(first_times(expression, "Europe/Berlin", START)) == 3
 
 
 @pytest.mark.parametrize(
@@ -137,7 +152,7 @@ def test_what_runs_every_five_minutes_or_less_often_is_taken(expression: str) ->
     ],
 )
 def test_what_was_missed_is_made_up_for_by_one_run(later: float, at: float, missed: int) -> None:
-    due = find_due(TIMETABLE, schedule(), NEXT + later)
+    due = find_due(schedule(), NEXT + later)
 
     assert (due.at, due.missed) == (at, missed)
     assert NEXT + later < due.next_at <= NEXT + later + DAY
@@ -147,7 +162,7 @@ def test_what_was_missed_is_made_up_for_by_one_run(later: float, at: float, miss
 def test_the_run_that_is_due_is_the_last_before_now(later: float) -> None:
     now = NEXT + later
 
-    due = find_due(TIMETABLE, schedule(), now)
+    due = find_due(schedule(), now)
 
     assert due.at <= now < due.next_at
     assert due.next_at - due.at == DAY
@@ -196,7 +211,7 @@ async def test_a_schedule_runs_at_its_times_as_a_message_of_its_creator(tmp_path
         assert runs == ["Schedule 1 by Ann (0 9 * * * UTC): count the stars"] * 2
         kinds = [post.content.kind for post in desk.posts() if post.op == "create"]
         assert kinds == ["notice", "notice", "turn", "notice", "turn"]
-        [kept] = desk.stores.schedules.all()
+        [kept] = desk.stores.open(ScheduleStore).all()
         assert kept.due_at == NEXT + 2 * DAY
         known = await desk.stores.deliveries.outcome("web:demo", run_name(1, NEXT))
         assert known == "done"
@@ -216,7 +231,7 @@ async def test_what_cannot_be_scheduled_is_refused_with_an_example(tmp_path: Pat
         await desk.until(lambda: len(notices(desk)) == 6)
 
         said = notices(desk)
-        assert desk.stores.schedules.all() == []
+        assert desk.stores.open(ScheduleStore).all() == []
         assert all('`schedule "0 9 * * 1-5" Summarise' in each for each in said[:5])
         assert [each.partition(".")[0] for each in said] == [
             "Not scheduled: 'at nine' is not a cron expression: minute, hour, day of the month, "
@@ -257,7 +272,7 @@ async def test_a_place_lists_pauses_resumes_runs_and_removes_its_schedules(tmp_p
             "Schedule 1 is active again, next: Sat 2027-01-16 09:00 UTC.",
             "Schedule 2 was removed.",
         ]
-        [left] = desk.stores.schedules.all()
+        [left] = desk.stores.open(ScheduleStore).all()
         assert (left.id, left.state, left.due_at) == (1, "active", NEXT + DAY)
 
 
@@ -268,7 +283,7 @@ async def test_an_agent_has_at_most_ten_schedules_in_a_place(tmp_path: Path) -> 
         await desk.hear(to_demo('schedule "0 9 * * *" look', "t2"))
         await desk.until(lambda: len(notices(desk)) == 12)
 
-        assert len(desk.stores.schedules.all()) == 11
+        assert len(desk.stores.open(ScheduleStore).all()) == 11
         assert "Demo has 10 schedules here already" in notices(desk)[10]
 
 
@@ -287,7 +302,7 @@ async def test_three_failures_in_a_row_pause_a_schedule_and_resume_forgets_them(
             await pass_time(desk, clock, NEXT + day * DAY)
             await ended(desk, day + 1, "done" if script is answer else "failed")
         await desk.until(lambda: "paused" in notices(desk)[-1])
-        [kept] = desk.stores.schedules.all()
+        [kept] = desk.stores.open(ScheduleStore).all()
         await desk.hear(to_demo("schedule resume 1"))
 
         assert (kept.state, kept.reason, kept.failures) == ("paused", "failures", 3)
@@ -295,7 +310,7 @@ async def test_three_failures_in_a_row_pause_a_schedule_and_resume_forgets_them(
             "Schedule 1 is paused because it failed three times in a row. Once the cause is gone, "
             "send `schedule resume 1`."
         ]
-        [resumed] = desk.stores.schedules.all()
+        [resumed] = desk.stores.open(ScheduleStore).all()
         assert (resumed.state, resumed.reason, resumed.failures) == ("active", "", 0)
 
 
@@ -314,14 +329,14 @@ async def test_the_rights_of_the_creator_are_checked_at_every_run(tmp_path: Path
             await desk.until(lambda day=day: _failures(desk) == day + 1)  # type: ignore[misc]
 
         assert desk.launcher.lines == []
-        [kept] = desk.stores.schedules.all()
+        [kept] = desk.stores.open(ScheduleStore).all()
         assert (kept.state, kept.reason) == ("paused", "failures")
         await desk.until(lambda: "paused" in notices(desk)[-1])
         assert "Demo did not act: you left." in notices(desk)
 
 
 def _failures(desk: Desk) -> int:
-    [kept] = desk.stores.schedules.all()
+    [kept] = desk.stores.open(ScheduleStore).all()
     return kept.failures
 
 
@@ -346,9 +361,9 @@ async def test_a_place_that_cannot_be_reached_pauses_its_schedules(tmp_path: Pat
         presence.send = reject  # type: ignore[assignment,method-assign]  # the place is gone
         await pass_time(desk, clock, NEXT)
         await ended(desk, 1, "done")
-        await desk.until(lambda: desk.stores.schedules.all()[0].state == "paused")
+        await desk.until(lambda: desk.stores.open(ScheduleStore).all()[0].state == "paused")
 
-        assert desk.stores.schedules.all()[0].reason == "unreachable"
+        assert desk.stores.open(ScheduleStore).all()[0].reason == "unreachable"
 
 
 async def test_a_message_that_is_decided_twice_makes_one_schedule(tmp_path: Path) -> None:
@@ -356,21 +371,21 @@ async def test_a_message_that_is_decided_twice_makes_one_schedule(tmp_path: Path
         said = to_demo('schedule "0 9 * * *" look')
 
         for _ in range(2):
-            words = await desk.schedules.obey(said.text, said, ("demo",))
+            words = await desk.schedules.obey(command.read(said.text), said, ("demo",))
 
         assert words.startswith("Schedule 1 for Demo: look")
-        assert len(desk.stores.schedules.all()) == 1
+        assert len(desk.stores.open(ScheduleStore).all()) == 1
 
 
 async def test_a_schedule_without_its_place_ends(tmp_path: Path) -> None:
     async with desk_at_eight(tmp_path) as (desk, _):
         said = to_demo('schedule "0 9 * * *" look', "gone")
-        await desk.schedules.obey(said.text, said, ("demo",))
+        await desk.schedules.obey(command.read(said.text), said, ("demo",))
 
         [kept] = desk.schedules.all()
         run = to_delivery(kept, run_name(1, NEXT), missed=0, now=NEXT)
 
-        assert not await desk.stores.schedules.begin(kept, NEXT + DAY, run)
+        assert not await desk.stores.open(ScheduleStore).begin(kept, NEXT + DAY, run)
         assert desk.schedules.all() == []
         assert await desk.stores.deliveries.outcome("web:demo", run_name(1, NEXT)) is None
 
@@ -381,6 +396,8 @@ async def test_a_due_time_is_used_once(tmp_path: Path) -> None:
         [kept] = desk.schedules.all()
         run = to_delivery(kept, run_name(1, NEXT), missed=0, now=NEXT)
 
-        begun = [await desk.stores.schedules.begin(kept, NEXT + DAY, run) for _ in range(2)]
+        begun = [
+            await desk.stores.open(ScheduleStore).begin(kept, NEXT + DAY, run) for _ in range(2)
+        ]
 
         assert begun == [True, False]
