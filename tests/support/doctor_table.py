@@ -23,7 +23,7 @@ SOURCES = (
 FINDINGS = {"problem", "warning", "unmet"}
 BLANK = "…"
 UNKNOWN = "The line below it, after →, says what."
-SHARED = ROOT / "app/services/common/addresses.py"
+SHARED = ROOT / "app/services/service.py"
 """Words that several services use."""
 
 

@@ -20,8 +20,7 @@ from app.model.findings import Finding, Verdict
 from app.model.inbound import Delivery
 from app.services import registered_services
 from app.services.linear import doctor
-from app.services.linear.auth import SCOPES
-from app.services.linear.grants import Grant, Grants
+from app.services.linear.auth import SCOPES, Grant, Grants
 from sim.linear import App, Linear
 from tests.support.bridge import DEMO
 from tests.support.doctor import check_context

@@ -16,20 +16,19 @@ from app.clock import Clock
 from app.core.files.download import FileRefused
 from app.errors import PostDelayed, PostError, PostRejected
 from app.model.keys import SessionKey
-from app.model.posts import PostContent, PostSend, PostSent
+from app.model.posts import PostSend, PostSent
 from app.services.slack import render, text
 from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
 from app.services.slack.auth import Identity, Seal
 from app.services.slack.cards import FINAL
 from app.services.slack.events import channel_and_thread
-from app.services.slack.posts.errors import BAD_FORM, FOR_GOOD, GONE, PLACE_GONE
-from app.services.slack.posts.shown import Shown, search
-from app.services.slack.posts.streams import KEEP_SECONDS, STREAM_SECONDS, Streams
-from app.services.slack.posts.writing import Writer
+from app.services.slack.streams import KEEP_SECONDS, STREAM_SECONDS, Streams
 from app.services.slack.wording import REST_IN_FILE
+from app.services.slack.writing import BAD_FORM, FOR_GOOD, GONE, PLACE_GONE, Shown, Writer, search
 from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
+
 
 PACE_SECONDS: Final = 1.0
 """Minimum time between two calls for one message."""
@@ -83,7 +82,10 @@ class Poster:
 
     async def _send_turn(self, post: PostSend, shown: Shown, me: Identity) -> None:
         if shown.unsure:
-            await self._find_again(post, shown)
+            found = await search(self._api, post.target, post.marker)
+            if found is not None and found.start >= shown.start:
+                shown.adopt(found)
+            shown.unsure = False
         shown.post = post
         try:
             if post.content.state in FINAL:
@@ -140,12 +142,6 @@ class Poster:
         known = Shown(ts=post.remote_id, start=post.consumed, messages=1, maybe_streaming=True)
         return found if found is not None and found.start >= known.start else known
 
-    async def _find_again(self, post: PostSend, shown: Shown) -> None:
-        found = await search(self._api, post.target, post.marker)
-        if found is not None and found.start >= shown.start:
-            shown.adopt(found)
-        shown.unsure = False
-
     async def _show_progress(self, post: PostSend, shown: Shown, me: Identity) -> None:
         """Show what a turn does: in its stream, or else in the message that is edited."""
         if shown.streamed is not None:
@@ -153,18 +149,15 @@ class Poster:
             if end is not None:
                 shown.begin_next(end)
         if shown.ts is None and self._streams.may_begin(post):
-            await self._begin_stream(post, shown, me)
+            await self._streams.begin(post, shown, me)
+            if shown.streamed is not None and shown.timer is None:
+                self._watch(shown)
             if shown.streamed is not None and not self._streams.is_current(post, shown):
                 raise PostDelayed("the text continues in another message", retry_after=self._pace)
         if shown.streamed is None:
             # A part that an earlier run finished becomes the progress: the answer starts there.
             shown.is_answer = False
             await self._edit(post, shown)
-
-    async def _begin_stream(self, post: PostSend, shown: Shown, me: Identity) -> None:
-        await self._streams.begin(post, shown, me)
-        if shown.streamed is not None and shown.timer is None:
-            self._watch(shown)
 
     def _watch(self, shown: Shown) -> None:
         assert shown.post is not None
@@ -242,7 +235,10 @@ class Poster:
             raise PostDelayed("one call per message per second", retry_after=wait)
 
     async def _finish_stream(self, post: PostSend, shown: Shown) -> None:
-        rewritten = self._is_rewritten(post.content, shown)
+        content = post.content
+        # A streamed message that has all that was said is reduced to the answer.
+        has_more = bool(content.narrated or render.lead(content))
+        rewritten = has_more and shown.start <= content.narrated
         below = self._below(post, shown)
         end = await self._streams.finish(post, shown, below, rewritten=rewritten)
         if end is not None:
@@ -250,15 +246,13 @@ class Poster:
             raise PostDelayed("the answer continues in another message", retry_after=self._pace)
         shown.is_complete = shown.is_answer and not rewritten
 
-    def _is_rewritten(self, content: PostContent, shown: Shown) -> bool:
-        """Tell whether a streamed message is reduced to the answer: it has all that was said."""
-        return shown.start <= content.narrated and bool(content.narrated or render.lead(content))
-
     async def _answer(self, post: PostSend, shown: Shown) -> None:
         """Write the answer, message by message, from where it is not shown yet."""
         content = post.content
         while True:
-            above, below = self._above(post, shown), self._below(post, shown)
+            # The first line of an answer is in the message in which it begins.
+            above = render.lead(content) if shown.start <= content.narrated else []
+            below = self._below(post, shown)
             if self._uploads and shown.messages >= MESSAGES and shown.ts is None:
                 await self._write_rest(post, shown)
                 break
@@ -308,10 +302,6 @@ class Poster:
                 return False
             await self._writer.put_verbatim(post, shown, blocks)
         return True
-
-    def _above(self, post: PostSend, shown: Shown) -> list[dict[str, Any]]:
-        """Render the first line of an answer, in the message in which it begins."""
-        return render.lead(post.content) if shown.start <= post.content.narrated else []
 
     def _below(self, post: PostSend, shown: Shown) -> list[dict[str, Any]]:
         """Render what is below an answer."""

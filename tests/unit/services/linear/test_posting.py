@@ -8,7 +8,7 @@ from app.model.inbound import Heard
 from app.model.keys import PlaceKey
 from app.model.types import Speaker
 from app.services.linear.events import AUTOMATION, in_own_words
-from app.services.linear.proactive import find_issue
+from app.services.linear.posting import find_issue
 
 LINKED: dict[str, object] = {
     "agentSession": {"externalLinks": [{"url": "https://bridge.example.com"}]}

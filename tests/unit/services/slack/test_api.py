@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.errors import PostDelayed
-from app.services.slack.limits import SHARES, Limits
+from app.services.slack.api import SHARES, Limits
 from sim.slack.api import TIERS
 from tests.support.clock import ManualClock
 

@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import httpx
 import orjson
@@ -22,14 +21,16 @@ from gidgethub import GitHubException
 from app.clock import Clock
 from app.errors import DeliveryRefused, PostError, ServiceRefused
 from app.model.inbound import Delivery
-from app.services.common.catch_up import CatchUp, Take
-from app.services.common.signatures import verify_signature
+from app.services.common.webhooks import CatchUp, Take, verify_signature
 from app.services.github import wording
-from app.services.github.accounts import Accounts, Directory
 from app.services.github.api import GithubApi
+from app.services.github.auth import Accounts, Directory
 from app.services.github.manifest import EVENTS
 from app.services.github.names import BOT, Identity
 from app.services.github.transport import Unauthorized
+
+logger = logging.getLogger(__name__)
+
 
 _DELIVERY_ID = re.compile(rb"[A-Za-z0-9-]{8,64}")
 _EVENT = re.compile(rb"[a-z_]{1,64}")
@@ -83,8 +84,6 @@ class Hook:
         if kind != b"integration" or target != own:
             raise DeliveryRefused("this webhook belongs to another GitHub App", status=403)
 
-
-logger = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 180.0
 """How long a missed delivery may wait: GitHub allows 5,000 requests an hour."""
@@ -152,7 +151,12 @@ class Sweep:
             app = await self._api.app()
             if app is None:
                 raise self._unknown()
-            await self._settle_installations(app)
+            # Until the accounts that the App works for are known, no event is read.
+            installations = self._api.installations
+            installations.add_owner(app)
+            await self._accounts.resolve(self._api.account_id)
+            found = map(self._accounts.number_of, installations.logins)
+            installations.complete(number for number in found if number is not None)
         except Unauthorized as error:
             raise self._unknown() from error
         except (PostError, GitHubException, httpx.HTTPError) as error:
@@ -164,14 +168,6 @@ class Sweep:
             await self._remember(login)
         logger.info("%s is @%s on GitHub", self._agent, app["slug"])
         self.trouble = ""
-
-    async def _settle_installations(self, app: dict[str, Any]) -> None:
-        """Look up the accounts that the App works for; until then no event is read."""
-        installations = self._api.installations
-        installations.add_owner(app)
-        await self._accounts.resolve(self._api.account_id)
-        found = map(self._accounts.number_of, installations.logins)
-        installations.complete(number for number in found if number is not None)
 
     def _unknown(self) -> ServiceRefused:
         self._directory.refuse(self._agent)
@@ -190,7 +186,8 @@ class Sweep:
         for guid, event in reversed(events.items()):
             if event.arrived or event.event not in EVENTS or guid in self._taken:
                 continue
-            payload = await self._payload(event)
+            found = await self._api.as_app(f"/app/hook/deliveries/{event.number}")
+            payload = found and found.get("request", {}).get("payload")
             if payload:
                 logger.info("%s recovers a missed %s", self._hook.adapter, event.event)
                 headers, now = {EVENT: event.event}, self._clock.now()
@@ -207,7 +204,7 @@ class Sweep:
         read, most = 0, TRIED_AT_START if is_first else TRIED
         async with aclosing(self._api.deliveries()) as log:
             async for tried in log:
-                if _time(tried["delivered_at"]) < since:
+                if datetime.fromisoformat(tried["delivered_at"]).timestamp() < since:
                     break
                 read += 1
                 if read > most:
@@ -219,10 +216,6 @@ class Sweep:
                 known = events.setdefault(tried["guid"], new)
                 known.arrived = known.arrived or arrived
         return events
-
-    async def _payload(self, event: _Event) -> Any:
-        found = await self._api.as_app(f"/app/hook/deliveries/{event.number}")
-        return found and found.get("request", {}).get("payload")
 
 
 def _trouble(latest: _Event) -> str:
@@ -236,7 +229,3 @@ def _trouble(latest: _Event) -> str:
             return wording.WRONG_ADDRESS.format(status=latest.status)
         case _:
             return wording.NOT_DELIVERED.format(status=latest.status or wording.NO_CONNECTION)
-
-
-def _time(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()

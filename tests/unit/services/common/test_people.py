@@ -1,15 +1,43 @@
-"""People are looked up once, cached for a bounded time, and relied on during an outage."""
+"""Tests of how our agents and the people on a platform are known."""
 
 from __future__ import annotations
+
+import asyncio
 
 import pytest
 
 from app.errors import PostDelayed, PostError
-from app.services.common import members
-from app.services.common.members import Member, Members
+from app.services.common import people
+from app.services.common.people import Member, Members, Roster
 from tests.support.clock import ManualClock
 
 pytestmark = pytest.mark.anyio
+
+
+async def test_waiting_ends_as_soon_as_all_are_known() -> None:
+    roster: Roster[str] = Roster(("claude", "codex"))
+    waiting = asyncio.ensure_future(roster.wait_for_all())
+
+    roster.add("claude", "U1")
+    await asyncio.sleep(0)
+    assert not waiting.done()
+
+    roster.add("codex", "U2")
+    async with asyncio.timeout(5):
+        await waiting
+    assert roster.known == {"claude": "U1", "codex": "U2"}
+
+
+async def test_an_agent_that_stays_unknown_does_not_hold_up_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(people, "OTHERS_SECONDS", 0.01)
+    roster: Roster[str] = Roster(("claude", "codex"))
+    roster.add("claude", "U1")
+
+    async with asyncio.timeout(5):
+        assert await roster.wait("claude") == "U1"
+        await roster.wait_for_all()
 
 
 class Platform:
@@ -64,7 +92,7 @@ async def test_without_an_outage_bound_an_old_answer_does_not_count() -> None:
 
 
 async def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "CACHED_MEMBERS", 2)
+    monkeypatch.setattr(people, "CACHED_MEMBERS", 2)
     platform = Platform()
     found = Members(platform.look_up, ManualClock(), seconds=60.0)
 

@@ -17,10 +17,10 @@ from app.services.slack import cards, render, text, wording
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.auth import Identity
 from app.services.slack.events import channel_and_thread, is_person
-from app.services.slack.posts.errors import GONE, NO_STREAMS, NOT_STREAMING, PLACE_GONE
-from app.services.slack.posts.shown import Shown, metadata
+from app.services.slack.writing import GONE, NO_STREAMS, NOT_STREAMING, PLACE_GONE, Shown, metadata
 
 logger = logging.getLogger(__name__)
+
 
 STREAM_SECONDS: Final = 270.0
 """How long a stream is used: Slack ends it after 300 seconds, and shows an error."""
