@@ -10,35 +10,79 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 
 from app.agents.catalog import known_agents
 from app.agents.registry import Registry
-from app.cli.asking.screen import Margin, margin
-from app.cli.checks import machine
-from app.cli.checks.agents import check_agents, check_drift
-from app.cli.checks.sharing import check_sharing
-from app.cli.invocation import hint
-from app.cli.lines import one_line
-from app.cli.running import is_running
-from app.cli.stored import make_guard, read_registry
-from app.cli.tables import show_json
-from app.config import Configuration, ensure_secrets, from_process
+from app.cli import machine_checks as machine
+from app.cli.agent_checks import check_agents, check_drift
+from app.cli.api import connect, is_running
+from app.cli.framing import Json, commands, examples, hint, read_all_agents
+from app.cli.output import one_line, show_json
+from app.cli.screen import Margin, margin
+from app.cli.stored import make_context, make_vault, read_registry
+from app.config import Configuration, from_process
 from app.core.findings import Finding, Verdict, ok, problem
-from app.errors import BridgeError, ConfigurationError, StoreUnavailable
+from app.errors import BridgeError, ConfigurationError, Conflict, StoreUnavailable
 from app.server.agent_shapes import AgentOut
+from app.server.shapes import Page
 from app.services import added_services, registered_services
-from app.services.service import CheckContext
-from app.store.reading import reading
 from app.vault import Vault
 
 COLOURS: Final = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.PROBLEM: "red"}
 INDENT: Final = max(map(len, Verdict)) + 2
 
 
-def doctor(*, as_json: bool = False) -> bool:
+COMMANDS = commands()
+
+
+@COMMANDS.command(
+    epilog=examples("doctor", "doctor --json", "doctor --live slack claude --place C0123:U0456")
+)
+def doctor(
+    live: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="SERVICE AGENT",
+            help="Try on the real platform what the bridge assumes about it, in --place.",
+        ),
+    ] = None,
+    place: Annotated[
+        str | None,
+        typer.Option(
+            help="Where --live writes, and removes it again: CHANNEL:USER on Slack, OWNER/NAME on "
+            "GitHub, an issue such as ENG-12 on Linear. Use one that is only for tests."
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="STEP", help="A step to play; repeat for more.")
+    ] = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before --live writes.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Check this machine, the settings and the services.
+
+    Each line has a verdict, a reason and, if something is wrong, a remedy. The status is 1 if there
+    is a problem; warnings do not count. With --live it plays steps on one platform instead, and the
+    status is 1 if something differs from what the bridge assumes.
+    """
+    if live is None:
+        healthy = check_all(as_json=as_json)
+    elif place is None:
+        raise Conflict("--live needs --place, a place on the platform that is only for tests")
+    else:
+        from app.cli.live import Chosen, check_live  # noqa: PLC0415 - only this needs it
+
+        configuration = read_all_agents()
+        vault = make_vault(configuration)
+        healthy = check_live(configuration, vault, Chosen(*live, place, only or ()), yes=yes)
+    raise typer.Exit(0 if healthy else 1)
+
+
+def check_all(*, as_json: bool = False) -> bool:
     """Check everything; returns whether the bridge can run."""
     report = Collection() if as_json else Report(margin(sys.stderr, quiet=False))
     report.show(machine.python())
@@ -107,26 +151,24 @@ class Collection(Report):
         return healthy
 
 
-def make_context(configuration: Configuration, vault: Vault) -> CheckContext:
-    """Make what the checks of services get."""
-    return CheckContext(
-        configuration=configuration,
-        vault=vault,
-        reading=lambda: reading(configuration.database_url, make_guard(configuration, vault)),
-    )
-
-
 async def _check(configuration: Configuration, report: Report) -> None:
     for finding in (*machine.configuration_of(configuration), *machine.folder(configuration)):
         report.show(finding)
     report.show(machine.store(configuration))
     report.show(machine.git(configuration))
-    async for finding in check_sharing(configuration):
+    async for finding in machine.check_sharing(configuration):
         report.show(finding)
     known: Mapping[str, AgentOut] = {}
     if is_running(configuration.data_dir):
-        finding, known = await _running(configuration)
-        report.show(finding)
+        try:
+            async with connect(configuration) as bridge:
+                if bridge is not None:
+                    cards = await bridge.send(Page[AgentOut], "GET", "/agents")
+                    known = {card.name: card for card in cards.items}
+            report.show(ok("bridge", "running"))
+        except BridgeError as error:
+            remedy = "Check the log of the program that uses DATA_DIR."
+            report.show(problem("bridge", str(error), remedy))
     else:
         report.show(ok("bridge", "not running"))
         report.show(machine.port(configuration))
@@ -137,27 +179,6 @@ async def _check(configuration: Configuration, report: Report) -> None:
         if service.name in configuration.services:
             async for finding in service.checks(context):
                 report.show(finding)
-
-
-async def _running(configuration: Configuration) -> tuple[Finding, Mapping[str, AgentOut]]:
-    """Check the running bridge, and read what it found out about its agents."""
-    from app.cli.client import connected  # noqa: PLC0415 - 0.2 s that only this needs
-
-    try:
-        async with connected(configuration) as client:
-            cards = await client.agents() if client is not None else []
-    except BridgeError as error:
-        return problem("bridge", str(error), "Check the log of the program that uses DATA_DIR."), {}
-    return ok("bridge", "running"), {card.name: card for card in cards}
-
-
-def make_vault(configuration: Configuration) -> Vault:
-    """Collect the secrets that must not be shown."""
-    vault = Vault(configuration.secret_values())
-    if (configuration.shared_dir / "secrets").exists():
-        with suppress(ConfigurationError):
-            vault.register(*ensure_secrets(configuration).values())
-    return vault
 
 
 def _with_stored_agents(configuration: Configuration) -> Registry:

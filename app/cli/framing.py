@@ -1,56 +1,62 @@
-"""Frames every command: examples in its help, its configuration, and failures in one line.
+"""Frames every command: help with examples, settings, questions, and the name to run it by.
 
 Nothing heavy is imported at the top: help must appear at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from app.cli.invocation import hint
 from app.errors import BridgeError
 
 if TYPE_CHECKING:
     from app.config import Configuration
 
-INTERRUPTED: Final = 130
-"""The exit status that shells expect after Ctrl-C."""
-HELP: Final = {"help_option_names": ["-h", "--help"]}
+NAME: Final = "agent-bridge"
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+class NotConfirmed(BridgeError):
+    """The person at the terminal said no, or could not say yes."""
 
 
 def examples(*commands: str) -> str:
     """Show commands below a help text, each on its own line."""
-    shown = "\n".join(f"  agent-bridge {command}" for command in commands)
+    shown = "\n".join(f"  {NAME} {command}" for command in commands)
     return f"\b\nExamples:\n{shown}"
 
 
-@contextmanager
-def in_one_line() -> Iterator[None]:
-    """Turn a known failure into one line and an exit status."""
-    try:
-        yield
-    except BridgeError as error:
-        words = str(error)
-    except BrokenPipeError:
-        # The reader of the output has closed it; click ends quietly by itself.
-        raise
-    except OSError as error:
-        place = error.filename or "this machine"
-        words = f"{place}: {error.strerror or error}. Check its permissions and the disk."
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
-    else:
-        return
-    from app.cli.lines import one_line  # noqa: PLC0415 - 0.2 s
+def commands() -> typer.Typer:
+    """Begin the commands of a module."""
+    return typer.Typer(rich_markup_mode=None)
 
-    typer.echo(f"agent-bridge: {one_line(hint(words))}", err=True)
-    raise typer.Exit(1)
+
+def add_group(
+    to: typer.Typer, name: str, help_line: str | None = None, *, epilog: str | None = None
+) -> typer.Typer:
+    """Begin a group of commands, such as `agents`; without a line, add to that of another."""
+    made = typer.Typer(help=help_line, epilog=epilog, no_args_is_help=True, rich_markup_mode=None)
+    to.add_typer(made, name=name)
+    return made
+
+
+def confirm(question: str, *, yes: bool = False, otherwise: str) -> None:
+    """Ask the person at the terminal, unless they said yes already; Enter means no.
+
+    Raises:
+        NotConfirmed: they said no; it tells `otherwise`.
+    """
+    if not yes and not typer.confirm(question, default=False, err=True):
+        raise NotConfirmed(otherwise)
 
 
 def read_configuration(given: Mapping[str, str] = MappingProxyType({})) -> Configuration:
@@ -76,3 +82,24 @@ def read_all_agents() -> Configuration:
     from app.cli.stored import read_registry  # noqa: PLC0415 - 0.5 s
 
     return read_registry(read_configuration()).configuration
+
+
+def command_name(argv0: str | None = None, path: str | None = None) -> str:
+    """Return the shortest way to run this command from the current folder.
+
+    After `make run` it is not on PATH: then its path is the way.
+    """
+    script = Path(sys.argv[0] if argv0 is None else argv0)
+    if script.name != NAME or not script.exists():
+        return NAME
+    on_path = shutil.which(NAME, path=path)
+    if on_path is not None and script.samefile(on_path):
+        return NAME
+    absolute = Path(os.path.abspath(script))  # noqa: PTH100 - a link stays what it is
+    folder = Path.cwd()
+    return str(absolute.relative_to(folder) if absolute.is_relative_to(folder) else absolute)
+
+
+def hint(text: str) -> str:
+    """Put the real name of this command into every command that a text quotes."""
+    return text.replace(f"`{NAME} ", f"`{command_name()} ")

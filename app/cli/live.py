@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from app.cli.asking.screen import Margin, margin
-from app.cli.doctor import make_context
-from app.cli.lines import one_line
-from app.cli.tables import show_table
+from app.cli.output import one_line, show_table
+from app.cli.screen import Margin, margin
+from app.cli.stored import make_context
 from app.config import Configuration
 from app.core.clock import SystemClock
 from app.core.ports import Clock

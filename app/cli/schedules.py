@@ -2,81 +2,99 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Literal, TypeVar
+from typing import Annotated
 
-from app.cli.client import Client, connected_to_running
-from app.cli.tables import show_json, show_table
-from app.config import Configuration
+import typer
+from pydantic import ValidationError
+
+from app.cli.api import Api
+from app.cli.framing import Json, add_group, commands, examples
+from app.cli.output import show_list
+from app.core.schedules.command import split
 from app.server.schedule_shapes import NewSchedule, ScheduleOut
 
-T = TypeVar("T")
+COMMANDS = commands()
+schedules = add_group(COMMANDS, "schedules", "Ask agents the same thing again and again.")
+
+Schedule = Annotated[
+    int, typer.Argument(metavar="ID", min=1, help="Its number; see `schedules list`.")
+]
 
 
-def show_schedules(configuration: Configuration, *, agent: str | None, as_json: bool) -> None:
-    """Show the schedules.
-
-    Raises:
-        BridgeError: no bridge runs, or it refuses.
-    """
-    found = _ask(configuration, lambda client: client.schedules(agent))
-    if as_json:
-        show_json([each.model_dump(mode="json") for each in found])
-    elif not found:
-        sys.stderr.write("No such schedules.\n")
-    else:
-        rows = [
-            (str(each.id), each.agent, f"{each.service}:{each.place}", _rule(each), *_rest(each))
-            for each in found
-        ]
-        show_table(("id", "agent", "place", "when", "state", "by", "words"), rows)
-
-
-def add_schedule(configuration: Configuration, new: NewSchedule) -> None:
-    """Make a schedule.
-
-    Raises:
-        BridgeError: no bridge runs, or it refuses.
-    """
-    made = _ask(configuration, lambda client: client.add_schedule(new))
-    sys.stdout.write(f"Schedule {made.id}: {_rule(made)}, {made.status}\n")
-
-
-def change_schedule(
-    configuration: Configuration, number: int, change: Literal["pause", "resume", "run"]
+@schedules.command("list")
+def list_schedules(
+    agent: Annotated[str | None, typer.Option(help="Only schedules of this agent.")] = None,
+    *,
+    as_json: Json = False,
 ) -> None:
-    """Pause, resume or run a schedule.
+    """List schedules, in the order in which they were made."""
+    show_list(
+        Api().items(ScheduleOut, "/schedules", agent=agent),
+        ("id", "agent", "place", "when", "state", "by", "words"),
+        lambda each: (
+            *(each.id, each.agent, f"{each.service}:{each.place}"),
+            *(f"{each.expression} {each.zone}", each.status, each.creator, each.words),
+        ),
+        as_json=as_json,
+        nothing="No such schedules.",
+    )
 
-    Raises:
-        BridgeError: no bridge runs, or it refuses.
-    """
-    changed = _ask(configuration, lambda client: client.change_schedule(number, change))
+
+@schedules.command(
+    "add", epilog=examples('schedules add claude "0 9 * * 1-5" "Summarise the open issues."')
+)
+def add(
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The name of the agent.")],
+    when: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHEN", help="A cron expression in quotes, perhaps with a time zone at its end."
+        ),
+    ],
+    words: Annotated[str, typer.Argument(metavar="WORDS", help="What to ask.")],
+    thread: Annotated[
+        str | None, typer.Option(help="The conversation where it runs; by default a new one.")
+    ] = None,
+) -> None:
+    """Make a schedule in a thread of the page."""
+    expression, zone = split(when)
+    try:
+        new = NewSchedule(
+            agent=agent, expression=expression, zone=zone or None, words=words, thread=thread
+        )
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False)[0]
+        raise typer.BadParameter(f"{wrong['loc'][0]}: {wrong['msg']}") from None
+    made = Api().post(ScheduleOut, "/schedules", **new.model_dump(exclude_none=True))
+    sys.stdout.write(f"Schedule {made.id}: {made.expression} {made.zone}, {made.status}\n")
+
+
+@schedules.command("pause")
+def pause(schedule: Schedule) -> None:
+    """Pause a schedule."""
+    _change(schedule, "pause")
+
+
+@schedules.command("resume")
+def resume(schedule: Schedule) -> None:
+    """Let a paused schedule go on."""
+    _change(schedule, "resume")
+
+
+@schedules.command("run")
+def run(schedule: Schedule) -> None:
+    """Run a schedule now; its times stay as they are."""
+    _change(schedule, "run")
+
+
+@schedules.command("remove")
+def remove(schedule: Schedule) -> None:
+    """End a schedule."""
+    Api().request("DELETE", f"/schedules/{schedule}")
+    sys.stdout.write(f"Schedule {schedule} was removed.\n")
+
+
+def _change(schedule: int, change: str) -> None:
+    changed = Api().post(ScheduleOut, f"/schedules/{schedule}/{change}")
     sys.stdout.write(f"Schedule {changed.id}: {changed.status}\n")
-
-
-def remove_schedule(configuration: Configuration, number: int) -> None:
-    """End a schedule.
-
-    Raises:
-        BridgeError: no bridge runs, or it refuses.
-    """
-    _ask(configuration, lambda client: client.remove_schedule(number))
-    sys.stdout.write(f"Schedule {number} was removed.\n")
-
-
-def _ask(configuration: Configuration, call: Callable[[Client], Awaitable[T]]) -> T:
-    async def run() -> T:
-        async with connected_to_running(configuration) as client:
-            return await call(client)
-
-    return asyncio.run(run())
-
-
-def _rule(schedule: ScheduleOut) -> str:
-    return f"{schedule.expression} {schedule.zone}"
-
-
-def _rest(schedule: ScheduleOut) -> tuple[str, str, str]:
-    return schedule.status, schedule.creator, schedule.words

@@ -1,18 +1,26 @@
-"""Reads the agents of the store, read-only, for commands that do their work without a bridge."""
+"""Reads the store, read-only, for commands that do their work without a bridge."""
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
+from typing import Final
 
 from app.agents.enrolling import open_registry
 from app.agents.registry import Registry
-from app.config import Configuration, find_secret_key
+from app.config import Configuration, ensure_secrets, find_secret_key
 from app.config.sealing import Sealer
-from app.errors import ConfigurationError
+from app.core.stores.filters import ListFilter
+from app.errors import ConfigurationError, NotFound
+from app.server.shapes import EntryOut, SessionDetail, SessionOut
+from app.services.service import CheckContext
 from app.store.guarding import Guard
 from app.store.reading import reading, revision
 from app.store.schema import HEAD_REVISION
 from app.vault import Vault
+
+ROWS: Final = 200
+"""Rows per read."""
 
 
 def read_registry(configuration: Configuration) -> Registry:
@@ -37,3 +45,62 @@ def make_guard(configuration: Configuration, vault: Vault) -> Guard | None:
         if (key := find_secret_key(configuration)) is not None:
             return Guard(vault, lambda: Sealer(key))
     return None
+
+
+def make_vault(configuration: Configuration) -> Vault:
+    """Collect the secrets that must not be shown."""
+    vault = Vault(configuration.secret_values())
+    if (configuration.shared_dir / "secrets").exists():
+        with suppress(ConfigurationError):
+            vault.register(*ensure_secrets(configuration).values())
+    return vault
+
+
+def make_context(configuration: Configuration, vault: Vault) -> CheckContext:
+    """Make what the checks of services get."""
+    return CheckContext(
+        configuration=configuration,
+        vault=vault,
+        reading=lambda: reading(configuration.database_url, make_guard(configuration, vault)),
+    )
+
+
+def stored_sessions(
+    configuration: Configuration, *, agent: str | None, state: str | None, limit: int
+) -> list[SessionOut]:
+    """List sessions, the one used last first; none before the first start.
+
+    Raises:
+        BridgeError: there is no such agent, or the store cannot be read.
+    """
+    registry = read_registry(configuration)
+    with reading(configuration.database_url) as stores:
+        if stores is None:
+            return []
+        wanted = None if agent is None else registry.find(agent).id
+        only = ListFilter(agent=wanted, state=state)
+        found = asyncio.run(stores.sessions.recent(only, limit=limit))
+        return [SessionOut.of(each, registry.name(each.key.agent)) for each in found]
+
+
+def stored_session(
+    configuration: Configuration, session: int
+) -> tuple[SessionDetail, list[EntryOut]]:
+    """Read a session with its turns, and what happened in it.
+
+    Raises:
+        BridgeError: there is no such session, or the store cannot be read.
+    """
+    registry = read_registry(configuration)
+    with reading(configuration.database_url) as stores:
+        found = None if stores is None else stores.sessions.session(session)
+        if stores is None or found is None:
+            raise NotFound("session", session)
+        shown = SessionOut.of(found, registry.name(found.key.agent))
+        turns = asyncio.run(stores.turns.turns(session))
+        entries: list[EntryOut] = []
+        while rows := asyncio.run(
+            stores.transcript.read(session, after=entries[-1].id if entries else 0, limit=ROWS)
+        ):
+            entries += [EntryOut.of(row) for row in rows]
+        return SessionDetail.with_turns(shown, turns), entries

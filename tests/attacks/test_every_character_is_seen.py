@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.cli import lines
-from app.cli.asking.answers import Question, show
-from app.cli.asking.screen import Plain, Screen
+from app.cli import output as lines
+from app.cli.answers import Question, show
+from app.cli.screen import Plain, Screen
 from app.core.ask_view import AskFact, AskView, FactKind
 from app.core.consent.views import ELSEWHERE, PAGE, view_of
 from app.core.posts import PostContent

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from app.cli.asking import Allow
-from app.cli.asking.answers import Person, Question, Rule, match
-from app.cli.asking.screen import Plain, Screen
+from app.cli.answers import Allow, Person, Question, Rule, match
+from app.cli.screen import Plain, Screen
 from app.server.shapes import OptionOut
 
 OPTIONS = [

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from app.agents.exposure import AS_ROOT, AS_YOU
-from app.cli.commands import app
+from app.cli.application import app
 from app.core.inbound import Decision, Delivery, Heard
 from app.core.keys import PlaceKey
 from app.core.types import BridgeSessionRequest, Speaker

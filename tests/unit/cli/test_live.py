@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from app.agents.catalog import known_agents
-from app.cli.asking.screen import Plain
 from app.cli.live import Chosen, LiveCheck, agree, choose
+from app.cli.screen import Plain
 from app.config import Configuration, load
 from app.errors import ConfigurationError, NotFound, PostDelayed
 from app.services import registered_services

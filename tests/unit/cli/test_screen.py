@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.asking.screen import Plain, Screen, Silent, margin
+from app.cli.screen import Plain, Screen, Silent, margin
 from app.server.shapes import EntryOut
 
 
