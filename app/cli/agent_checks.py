@@ -41,10 +41,7 @@ _REMEDIES: Final = (
         "shows what is missing.",
     ),
     ("it runs as root", "Run the bridge as an ordinary user."),
-    (
-        "share one home",
-        'Leave "home" out of its entry, so that each session has its own home.',
-    ),
+    ("share one home", 'Leave "home" out of its entry, so that each session has its own home.'),
 )
 STEPS: Final = StopSteps(close=0.5, terminate=0.5, kill=1.0)
 """A command that only prints something ends by itself."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import quote
 
-import typer
+from typer import Argument, Option
 
 from app.cli.agents import Name
 from app.cli.api import Api, agent_path
@@ -46,16 +46,14 @@ class FileAction(StrEnum):
     ),
 )
 def agent_files(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The name of the agent; - for all agents.")
-    ],
+    name: Annotated[str, Argument(metavar="NAME", help="The name of the agent; - for all agents.")],
     action: Annotated[
-        FileAction, typer.Argument(metavar="ACTION", help="list, show, put, remove or undo.")
+        FileAction, Argument(metavar="ACTION", help="list, show, put, remove or undo.")
     ] = FileAction.LIST,
-    path: Annotated[str, typer.Argument(metavar="FILE", help="Such as SOUL.md.")] = "",
+    path: Annotated[str, Argument(metavar="FILE", help="Such as SOUL.md.")] = "",
     *,
     source: Annotated[
-        str, typer.Option("--from", metavar="PATH", help="What to put; - reads stdin.")
+        str, Option("--from", metavar="PATH", help="What to put; - reads stdin.")
     ] = "-",
     as_json: Json = False,
 ) -> None:
@@ -106,9 +104,9 @@ def agent_files(
 def remembered(
     name: Name,
     *,
-    search: Annotated[str, typer.Option(help="Only notes that have all these words.")] = "",
+    search: Annotated[str, Option(help="Only notes that have all these words.")] = "",
     remove: Annotated[
-        str | None, typer.Option(metavar="NOTE", help="Remove this note, named as in the list.")
+        str | None, Option(metavar="NOTE", help="Remove this note, named as in the list.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
+from typer import Option
 
 from app.acp.card import card_path, read_card
 from app.agents.availability import check_entry
@@ -36,7 +36,7 @@ agents = add_group(COMMANDS, "agents")
 @agents.command("list")
 def list_agents(
     *,
-    every: Annotated[bool, typer.Option("--all", help="Hidden agents too.")] = False,
+    every: Annotated[bool, Option("--all", help="Hidden agents too.")] = False,
     as_json: Json = False,
 ) -> None:
     """List agents, their commands and isolation."""

@@ -13,18 +13,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from typer import Argument, Option
 
 from app.agents.exposure import shorten_isolation
 from app.agents.origin import label_origin
 from app.cli.api import REMOVAL, Api, BridgeRefused, agent_path
-from app.cli.framing import (
-    Json,
-    add_group,
-    commands,
-    examples,
-    read_all_agents,
-    read_configuration,
-)
+from app.cli.framing import Json, add_group, commands, examples, read_all_agents, read_configuration
 from app.cli.output import say, show_json, show_table
 from app.config import Configuration
 from app.config.agents import EXTENDS
@@ -40,9 +34,7 @@ TEXTS: Final = ("env", "credentials")
 
 COMMANDS = commands()
 agents = add_group(COMMANDS, "agents", "List, add, change, probe and log in agents.")
-Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="The name of the agent; see `agents list`.")
-]
+Name = Annotated[str, Argument(metavar="NAME", help="The name of the agent; see `agents list`.")]
 
 
 class NotAnEntry(BridgeError):
@@ -64,7 +56,7 @@ def probe_agent(name: Name) -> None:
 @agents.command("login")
 def log_in_agent(
     name: Name,
-    method: Annotated[str | None, typer.Option(help="The login method, if it has several.")] = None,
+    method: Annotated[str | None, Option(help="The login method, if it has several.")] = None,
 ) -> None:
     """Log an agent in by one of its own methods.
 
@@ -85,23 +77,21 @@ def log_in_agent(
     ),
 )
 def add_agent(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, such as helper.")],
+    name: Annotated[str, Argument(metavar="NAME", help="Its name, such as helper.")],
     *,
     command: Annotated[
-        str | None, typer.Option(help="The program that speaks ACP, with its arguments.")
+        str | None, Option(help="The program that speaks ACP, with its arguments.")
     ] = None,
-    driver: Annotated[str | None, typer.Option(help="The known agent it is.")] = None,
+    driver: Annotated[str | None, Option(help="The known agent it is.")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A key of its entry; repeat for more."),
+        Option("--set", metavar="KEY=VALUE", help="A key of its entry; repeat for more."),
     ] = None,
     env: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A variable it gets; repeat for more."),
+        list[str] | None, Option(metavar="KEY=VALUE", help="A variable it gets; repeat for more.")
     ] = None,
     source: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="A file with its entry; - is stdin."),
+        str | None, Option("--json", metavar="FILE", help="A file with its entry; - is stdin.")
     ] = None,
 ) -> None:
     """Add an agent to the running bridge; it works at once.
@@ -128,8 +118,7 @@ def add_agent(
     ),
 )
 def set_keys(
-    name: Name,
-    settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="What to set.")],
+    name: Name, settings: Annotated[list[str], Argument(metavar="KEY=VALUE", help="What to set.")]
 ) -> None:
     """Change keys of an agent's entry, from its next turn.
 
@@ -141,8 +130,7 @@ def set_keys(
 
 @agents.command("unset", epilog=examples("agents unset helper model env.LEVEL credentials.slack"))
 def unset_keys(
-    name: Name,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="What to remove.")],
+    name: Name, keys: Annotated[list[str], Argument(metavar="KEY", help="What to remove.")]
 ) -> None:
     """Remove keys from an agent's entry, from its next turn."""
     _change(Api(), name, parse_removals(keys))
@@ -150,9 +138,7 @@ def unset_keys(
 
 @agents.command("remove")
 def remove_agent(
-    name: Name,
-    *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask first.")] = False,
+    name: Name, *, yes: Annotated[bool, Option("--yes", help="Do not ask first.")] = False
 ) -> None:
     """Remove an agent: its work stops, its history stays readable.
 
@@ -177,8 +163,8 @@ def remove_agent(
 
 @agents.command("rename")
 def rename_agent(
-    old: Annotated[str, typer.Argument(metavar="OLD", help="Its name now.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Its name from now on.")],
+    old: Annotated[str, Argument(metavar="OLD", help="Its name now.")],
+    new: Annotated[str, Argument(metavar="NEW", help="Its name from now on.")],
 ) -> None:
     """Give an agent another name; its conversations stay with it."""
     Api().post(AgentOut, f"{agent_path(old)}/rename", to=new)
@@ -216,7 +202,7 @@ def show_agent(name: Name, *, as_json: Json = False) -> None:
 @agents.command("export", epilog=examples("agents export > agents.json"))
 def export_agents(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="Which agents; else all.")
+        list[str] | None, Argument(metavar="NAME", help="Which agents; else all.")
     ] = None,
 ) -> None:
     """Print entries as JSON, in the form of AGENTS_JSON.
@@ -243,7 +229,7 @@ def export_agents(
 
 @agents.command("import", epilog=examples("agents import agents.json"))
 def import_agents(
-    source: Annotated[str, typer.Argument(metavar="FILE", help="The file; - reads it from stdin.")],
+    source: Annotated[str, Argument(metavar="FILE", help="The file; - reads it from stdin.")],
 ) -> None:
     """Add or change agents from JSON in the form of AGENTS_JSON.
 

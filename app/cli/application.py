@@ -16,6 +16,7 @@ from importlib.metadata import version
 from typing import Annotated, Any, Final
 
 import typer
+from typer import Option
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
@@ -145,9 +146,7 @@ def main() -> None:
 
 @app.callback(invoke_without_command=True)
 def agent_bridge(
-    show_version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.")
-    ] = False,
+    show_version: Annotated[bool, Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     """Coding agents in the places where a team already talks."""
     if show_version:

@@ -17,6 +17,7 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 from pydantic import ValidationError
+from typer import Argument, Option
 
 from app.cli import where
 from app.cli.answers import Allow, Person, Responder, Rule
@@ -66,38 +67,36 @@ class _Agent(NamedTuple):
 def ask(
     agent: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="AGENT", help="The name of the agent, see `agents list`; else the default."
         ),
     ] = None,
     prompt: Annotated[
-        str | None,
-        typer.Argument(metavar="WORDS", help="The prompt; - reads it from stdin."),
+        str | None, Argument(metavar="WORDS", help="The prompt; - reads it from stdin.")
     ] = None,
     *,
     thread: Annotated[
-        str | None, typer.Option(help="The conversation to continue, or a name for a new one.")
+        str | None, Option(help="The conversation to continue, or a name for a new one.")
     ] = None,
     here: Annotated[
-        bool,
-        typer.Option("--here", help="Work in the git work tree, or the folder, you are in."),
+        bool, Option("--here", help="Work in the git work tree, or the folder, you are in.")
     ] = False,
     repo: Annotated[
-        str | None, typer.Option(metavar="OWNER/NAME", help="Work in a clone of a repository.")
+        str | None, Option(metavar="OWNER/NAME", help="Work in a clone of a repository.")
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Work in a folder of this machine.")
+        Path | None, Option(metavar="PATH", help="Work in a folder of this machine.")
     ] = None,
-    scratch: Annotated[bool, typer.Option("--scratch", help="Work in an empty folder.")] = False,
+    scratch: Annotated[bool, Option("--scratch", help="Work in an empty folder.")] = False,
     allow: Annotated[
         Allow | None,
-        typer.Option(
+        Option(
             help="How to answer when the agent asks for permission: once allows every request, "
             "reject none. By default the person at the terminal is asked; without a terminal, and "
             "with --quiet, every request is rejected."
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only the answer.")] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Show only the answer.")] = False,
 ) -> None:
     """Ask an agent something and follow what it does.
 

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 
 import typer
 from pydantic import SecretStr
+from typer import Argument, Option
 
 from app.backup.archive import Contents
 from app.backup.stream import Sealing, Secret, read_sealing
@@ -36,12 +37,11 @@ SHOWN: Final = 5
 
 COMMANDS = commands()
 Passphrase = Annotated[
-    bool,
-    typer.Option("--passphrase", help="Seal or open it with a passphrase; asks for it."),
+    bool, Option("--passphrase", help="Seal or open it with a passphrase; asks for it.")
 ]
 PassphraseFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", exists=True, dir_okay=False, help="The file with the passphrase."),
+    Option(metavar="FILE", exists=True, dir_okay=False, help="The file with the passphrase."),
 ]
 Ask = Callable[[], str]
 """Asks the person at the terminal for the passphrase."""
@@ -56,10 +56,10 @@ Ask = Callable[[], str]
     ),
 )
 def back_up(
-    target: Annotated[Path, typer.Argument(metavar="TO", help="A new file, or a folder for one.")],
+    target: Annotated[Path, Argument(metavar="TO", help="A new file, or a folder for one.")],
     *,
     check: Annotated[
-        bool, typer.Option("--check", help="Check this backup instead of making one.")
+        bool, Option("--check", help="Check this backup instead of making one.")
     ] = False,
     passphrase: Passphrase = False,
     passphrase_file: PassphraseFile = None,
@@ -98,7 +98,7 @@ def back_up(
 @COMMANDS.command(epilog=examples("restore /mnt/backups/agent-bridge-20260101-120000.backup"))
 def restore(
     source: Annotated[
-        Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="The backup.")
+        Path, Argument(metavar="FILE", exists=True, dir_okay=False, help="The backup.")
     ],
     *,
     passphrase: Passphrase = False,
@@ -132,15 +132,14 @@ def migrate(
     *,
     to: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="ADDRESS",
             help="Move it to an empty PostgreSQL database, with its password in PGPASSWORD or "
             "~/.pgpass. Every row is copied and then checked; the file stays as it is.",
         ),
     ] = None,
     back: Annotated[
-        bool,
-        typer.Option("--back", help="Undo the newest migration, for the release before this one."),
+        bool, Option("--back", help="Undo the newest migration, for the release before this one.")
     ] = False,
     yes: Yes = False,
 ) -> None:

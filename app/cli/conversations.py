@@ -6,7 +6,7 @@ import sys
 from enum import StrEnum
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from app.cli.api import REMOVAL, Api
 from app.cli.framing import Json, NotConfirmed, Yes, add_group, commands, confirm, examples
@@ -26,12 +26,12 @@ conversations = add_group(
         "conversations delete 12",
     ),
 )
-Number = Annotated[int, typer.Argument(metavar="ID", help="Its number; see `conversations list`.")]
-Agent = Annotated[str | None, typer.Option(help="Only those with this agent.")]
+Number = Annotated[int, Argument(metavar="ID", help="Its number; see `conversations list`.")]
+Agent = Annotated[str | None, Option(help="Only those with this agent.")]
 Repository = Annotated[
-    str | None, typer.Option(help="Only those there: OWNER/NAME, folder:/PATH or none.")
+    str | None, Option(help="Only those there: OWNER/NAME, folder:/PATH or none.")
 ]
-Limit = Annotated[int, typer.Option(min=1, max=500, help="The most to list.")]
+Limit = Annotated[int, Option(min=1, max=500, help="The most to list.")]
 
 
 class Form(StrEnum):
@@ -47,7 +47,7 @@ def list_conversations(
     repository: Repository = None,
     limit: Limit = 50,
     *,
-    archived: Annotated[bool, typer.Option("--archived", help="Only archived ones.")] = False,
+    archived: Annotated[bool, Option("--archived", help="Only archived ones.")] = False,
     as_json: Json = False,
 ) -> None:
     """List conversations, the one used last first."""
@@ -56,7 +56,7 @@ def list_conversations(
 
 @conversations.command("search")
 def search(
-    words: Annotated[list[str], typer.Argument(help="What its titles or texts must have.")],
+    words: Annotated[list[str], Argument(help="What its titles or texts must have.")],
     agent: Agent = None,
     repository: Repository = None,
     limit: Limit = 50,
@@ -69,7 +69,7 @@ def search(
 
 @conversations.command("latest")
 def latest(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The name of the agent.")],
+    agent: Annotated[str, Argument(metavar="AGENT", help="The name of the agent.")],
     *,
     as_json: Json = False,
 ) -> None:
@@ -86,7 +86,7 @@ def show(number: Number) -> None:
 @conversations.command("export")
 def export(
     number: Number,
-    form: Annotated[Form, typer.Option("--format", help="How it is written.")] = Form.MARKDOWN,
+    form: Annotated[Form, Option("--format", help="How it is written.")] = Form.MARKDOWN,
 ) -> None:
     """Write a whole conversation to stdout."""
     text = Api().request("GET", f"/conversations/{number}/export", params={"format": form}).text
@@ -96,7 +96,7 @@ def export(
 
 @conversations.command("rename")
 def rename(
-    number: Number, title: Annotated[str, typer.Argument(help="Agents do not change it.")]
+    number: Number, title: Annotated[str, Argument(help="Agents do not change it.")]
 ) -> None:
     """Give a conversation a title."""
     _change(number, title=title)
@@ -130,7 +130,7 @@ def unarchive(number: Number) -> None:
 def fork(
     number: Number,
     after: Annotated[
-        int | None, typer.Option(min=1, help="The row of the transcript to fork after.")
+        int | None, Option(min=1, help="The row of the transcript to fork after.")
     ] = None,
 ) -> None:
     """Copy a conversation into a new thread, all of it or up to a row."""
@@ -156,7 +156,7 @@ def delete(
     number: Number,
     *,
     discard: Annotated[
-        bool, typer.Option("--discard", help="Also delete work that is nowhere else.")
+        bool, Option("--discard", help="Also delete work that is nowhere else.")
     ] = False,
     yes: Yes = False,
 ) -> None:

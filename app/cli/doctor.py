@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Annotated, Final
 
 import typer
+from typer import Option
 
 from app.agents.catalog import known_agents
 from app.agents.registry import Registry
@@ -21,7 +22,7 @@ from app.cli.agent_checks import check_agents, check_drift
 from app.cli.api import connect, is_running
 from app.cli.framing import Json, commands, examples, hint, read_all_agents
 from app.cli.output import one_line, show_json
-from app.cli.screen import Margin, margin
+from app.cli.screen import margin
 from app.cli.stored import make_context, make_vault, read_registry
 from app.config import Configuration, from_process
 from app.core.findings import Finding, Verdict, ok, problem
@@ -44,23 +45,23 @@ COMMANDS = commands()
 def doctor(
     live: Annotated[
         tuple[str, str] | None,
-        typer.Option(
+        Option(
             metavar="SERVICE AGENT",
             help="Try on the real platform what the bridge assumes about it, in --place.",
         ),
     ] = None,
     place: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Where --live writes, and removes it again: CHANNEL:USER on Slack, OWNER/NAME on "
             "GitHub, an issue such as ENG-12 on Linear. Use one that is only for tests."
         ),
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="STEP", help="A step to play; repeat for more.")
+        list[str] | None, Option(metavar="STEP", help="A step to play; repeat for more.")
     ] = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before --live writes.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask before --live writes.")] = False,
     as_json: Json = False,
 ) -> None:
     """Check this machine, the settings and the services.
@@ -84,7 +85,7 @@ def doctor(
 
 def check_all(*, as_json: bool = False) -> bool:
     """Check everything; returns whether the bridge can run."""
-    report = Collection() if as_json else Report(margin(sys.stderr, quiet=False))
+    report = Report(as_json=as_json)
     report.show(machine.python())
     try:
         registry = _with_stored_agents(from_process(known_agents(), registered_services()))
@@ -101,54 +102,39 @@ def check_all(*, as_json: bool = False) -> bool:
 
 
 class Report:
-    """The findings so far."""
+    """The findings so far: shown at once, or as JSON at the end."""
 
-    def __init__(self, aside: Margin) -> None:
-        self._margin = aside
-        self._count: Counter[Verdict] = Counter()
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._margin = margin(sys.stderr, quiet=as_json)
+        self._found: list[dict[str, str]] = []
         self.vault = Vault()
 
     def show(self, finding: Finding) -> None:
         """Show one finding, and a status while the next check runs."""
+        words = {"what": finding.what, "reason": finding.reason, "remedy": finding.remedy}
+        clean = {name: self.vault.redact(one_line(hint(text))) for name, text in words.items()}
+        self._found.append({"verdict": finding.verdict, **clean})
+        if self._as_json:
+            return
         self._margin.still()
-        self._count[finding.verdict] += 1
         verdict = typer.style(f"{finding.verdict:{INDENT}}", fg=COLOURS[finding.verdict])
-        typer.echo(f"{verdict}{self._clean(f'{finding.what}: {finding.reason}')}")
-        if finding.remedy:
-            typer.echo(f"{'':{INDENT}}→ {self._clean(finding.remedy)}")
+        typer.echo(f"{verdict}{clean['what']}: {clean['reason']}")
+        if clean["remedy"]:
+            typer.echo(f"{'':{INDENT}}→ {clean['remedy']}")
         self._margin.status("checking")
 
     def end(self, words: str = "") -> bool:
         """Sum up; returns whether there was no problem."""
         self._margin.still()
-        problems, warnings = self._count[Verdict.PROBLEM], self._count[Verdict.WARNING]
-        total = f"{_count(problems, 'problem')}, {_count(warnings, 'warning')}."
-        typer.echo(f"\n{' '.join(filter(None, (total.capitalize(), words)))}")
+        count = Counter(each["verdict"] for each in self._found)
+        problems, warnings = count[Verdict.PROBLEM], count[Verdict.WARNING]
+        if self._as_json:
+            show_json({"healthy": not problems, "findings": self._found})
+        else:
+            total = f"{_count(problems, 'problem')}, {_count(warnings, 'warning')}."
+            typer.echo(f"\n{' '.join(filter(None, (total.capitalize(), words)))}")
         return not problems
-
-    def _clean(self, text: str) -> str:
-        return self.vault.redact(one_line(hint(text)))
-
-
-class Collection(Report):
-    """The findings as JSON, printed at the end."""
-
-    def __init__(self) -> None:
-        super().__init__(margin(sys.stderr, quiet=True))
-        self._found: list[dict[str, str]] = []
-
-    def show(self, finding: Finding) -> None:
-        """Keep one finding."""
-        self._count[finding.verdict] += 1
-        words = {"what": finding.what, "reason": finding.reason, "remedy": finding.remedy}
-        cleaned = {name: self._clean(text) for name, text in words.items()}
-        self._found.append({"verdict": finding.verdict, **cleaned})
-
-    def end(self, words: str = "") -> bool:  # noqa: ARG002 - for people
-        """Print them; returns whether there was no problem."""
-        healthy = not self._count[Verdict.PROBLEM]
-        show_json({"healthy": healthy, "findings": self._found})
-        return healthy
 
 
 async def _check(configuration: Configuration, report: Report) -> None:

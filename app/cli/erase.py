@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import httpx
 import typer
+from typer import Argument, Option
 
 from app.cli.api import Api
 from app.cli.framing import NotConfirmed, Yes, commands, confirm, examples
@@ -25,8 +26,7 @@ COMMANDS = commands()
 def purge(
     *,
     discard: Annotated[
-        bool,
-        typer.Option("--discard", help="Also delete clones whose commits hold it, with all work."),
+        bool, Option("--discard", help="Also delete clones whose commits hold it, with all work.")
     ] = False,
     yes: Yes = False,
 ) -> None:
@@ -53,9 +53,7 @@ def purge(
 
 @COMMANDS.command(epilog=examples("forget Ann", "forget slack:U024BE7LH"))
 def forget(
-    who: Annotated[
-        str, typer.Argument(metavar="PERSON", help="SERVICE:ID, or a name to look for.")
-    ],
+    who: Annotated[str, Argument(metavar="PERSON", help="SERVICE:ID, or a name to look for.")],
     *,
     yes: Yes = False,
 ) -> None:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from typer import Option
 
 from app.errors import BridgeError
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from app.config import Configuration
 
 NAME: Final = "agent-bridge"
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Json = Annotated[bool, Option("--json", help="Print JSON, for scripts.")]
+Yes = Annotated[bool, Option("--yes", help="Do not ask.")]
 
 
 class NotConfirmed(BridgeError):

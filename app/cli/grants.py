@@ -6,7 +6,7 @@ import sys
 from datetime import datetime
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from app.cli.api import MOST_LISTED, Api
 from app.cli.framing import Json, add_group, commands, examples
@@ -20,10 +20,10 @@ grants = add_group(COMMANDS, "grants", "See and take back what people always all
 
 @grants.command("list", epilog=examples("grants list", "grants list --agent claude --all"))
 def list_grants(
-    agent: Annotated[str | None, typer.Option(help="Only grants for this agent.")] = None,
+    agent: Annotated[str | None, Option(help="Only grants for this agent.")] = None,
     *,
     every: Annotated[
-        bool, typer.Option("--all", help="Also those that expired or were taken back.")
+        bool, Option("--all", help="Also those that expired or were taken back.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -44,9 +44,7 @@ def list_grants(
 
 @grants.command("revoke", epilog=examples("grants revoke 3"))
 def revoke(
-    grant: Annotated[
-        int, typer.Argument(metavar="ID", min=1, help="Its number; see `grants list`.")
-    ],
+    grant: Annotated[int, Argument(metavar="ID", min=1, help="Its number; see `grants list`.")],
 ) -> None:
     """Take a grant back; people are asked again."""
     Api().request("DELETE", f"/grants/{grant}")

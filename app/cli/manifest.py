@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from app.agents.catalog import known_agents
 from app.agents.registry import Registry
@@ -29,25 +30,20 @@ COMMANDS = commands()
     ),
 )
 def manifest(
-    service: Annotated[
-        str, typer.Argument(metavar="SERVICE", help="The service, for example slack.")
-    ],
+    service: Annotated[str, Argument(metavar="SERVICE", help="The service, for example slack.")],
     agent: Annotated[
-        str, typer.Argument(metavar="AGENT", help="The name of the agent; see `agents list`.")
+        str, Argument(metavar="AGENT", help="The name of the agent; see `agents list`.")
     ],
     organization: Annotated[
-        str | None,
-        typer.Option(help="The organisation that owns the agent's application, if any."),
+        str | None, Option(help="The organisation that owns the agent's application, if any.")
     ] = None,
     workflows: Annotated[
         bool,
-        typer.Option(
-            "--workflows", help="Let the agent push workflow files, after a person allowed it."
-        ),
+        Option("--workflows", help="Let the agent push workflow files, after a person allowed it."),
     ] = False,
     port: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1,
             max=65535,
             help="GitHub: the local port that the browser comes back to; forward it over SSH if "

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Annotated, Final
 
 import typer
+from typer import Argument, Option
 
 from app.cli.api import Api, find_bridge
 from app.cli.framing import Json, Yes, commands, confirm, examples, read_configuration
@@ -40,12 +41,12 @@ Change = Callable[[SuspensionStore], Coroutine[None, None, None]]
 COMMANDS = commands()
 Scope = Annotated[
     str | None,
-    typer.Argument(
+    Argument(
         metavar="AGENT|PLACE",
         help="The name of an agent, or a place such as slack:C0123 or github:acme/shop.",
     ),
 ]
-Everything = Annotated[bool, typer.Option("--all", help="Everything.")]
+Everything = Annotated[bool, Option("--all", help="Everything.")]
 
 
 @COMMANDS.command(epilog=examples("pause --all", "pause codex", "pause slack:C0123"))
@@ -103,11 +104,11 @@ def list_pauses(*, as_json: Json = False) -> None:
 @COMMANDS.command(epilog=examples("drain --wait", "drain --wait --seconds 600", "drain --undo"))
 def drain(
     *,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until nothing runs.")] = False,
+    wait: Annotated[bool, Option("--wait", help="Wait until nothing runs.")] = False,
     seconds: Annotated[
-        float, typer.Option(min=1, help="How long to wait; the status is 1 after that.")
+        float, Option(min=1, help="How long to wait; the status is 1 after that.")
     ] = 3600.0,
-    undo: Annotated[bool, typer.Option("--undo", help="Begin turns again.")] = False,
+    undo: Annotated[bool, Option("--undo", help="Begin turns again.")] = False,
 ) -> None:
     """Let running turns end, and begin no others.
 

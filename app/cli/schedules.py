@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from pydantic import ValidationError
+from typer import Argument, Option
 
 from app.cli.api import Api
 from app.cli.framing import Json, add_group, commands, examples
@@ -17,14 +18,12 @@ from app.server.schedule_shapes import NewSchedule, ScheduleOut
 COMMANDS = commands()
 schedules = add_group(COMMANDS, "schedules", "Ask agents the same thing again and again.")
 
-Schedule = Annotated[
-    int, typer.Argument(metavar="ID", min=1, help="Its number; see `schedules list`.")
-]
+Schedule = Annotated[int, Argument(metavar="ID", min=1, help="Its number; see `schedules list`.")]
 
 
 @schedules.command("list")
 def list_schedules(
-    agent: Annotated[str | None, typer.Option(help="Only schedules of this agent.")] = None,
+    agent: Annotated[str | None, Option(help="Only schedules of this agent.")] = None,
     *,
     as_json: Json = False,
 ) -> None:
@@ -45,16 +44,16 @@ def list_schedules(
     "add", epilog=examples('schedules add claude "0 9 * * 1-5" "Summarise the open issues."')
 )
 def add(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The name of the agent.")],
+    agent: Annotated[str, Argument(metavar="AGENT", help="The name of the agent.")],
     when: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="WHEN", help="A cron expression in quotes, perhaps with a time zone at its end."
         ),
     ],
-    words: Annotated[str, typer.Argument(metavar="WORDS", help="What to ask.")],
+    words: Annotated[str, Argument(metavar="WORDS", help="What to ask.")],
     thread: Annotated[
-        str | None, typer.Option(help="The conversation where it runs; by default a new one.")
+        str | None, Option(help="The conversation where it runs; by default a new one.")
     ] = None,
 ) -> None:
     """Make a schedule in a thread of the page."""

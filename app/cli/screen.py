@@ -5,20 +5,29 @@ Only the agent's answer ever goes to stdout, so that it can be piped.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from typing_extensions import override
 
 from app.cli import output
 from app.server.shapes import EntryOut
 
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.spinner import Spinner
+
+FRAMES_PER_SECOND: Final = 8
+"""Looks smooth and costs nothing."""
 STATUS_CHARACTERS: Final = 120
 """How much of a thought or an unfinished answer the status line shows."""
 
 
-class Margin(Protocol):
-    """Shows everything but the answer."""
+class Margin:
+    """Shows everything but the answer; this one shows nothing, for those who want the answer."""
 
     def line(self, text: str, style: str = "") -> None:
         """Write a line that stays."""
@@ -33,46 +42,90 @@ class Margin(Protocol):
         """Erase the status."""
 
 
-class Plain:
+class Plain(Margin):
     """Writes lines to a file or a pipe, without a status."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
-    def line(self, text: str, style: str = "") -> None:  # noqa: ARG002 - files have no colours
-        """Write a line."""
+    @override
+    def line(self, text: str, style: str = "") -> None:
         with suppress(OSError):
             self._stream.write(f"{text}\n")
             self._stream.flush()
 
+    @override
     def prompt(self, text: str) -> None:
-        """Write a prompt that a person answers."""
         self.line(text)
 
-    def status(self, words: str) -> None:
-        """Do nothing: a status is not for files."""
 
-    def still(self) -> None:
-        """Do nothing: there is no status."""
+class Terminal(Margin):
+    """Lines that stay, and a status line below them.
 
+    The terminal may be closed at any moment; an agent must still be stopped then.
+    """
 
-class Silent(Plain):
-    """Shows nothing: only the answer is wanted."""
+    def __init__(self, stream: TextIO) -> None:
+        # 0.1 s that only a person pays for.
+        from rich.console import Console  # noqa: PLC0415
+        from rich.spinner import Spinner  # noqa: PLC0415
 
+        self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._spinner = Spinner("dots", style="cyan")
+        self._since = time.monotonic()
+        self._words = ""
+        self._live: Live | None = None
+
+    @override
     def line(self, text: str, style: str = "") -> None:
-        """Write nothing."""
+        self.still()
+        with suppress(OSError):
+            self._console.print(text, style=style, soft_wrap=True)
+
+    @override
+    def prompt(self, text: str) -> None:
+        self.still()
+        with suppress(OSError):
+            self._console.print(text, style="bold", end="")
+
+    @override
+    def status(self, words: str) -> None:
+        from rich.live import Live  # noqa: PLC0415 - imported above
+
+        self._words = words
+        if self._live is None:
+            self._live = Live(
+                get_renderable=self._moving,
+                console=self._console,
+                refresh_per_second=FRAMES_PER_SECOND,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            with suppress(OSError):
+                self._live.start()
+
+    @override
+    def still(self) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            with suppress(OSError):
+                live.stop()
+
+    def _moving(self) -> Spinner:
+        from rich.text import Text  # noqa: PLC0415 - imported above
+
+        seconds = int(time.monotonic() - self._since)
+        words = f"{self._words} · {seconds} s" if seconds else self._words
+        self._spinner.update(text=Text(words, style="dim", no_wrap=True, overflow="ellipsis"))
+        return self._spinner
 
 
 def margin(stream: TextIO, *, quiet: bool) -> Margin:
     """Choose how everything but the answer is shown."""
     if quiet:
-        return Silent(stream)
-    if not stream.isatty():
-        return Plain(stream)
-    # 0.1 s that only a person pays for.
-    from app.cli.terminal import Terminal  # noqa: PLC0415
-
-    return Terminal(stream)
+        return Margin()
+    return Terminal(stream) if stream.isatty() else Plain(stream)
 
 
 class Screen:

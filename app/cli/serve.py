@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
+from typer import Option
 
 from app.agents.exposure import shorten_isolation
 from app.cli.agent_list import exposed, show_command
@@ -43,19 +43,17 @@ COMMANDS = commands()
 @COMMANDS.command(epilog=examples("serve", "serve --port 8080 --no-open"))
 def serve(
     *,
-    host: Annotated[
-        str | None, typer.Option(help="The address to listen on, in place of HOST.")
-    ] = None,
+    host: Annotated[str | None, Option(help="The address to listen on, in place of HOST.")] = None,
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="The port, in place of PORT.")
+        int | None, Option(min=1, max=65535, help="The port, in place of PORT.")
     ] = None,
     role: Annotated[
         str | None,
-        typer.Option(metavar="all|front|worker", help="What this process does, in place of ROLE."),
+        Option(metavar="all|front|worker", help="What this process does, in place of ROLE."),
     ] = None,
     browser: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--open/--no-open",
             help="Open the page in a browser. By default only on a desktop: in a terminal with a "
             "screen, not over SSH.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from app.cli.api import find_bridge
 from app.cli.framing import Json, add_group, command_name, commands, read_configuration
@@ -19,9 +19,9 @@ sessions = add_group(COMMANDS, "sessions", "Show the work of agents in conversat
 
 @sessions.command("list")
 def list_sessions(
-    agent: Annotated[str | None, typer.Option(help="Only sessions of this agent.")] = None,
-    state: Annotated[SessionState | None, typer.Option(help="Only sessions in this state.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="The most sessions to list.")] = 50,
+    agent: Annotated[str | None, Option(help="Only sessions of this agent.")] = None,
+    state: Annotated[SessionState | None, Option(help="Only sessions in this state.")] = None,
+    limit: Annotated[int, Option(min=1, max=500, help="The most sessions to list.")] = 50,
     *,
     as_json: Json = False,
 ) -> None:
@@ -46,7 +46,7 @@ def list_sessions(
 
 @sessions.command("show")
 def show_session(
-    session: Annotated[int, typer.Argument(metavar="ID", help="Its number; see `sessions list`.")],
+    session: Annotated[int, Argument(metavar="ID", help="Its number; see `sessions list`.")],
     *,
     as_json: Json = False,
 ) -> None:

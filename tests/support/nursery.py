@@ -50,7 +50,6 @@ IMPORTED_LATE = (
     "app.cli.schedules",
     "app.cli.serve",
     "app.cli.sessions",
-    "app.cli.terminal",
     "app.cli.visits",
     "app.mcp_server.protocol",
     "app.services.github.build",

@@ -16,7 +16,8 @@ def test_every_command_is_as_it_is_written_down() -> None:
 
 
 def test_the_lines_that_stand_for_commands_are_those_of_the_commands() -> None:
-    lines, found = defaultdict(str), defaultdict(str)
+    lines: dict[str, str] = defaultdict(str)
+    found: dict[str, str] = defaultdict(str)
     for module, given in MODULES.items():
         commands = get_group(import_module(module).COMMANDS).commands
         assert set(commands) == set(given), module

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.screen import Plain, Screen, Silent, margin
+from app.cli.screen import Margin, Plain, Screen, margin
 from app.server.shapes import EntryOut
 
 
@@ -63,7 +63,7 @@ def test_nothing_but_the_answer_goes_to_stdout() -> None:
 
 def test_an_answer_that_ends_its_line_gets_no_second_end() -> None:
     out = io.StringIO()
-    screen = Screen(out, Silent(io.StringIO()))
+    screen = Screen(out, Margin())
 
     screen.show(entry("text", "hello\n"))
     screen.end()
@@ -75,7 +75,7 @@ def test_an_answer_that_ends_its_line_gets_no_second_end() -> None:
 def test_no_answer_leaves_stdout_empty() -> None:
     out = io.StringIO()
 
-    Screen(out, Silent(io.StringIO())).end()
+    Screen(out, Margin()).end()
 
     assert out.getvalue() == ""
 
@@ -129,7 +129,7 @@ def test_a_terminal_gets_no_control_characters_of_an_agent_but_a_file_gets_them(
     terminal, file = TerminalFile(), io.StringIO()
 
     for out in (terminal, file):
-        Screen(out, Silent(io.StringIO())).show(entry("text", "\x1b[31mred"))
+        Screen(out, Margin()).show(entry("text", "\x1b[31mred"))
 
     assert terminal.getvalue() == "red"
     assert file.getvalue() == "\x1b[31mred"
