@@ -23,12 +23,12 @@ from typing_extensions import override
 from app.agents.catalog import known_agents
 from app.config import Configuration, load
 from app.core.adapters import Adapter
-from app.core.inbound import Delivery, Heard
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import PostContent, PostSend, PostSent
-from app.core.types import Speaker
 from app.errors import DeliveryRefused
 from app.main import Bridge, open_resources, serve
+from app.model.inbound import Delivery, Heard
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import PostContent, PostSend, PostSent
+from app.model.types import Speaker
 from app.server.listener import Listener, bound
 from app.services import registered_services
 from bench.machine import (

@@ -17,8 +17,8 @@ from app.children.environment import agent_environment
 from app.children.homes import Home
 from app.children.layout import Confinement
 from app.children.sandbox import Bubblewrap, Plain, find_bubblewrap
-from app.core.keys import SessionKey
-from app.core.workspaces import Author, Clone, Repository
+from app.model.keys import SessionKey
+from app.model.workspaces import Author, Clone, Repository
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors

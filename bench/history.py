@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Table, create_engine, func, insert, select
 
-from app.core.posts import PostContent
+from app.model.posts import PostContent
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.tables import (
     decision,

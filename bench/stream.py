@@ -22,12 +22,12 @@ import orjson
 import uvloop
 from acp import Client, spawn_agent_process, text_block
 
-from app.core.inbound import Delivery
-from app.core.stores.sessions import TurnStore
-from app.core.types import TurnState
 from app.core.update_router import ANSWER_CHARACTERS
 from app.main import Bridge, open_resources
+from app.model.inbound import Delivery
+from app.model.types import TurnState
 from app.store.stores import Stores
+from app.store.turns import TurnStore
 from bench.agents.emitter import TEXT
 from bench.bridge import AGENT, BenchAdapter, configured, surroundings
 from bench.figures import Goal, Row, Scale, ratios

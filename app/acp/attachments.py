@@ -26,7 +26,7 @@ from acp.schema import (
     ResourceContentBlock,
 )
 
-from app.core.types import Attachment
+from app.model.types import Attachment
 
 Block = AudioContentBlock | EmbeddedResourceContentBlock | ImageContentBlock | ResourceContentBlock
 

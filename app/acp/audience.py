@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from app.acp.updates import bridge_update
-from app.core.outage import hold
-from app.core.ports import AgentListener
-from app.core.updates import (
+from app.errors import BridgeError
+from app.model.ports import AgentListener
+from app.model.updates import (
     AskRequest,
     BridgeUpdate,
     NoticeUpdate,
@@ -25,7 +25,7 @@ from app.core.updates import (
     UnknownUpdate,
     UsageUpdate,
 )
-from app.errors import BridgeError
+from app.outage import hold
 
 logger = logging.getLogger(__name__)
 

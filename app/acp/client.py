@@ -41,8 +41,8 @@ from app.acp.elicitation import (
     value_of,
 )
 from app.acp.updates import ask_request
-from app.core.updates import AskRequest
 from app.errors import BridgeError
+from app.model.updates import AskRequest
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ import base64
 import binascii
 
 from app.acp.json_values import Json, count, mapping, objects, string
-from app.core.files.names import ending, size_words
-from app.core.updates import FileUpdate
+from app.model.file_names import ending, size_words
+from app.model.updates import FileUpdate
 
 MAX_NAME = 200  # characters of a name or an address
 MAX_ADDRESS = 4096  # characters: no path on Linux is longer

@@ -24,8 +24,8 @@ from acp.schema import (
 )
 
 from app.acp.json_values import amount
-from app.core.ask_view import AskFact
-from app.core.updates import AskOption, AskRequest
+from app.model.ask_view import AskFact
+from app.model.updates import AskOption, AskRequest
 
 MAX_FIELDS = 20  # questions one after another; more is too much for a person
 MAX_TRIES = 3  # invalid answers before the form is cancelled

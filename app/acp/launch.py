@@ -24,11 +24,11 @@ from app.children.process import Child, spawn
 from app.children.sandbox import Plain, Sandbox
 from app.children.stop import spawn_linked
 from app.children.users import give
-from app.core.folders import attachment_folder, folder_name
-from app.core.tools.door import ToolExposure
-from app.core.types import Session
-from app.core.workspaces import Workspace
 from app.errors import AgentNotStarted
+from app.model.folders import attachment_folder, folder_name
+from app.model.tools import ToolExposure
+from app.model.types import Session
+from app.model.workspaces import Workspace
 
 OUTGOING: Final = "AGENT_BRIDGE_OUTGOING"
 """Names the folder for files that people get, to the agent and the programs it runs."""

@@ -22,16 +22,17 @@ from app.children.network.access import SessionHosts
 from app.children.proc_table import new_marker
 from app.children.process import Child
 from app.children.warden import Ward, Warden
-from app.core.folders import folder_name
-from app.core.ports import AgentListener, Clock, Counters
-from app.core.retry import persist
-from app.core.stores.housekeeping import ProcessStore
-from app.core.tasks import Tasks
-from app.core.tools.door import ToolDoor, ToolDoors
-from app.core.types import ProcessRecord, Session
-from app.core.workspaces import Workspace
+from app.clock import Clock
 from app.errors import NotFound
 from app.logs import bind
+from app.model.folders import folder_name
+from app.model.ports import AgentListener, Counters
+from app.model.tools import ToolEndpoint, ToolEndpoints
+from app.model.types import ProcessRecord, Session
+from app.model.workspaces import Workspace
+from app.retry import persist
+from app.store.sessions import ProcessStore
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ class AcpLauncher:
         *,
         bridge: str,
         warden: Warden | None = None,
-        doors: ToolDoors | None = None,
+        doors: ToolEndpoints | None = None,
         timeouts: AgentTimeouts | None = None,
     ) -> None:
         self._agents = agents
@@ -197,7 +198,7 @@ class AcpLauncher:
         session: Session,
         child: Child,
         recording: asyncio.Task[None],
-        door: ToolDoor | None,
+        door: ToolEndpoint | None,
     ) -> None:
         await self._shut(door)
         self._peers.pop(child.marker, None)
@@ -209,6 +210,6 @@ class AcpLauncher:
         await asyncio.wait([recording])
         await self._processes.ended(child.marker)
 
-    async def _shut(self, door: ToolDoor | None) -> None:
+    async def _shut(self, door: ToolEndpoint | None) -> None:
         if self._doors is not None and door is not None:
             await self._doors.shut(door)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.acp.audience import Audience
-from app.core.ask_view import AskFact
-from app.core.updates import AskOption, AskRequest
+from app.model.ask_view import AskFact
+from app.model.updates import AskOption, AskRequest
 
 _ALLOW: Final = "allow"
 _OPTIONS: Final = (

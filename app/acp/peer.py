@@ -22,8 +22,6 @@ from app.children.background import end_background
 from app.children.proc_table import TICKS_PER_SECOND, ticks_now
 from app.children.process import Child, StopReport
 from app.children.stop import StopSteps, stop
-from app.core.ports import AgentListener, Counters
-from app.core.tasks import Tasks
 from app.errors import (
     AgentDied,
     AgentError,
@@ -33,6 +31,8 @@ from app.errors import (
     AgentTimedOut,
     StoreUnavailable,
 )
+from app.model.ports import AgentListener, Counters
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -18,9 +18,10 @@ from app.acp.attachments import Block, blocks_of
 from app.acp.handshake import Begun
 from app.acp.offers import NotOffered, SetMode, SetModel, SetOption, Value, Way
 from app.acp.peer import AT_ONCE, AgentPeer, AgentTimeouts
-from app.core.ports import AgentListener
-from app.core.types import Attachment
-from app.core.updates import (
+from app.errors import AgentError, AgentRefused, AgentTimedOut, Conflict
+from app.model.ports import AgentListener
+from app.model.types import Attachment
+from app.model.updates import (
     AskRequest,
     BridgeUpdate,
     Choices,
@@ -30,7 +31,6 @@ from app.core.updates import (
     Tokens,
     UsageUpdate,
 )
-from app.errors import AgentError, AgentRefused, AgentTimedOut, Conflict
 
 ANNOUNCED_SECONDS = 0.25
 """A command may have begun this long before the update that tells of it is read."""

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from app.core.tools.tool import Tool
-from app.core.tools.wording import COMMAND, SKILL
+from app.model.tools import COMMAND, SKILL, Tool
 
 BIN: Final = "bin"
 SKILLS: Final = "skills"

@@ -21,7 +21,7 @@ from app.acp import tool_relay
 from app.acp.launch import AgentLaunch, ToolServers
 from app.acp.skills import BIN, SKILLS, write_skills
 from app.children.prefixes import visible_prefixes
-from app.core.tools.door import SOCKET, ToolDoor
+from app.model.tools import SOCKET, ToolEndpoint
 
 FOLDER: Final = "AGENT_BRIDGE_SKILLS"
 """Names the folder with a SKILL.md for each tool."""
@@ -31,7 +31,7 @@ _INTERPRETER: Final = Path(sys.executable).resolve()
 """The interpreter itself, not the virtual environment that the bridge is installed in."""
 
 
-async def offer(launch: AgentLaunch, door: ToolDoor | None) -> AgentLaunch:
+async def offer(launch: AgentLaunch, door: ToolEndpoint | None) -> AgentLaunch:
     """Let an agent's process use the tools behind a door."""
     if door is None:
         return launch
@@ -49,7 +49,7 @@ async def offer(launch: AgentLaunch, door: ToolDoor | None) -> AgentLaunch:
     )
 
 
-def _furnish(door: ToolDoor, *, with_skills: bool) -> tuple[str, ...]:
+def _furnish(door: ToolEndpoint, *, with_skills: bool) -> tuple[str, ...]:
     """Put the relay and the skills into the folder of a door; return the relay's command."""
     program = shutil.copy(tool_relay.__file__, door.folder)
     relay = (str(_INTERPRETER), "-I", "-S", str(program))
@@ -61,7 +61,7 @@ def _furnish(door: ToolDoor, *, with_skills: bool) -> tuple[str, ...]:
     return relay
 
 
-def _servers(door: ToolDoor, relay: tuple[str, ...]) -> ToolServers:
+def _servers(door: ToolEndpoint, relay: tuple[str, ...]) -> ToolServers:
     program, *arguments = relay
     stdio = McpServerStdio(name=SERVER, command=program, args=[*arguments, "serve"], env=[])
     if not door.token:
@@ -72,7 +72,7 @@ def _servers(door: ToolDoor, relay: tuple[str, ...]) -> ToolServers:
     )
 
 
-def _add_variables(launch: AgentLaunch, door: ToolDoor) -> Callable[[str], Mapping[str, str]]:
+def _add_variables(launch: AgentLaunch, door: ToolEndpoint) -> Callable[[str], Mapping[str, str]]:
     if launch.tool_exposure == "tools":
         return launch.environment
 

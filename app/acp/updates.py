@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from app.acp.content import message_file, message_words, tool_words
 from app.acp.json_values import Json, count, is_shallow, label, mapping, objects, price, string
-from app.core.updates import (
+from app.model.updates import (
     AskOption,
     AskRequest,
     BridgeUpdate,

@@ -9,11 +9,11 @@ from typing import Final
 from app.agents.catalog import AgentProgram
 from app.agents.files import OWN, SHARED, AgentFiles
 from app.agents.isolation import home_of
-from app.config import AgentEntry, Configuration
+from app.config import AgentConfig, Configuration
 from app.config.names import is_secret
-from app.core import wording
-from app.core.availability import AgentCheck, passed, unmet
 from app.errors import FileRefused
+from app.model import wording
+from app.model.availability import AgentCheck, passed, unmet
 
 FILES: Final = "files"
 """The name of the check of an agent's files."""
@@ -23,7 +23,7 @@ _REOPEN: Final = "Run `agent-bridge doctor`, fix the cause and restart the bridg
 
 
 def check_entry(
-    configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
+    configuration: Configuration, entry: AgentConfig, program: AgentProgram | None
 ) -> Iterator[AgentCheck]:
     """Check an agent's command, and whether it has a key or a login in its home."""
     yield check_command(configuration, entry, program)
@@ -32,7 +32,7 @@ def check_entry(
 
 
 def check_command(
-    configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
+    configuration: Configuration, entry: AgentConfig, program: AgentProgram | None
 ) -> AgentCheck:
     """Check whether an agent's command is installed."""
     name = entry.command[0]
@@ -44,14 +44,14 @@ def check_command(
     return unmet("command", f"{name!r} was not found on PATH.", remedy, "unavailable")
 
 
-def explain_command(configuration: Configuration, entry: AgentEntry) -> str:
+def explain_command(configuration: Configuration, entry: AgentConfig) -> str:
     """Say where to look if an agent's command is not there, and its program is not known."""
     where = f" in {configuration.agents_source}" if entry.source == "environment" else ""
     return f"Check its command{where}."
 
 
 def check_key(
-    configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
+    configuration: Configuration, entry: AgentConfig, program: AgentProgram | None
 ) -> AgentCheck | None:
     """Check whether an agent has a key or a login; None if that cannot be known.
 

@@ -10,8 +10,8 @@ from typing import Final, Literal, get_args
 
 from app.config.agents import ToolKind
 from app.config.hosts import HostPattern
-from app.core.consent.policy import Policy, Rule
-from app.core.delegation.deputies import Excess
+from app.model.delegation import Excess
+from app.model.policy import Policy, Rule
 
 Network = Literal["none", "restricted", "open", "host"]
 """What an agent can connect to, the least first; `host` is this machine's own network."""

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from app.children.homes import HomeFiles
-from app.core.tools.door import ToolExposure
 from app.errors import ConfigurationError
+from app.model.tools import ToolExposure
 
 _FOLDER = Path(__file__).parent / "known"
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from app.agents.isolation import Shelter
 from app.children.sandbox import Plain
-from app.config import AgentEntry, AgentRecord, Configuration
+from app.config import AgentConfig, AgentRecord, Configuration
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def note_isolation(
     return noted
 
 
-def note_one(record: AgentRecord, entry: AgentEntry, shelter: Shelter) -> AgentRecord:
+def note_one(record: AgentRecord, entry: AgentConfig, shelter: Shelter) -> AgentRecord:
     """Return an agent's record with how it is isolated now, and before if that changed."""
     now = _measure(entry, shelter)
     was = record.isolation_was if record.isolation == now else record.isolation
@@ -60,7 +60,7 @@ def describe_change(record: AgentRecord) -> str:
     return f"Its isolation changed. Before: {before}. Now: {now}."
 
 
-def _measure(entry: AgentEntry, shelter: Shelter) -> str:
+def _measure(entry: AgentConfig, shelter: Shelter) -> str:
     sandbox = "none" if isinstance(shelter.sandbox, Plain) else "bubblewrap"
     home = "path" if isinstance(entry.home, Path) else entry.home
     network = "host" if shelter.network is None else shelter.network.rules.mode

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from app.agents.catalog import known_agents
 from app.agents.registry import Registry, find_removed
-from app.config import AgentEntry, AgentRecord, Configuration
+from app.config import AgentConfig, AgentRecord, Configuration
 from app.config.records import new_id
 
 SINGLE = "default"
@@ -53,7 +53,7 @@ def enrol(configuration: Configuration, records: Sequence[AgentRecord]) -> Itera
 
 def find_successor(
     configuration: Configuration, records: Sequence[AgentRecord]
-) -> AgentEntry | None:
+) -> AgentConfig | None:
     """Find the agent that continues the sessions of a single agent that had no name of its own.
 
     That is the default agent, if it is new and the same program, as far as that is known: earlier
@@ -68,6 +68,6 @@ def find_successor(
     return heir if single.known_as in {(), identify(heir)} else None
 
 
-def identify(entry: AgentEntry) -> tuple[str, ...]:
+def identify(entry: AgentConfig) -> tuple[str, ...]:
     """Return the program of an agent: its driver, else its command."""
     return (entry.driver,) if entry.driver else entry.command

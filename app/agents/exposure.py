@@ -10,7 +10,7 @@ import sys
 from typing import Final
 
 from app.children.sandbox import NEEDS_LINUX
-from app.config import AgentEntry
+from app.config import AgentConfig
 
 NOT_ISOLATED: Final = "not isolated"
 AS_YOU: Final = "runs as you and can read your files and keys"
@@ -27,7 +27,7 @@ def describe_exposure(reason: str, remedy: str) -> str:
     return f"{why}: it {risk}. {remedy}"
 
 
-def explain_choice(entry: AgentEntry) -> str:
+def explain_choice(entry: AgentConfig) -> str:
     """Say how to isolate an agent that its settings leave without isolation."""
     if not sys.platform.startswith("linux"):
         return NEEDS_LINUX.remedy

@@ -37,7 +37,7 @@ from app.children.sandbox import (
     find_bubblewrap,
 )
 from app.children.users import allocate_users, give
-from app.config import AgentEntry, Configuration
+from app.config import AgentConfig, Configuration
 from app.errors import ConfigurationError
 
 _SHARED_HOME: Final = ", but its sessions share one home"
@@ -123,7 +123,7 @@ def shelter_all(configuration: Configuration, outside: Outside | None = None) ->
     return shelters
 
 
-def must_be_isolated(configuration: Configuration, entry: AgentEntry) -> bool:
+def must_be_isolated(configuration: Configuration, entry: AgentConfig) -> bool:
     """Tell whether an agent runs isolated or not at all."""
     return not _is_open(entry) and (
         entry.sandbox == "bubblewrap" or configuration.isolation_required
@@ -162,7 +162,7 @@ def _two_homes(shelter: Shelter, name: str) -> tuple[Home, Home]:
     return shelter.home_of(name), shelter.home_of(f"{name}-other")
 
 
-def home_of(configuration: Configuration, entry: AgentEntry) -> Path:
+def home_of(configuration: Configuration, entry: AgentConfig) -> Path:
     """Return an agent's HOME."""
     if entry.home == "own":
         return configuration.shared_dir / "homes" / entry.id
@@ -177,7 +177,7 @@ def _users(configuration: Configuration, found: Bubblewrap | Unavailable) -> Map
     return allocate_users(configuration.shared_dir, isolated)
 
 
-def _is_open_to_others(entry: AgentEntry, path: str) -> bool:
+def _is_open_to_others(entry: AgentConfig, path: str) -> bool:
     """Tell whether another user could run an agent's program; folders above it do not matter."""
     command = shutil.which(entry.command[0], path=path) or entry.command[0]
     needed = visible_prefixes((command, *entry.command[1:]), path="")
@@ -190,7 +190,7 @@ def _trust_mirrors(file: Path) -> None:
     file.chmod(0o644)
 
 
-def _is_open(entry: AgentEntry) -> bool:
+def _is_open(entry: AgentConfig) -> bool:
     """Tell whether an entry says that its agent is not isolated."""
     return entry.sandbox == "none" or entry.home == "user"
 
@@ -202,7 +202,7 @@ def homes_root(configuration: Configuration) -> Path:
 
 def _shelter(
     configuration: Configuration,
-    entry: AgentEntry,
+    entry: AgentConfig,
     found: Bubblewrap | Unavailable,
     user: int | None,
     outside: Outside,
@@ -268,7 +268,7 @@ def _shelter(
     )
 
 
-def _limits(entry: AgentEntry) -> ResourceLimits:
+def _limits(entry: AgentConfig) -> ResourceLimits:
     own = entry.limits
     memory = default_memory_bytes() if own.memory_mb is None else own.memory_mb * MEBIBYTE
     return ResourceLimits(
@@ -281,7 +281,7 @@ def _limits(entry: AgentEntry) -> ResourceLimits:
 
 
 def _sandbox(
-    configuration: Configuration, entry: AgentEntry, found: Bubblewrap | Unavailable
+    configuration: Configuration, entry: AgentConfig, found: Bubblewrap | Unavailable
 ) -> tuple[Sandbox, str]:
     if _is_open(entry):
         return Plain(), describe_exposure("", explain_choice(entry))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from app.agents.files import IDENTITY, AgentFiles
 from app.agents.identity import read_identity
-from app.config import AgentEntry, Configuration
+from app.config import AgentConfig, Configuration
 from app.errors import FileRefused
 
 
@@ -16,7 +16,7 @@ def label(configuration: Configuration, files: AgentFiles) -> Configuration:
     return replace(configuration, agents=agents)
 
 
-def _label(entry: AgentEntry, files: AgentFiles) -> AgentEntry:
+def _label(entry: AgentConfig, files: AgentFiles) -> AgentConfig:
     try:
         found = files.read(entry.id, IDENTITY)
     except FileRefused:

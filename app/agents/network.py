@@ -15,7 +15,7 @@ from app.children.network.dialing import Dialer
 from app.children.network.link import NetworkPlan
 from app.children.network.outside import Outside
 from app.children.network.rules import Rules
-from app.config import AgentEntry, Configuration
+from app.config import AgentConfig, Configuration
 from app.config.hosts import HostPattern, normalise_host, parse_host
 from app.errors import ConfigurationError
 
@@ -34,7 +34,7 @@ _WORDS: Final = {
 
 def network_plan(
     configuration: Configuration,
-    entry: AgentEntry,
+    entry: AgentConfig,
     program: AgentProgram | None,
     own: Mapping[str, str],
     outside: Outside,
@@ -74,7 +74,7 @@ def network_words(plan: NetworkPlan | None) -> str:
     return SHARED if plan is None else _WORDS[plan.rules.mode]
 
 
-def require_network(entry: AgentEntry) -> None:
+def require_network(entry: AgentConfig) -> None:
     """Refuse a limit that cannot be enforced, where agents share the machine's network.
 
     Raises:
@@ -90,7 +90,7 @@ def require_network(entry: AgentEntry) -> None:
         )
 
 
-def read_hosts(entry: AgentEntry) -> Iterator[HostPattern]:
+def read_hosts(entry: AgentConfig) -> Iterator[HostPattern]:
     """Yield the hosts on an agent's list, with those of its groups.
 
     Raises:

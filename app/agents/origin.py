@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from app.config import AgentEntry, AgentsSource
+from app.config import AgentConfig, AgentsSource
 from app.config.agents import EntrySource
 
 _LABELS: Final[Mapping[EntrySource, str]] = {
@@ -27,7 +27,7 @@ def label_origin(source: EntrySource, setting: AgentsSource) -> str:
     return _LABELS.get(source, setting)
 
 
-def explain_fixed(entry: AgentEntry, setting: AgentsSource) -> str:
+def explain_fixed(entry: AgentConfig, setting: AgentsSource) -> str:
     """Say why an agent cannot be changed here, and what to do; empty if it can."""
     if entry.source == "environment":
         words = _IN_SETTINGS if setting == "AGENTS_JSON" else _BY_COMMAND

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from app.agents.files import AGENTS, IDENTITY, MEMORY, OWN, SHARED, SOUL, TOOLS, USER, AgentFiles
 from app.agents.identity import read_identity
 from app.agents.registry import Registry
-from app.core.keys import SessionKey
-from app.core.turns.standing import Standing
 from app.errors import FileRefused
+from app.model.keys import SessionKey
+from app.model.system_prompt import SystemPrompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class _Read:
     """The files of an agent as they were read."""
 
     stamp: object
-    standing: Standing
+    standing: SystemPrompt
 
 
 class AgentPersonas:
@@ -42,7 +42,7 @@ class AgentPersonas:
         self._list_colleagues = list_colleagues
         self._known: dict[str, _Read] = {}
 
-    async def standing(self, surface: SessionKey, turn: int) -> Standing:
+    async def standing(self, surface: SessionKey, turn: int) -> SystemPrompt:
         """Return what the agent of a conversation is told at its beginning, as of a turn."""
         found = await asyncio.to_thread(self._read, surface.agent)
         return replace(
@@ -52,17 +52,17 @@ class AgentPersonas:
             colleagues=self._list_colleagues(surface.agent, turn),
         )
 
-    def _read(self, agent: str) -> Standing:
+    def _read(self, agent: str) -> SystemPrompt:
         """Read the agent's files, and those of all agents where it has none of its own."""
         try:
             stamp = (self._files.stamp(agent), self._files.stamp(None))
         except FileRefused:
-            return Standing()
+            return SystemPrompt()
         known = self._known.get(agent)
         if known is None or known.stamp != stamp:
             texts = {name: self._text(None, name) for name in SHARED}
             texts |= {name: text for name in OWN if (text := self._text(agent, name)) is not None}
-            standing = Standing(
+            standing = SystemPrompt(
                 base=read_identity(texts.get(IDENTITY) or "").words,
                 soul=texts.get(SOUL) or "",
                 agents=texts[AGENTS] or "",

@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.core.updates import Tokens
+from app.model.updates import Tokens
 
 logger = logging.getLogger(__name__)
 

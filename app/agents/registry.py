@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from app.agents.catalog import AgentProgram
-from app.config import AgentEntry, AgentRecord, Configuration
+from app.config import AgentConfig, AgentRecord, Configuration
 from app.errors import AgentRemoved, NotFound
 
 T = TypeVar("T")
@@ -38,18 +38,18 @@ class Registry:
         self.configuration = configuration
         self.records = tuple(records)
 
-    def __iter__(self) -> Iterator[AgentEntry]:
+    def __iter__(self) -> Iterator[AgentConfig]:
         return iter(self.configuration.agents.values())
 
     def __contains__(self, agent: object) -> bool:
         return agent in self.configuration.agents
 
     @property
-    def default(self) -> AgentEntry:
+    def default(self) -> AgentConfig:
         """The agent that requests without a name are for."""
         return self.configuration.agents[self.configuration.default_agent]
 
-    def get(self, agent: str) -> AgentEntry:
+    def get(self, agent: str) -> AgentConfig:
         """Return the agent of that id.
 
         Raises:
@@ -60,7 +60,7 @@ class Registry:
         except KeyError:
             raise NotFound("agent", agent) from None
 
-    def find(self, name: str) -> AgentEntry:
+    def find(self, name: str) -> AgentConfig:
         """Return the agent of that name.
 
         Raises:

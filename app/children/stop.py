@@ -21,8 +21,8 @@ from app.children.leftovers import kill_leftovers
 from app.children.network.link import HandoverFailed, Link
 from app.children.proc_table import read_proc_table, signal_exactly
 from app.children.process import Child, Step, StopReport, spawn
-from app.core.tasks import Tasks
 from app.errors import AgentNotStarted
+from app.tasks import Tasks
 
 _LAST_SECONDS: Final = 0.2
 """When the event loop is closing nothing can wait, and a killed process needs no longer."""

@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from app.children.tree import Tree, read_attributes
-from app.core.erasure.types import Sweeping
 from app.descent import FOLDER, Descent, Found, walk
+from app.model.erasure import Sweeping
 from app.vault.octets import CROSS, PIECE_BYTES, Known, cross_out, find_spans, is_in
 
 _OBJECTS: Final = "objects"

@@ -20,8 +20,8 @@ from app.children.disk import DiskSpace
 from app.children.limits import MEBIBYTE, ResourceLimits
 from app.children.proc_table import read_proc_table
 from app.children.usage import Usage, measure_folders, measure_tree
-from app.core.tasks import Tasks
 from app.errors import AgentError, AgentStopped
+from app.tasks import Tasks
 
 _TREE_SECONDS: Final = 1.0
 """Between two checks of processes and memory."""

@@ -23,10 +23,10 @@ from app.children.hardening import make_undumpable
 from app.children.proc_table import new_marker
 from app.children.stop import StopSteps, running
 from app.cli.output import one_line
-from app.config import AgentEntry, Configuration
-from app.core.availability import AgentCheck
-from app.core.findings import Finding, ok, problem, warning
+from app.config import AgentConfig, Configuration
 from app.errors import AgentNotStarted, ConfigurationError
+from app.model.availability import AgentCheck
+from app.model.findings import Finding, ok, problem, warning
 from app.server.agent_shapes import AgentOut
 from app.vault import Vault
 
@@ -109,7 +109,7 @@ def check_drift(registry: Registry) -> Iterator[Finding]:
             )
 
 
-def read(entry: AgentEntry, check: AgentCheck) -> Finding:
+def read(entry: AgentConfig, check: AgentCheck) -> Finding:
     """Report what a check found about an agent."""
     reason = check.words.rstrip(".")
     if check.ok:
@@ -118,7 +118,7 @@ def read(entry: AgentEntry, check: AgentCheck) -> Finding:
     return judge(entry.name, reason, check.remedy)
 
 
-def available(entry: AgentEntry, card: AgentOut) -> Finding:
+def available(entry: AgentConfig, card: AgentOut) -> Finding:
     """Report whether a running bridge finds an agent able to work."""
     found = card.availability
     if found.state == "ready":
@@ -129,7 +129,7 @@ def available(entry: AgentEntry, card: AgentOut) -> Finding:
 
 
 async def versions(
-    configuration: Configuration, entry: AgentEntry, program: AgentProgram | None, shelter: Shelter
+    configuration: Configuration, entry: AgentConfig, program: AgentProgram | None, shelter: Shelter
 ) -> AsyncIterator[Finding]:
     """Check the versions of an agent and of the node it needs."""
     if program is None:
@@ -150,7 +150,7 @@ async def versions(
 
 
 def keys(
-    configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
+    configuration: Configuration, entry: AgentConfig, program: AgentProgram | None
 ) -> Iterator[Finding]:
     """Check whether an agent gets a key; only names are ever shown."""
     key = check_key(configuration, entry, program)
@@ -165,7 +165,7 @@ def keys(
         )
 
 
-def mode(entry: AgentEntry, program: AgentProgram | None) -> Finding:
+def mode(entry: AgentConfig, program: AgentProgram | None) -> Finding:
     """Check whether an agent is set to the mode in which it asks before it acts."""
     asks = program.ask_mode if program else None
     if program is not None and entry.mode in (None, asks):
@@ -183,7 +183,7 @@ def mode(entry: AgentEntry, program: AgentProgram | None) -> Finding:
     )
 
 
-def checkout(entry: AgentEntry, program: AgentProgram | None) -> Finding:
+def checkout(entry: AgentConfig, program: AgentProgram | None) -> Finding:
     """Report what settings in a checkout can do to an agent."""
     words = checkout_words(program)
     if program is not None:
@@ -191,7 +191,7 @@ def checkout(entry: AgentEntry, program: AgentProgram | None) -> Finding:
     return warning(entry.name, words, "Let it work only on repositories that you trust.")
 
 
-def limits(entry: AgentEntry, shelter: Shelter) -> Finding:
+def limits(entry: AgentConfig, shelter: Shelter) -> Finding:
     """Report what one session of an agent may use."""
     words, _, remedy = shelter.limit_words.partition(": ")
     if remedy:
@@ -199,7 +199,7 @@ def limits(entry: AgentEntry, shelter: Shelter) -> Finding:
     return ok(entry.name, f"limits: {words}")
 
 
-def probed(configuration: Configuration, entry: AgentEntry) -> Finding:
+def probed(configuration: Configuration, entry: AgentConfig) -> Finding:
     """Report what the last probe of an agent saw."""
     card = read_card(card_path(configuration.shared_dir, entry.id))
     command = f"agent-bridge agents probe {entry.name}"
@@ -214,7 +214,7 @@ def probed(configuration: Configuration, entry: AgentEntry) -> Finding:
     )
 
 
-def isolation(entry: AgentEntry, words: str) -> Finding:
+def isolation(entry: AgentConfig, words: str) -> Finding:
     """Judge how an agent is isolated."""
     if words.startswith("isolated"):
         remedy = next((remedy for part, remedy in _REMEDIES if part in words), None)

@@ -22,8 +22,8 @@ from app.cli.api import find_bridge
 from app.cli.framing import Json, add_group, commands, hint, read_all_agents
 from app.cli.output import show_json, show_table
 from app.config import Configuration
-from app.core.availability import Availability
-from app.core.wording import AVAILABILITY
+from app.model.availability import Availability
+from app.model.wording import AVAILABILITY
 from app.server.agent_shapes import AgentOut, AvailabilityOut, CheckOut
 
 INTERPRETERS: Final = ("python", "node", "npx", "uvx", "bun", "deno")

@@ -23,8 +23,8 @@ from app.cli.output import say, show_json, show_table
 from app.config import Configuration
 from app.config.agents import EXTENDS
 from app.config.records import merge
-from app.core.types import SessionState
 from app.errors import BridgeError, Conflict
+from app.model.types import SessionState
 from app.server.agent_shapes import AgentDetail, AgentOut
 from app.server.shapes import Page, SessionOut
 

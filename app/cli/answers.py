@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from app.cli.output import one_line
 from app.cli.screen import Screen
-from app.core.updates import AskKind
+from app.model.updates import AskKind
 from app.server.shapes import OptionOut
 
 LINE_BYTES: Final = 4096

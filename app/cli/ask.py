@@ -27,8 +27,8 @@ from app.cli.framing import commands, examples, read_configuration
 from app.cli.screen import Screen, margin
 from app.cli.where import Where
 from app.config import Configuration
-from app.core.types import TurnState
 from app.errors import BridgeError
+from app.model.types import TurnState
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import TEXT_CHARACTERS, NewSession
 

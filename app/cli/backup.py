@@ -22,8 +22,8 @@ from app.cli.framing import Yes, commands, confirm, examples, read_configuration
 from app.cli.operate import show_pending
 from app.config import Configuration, find_secret_key
 from app.config.database import read_database_url
-from app.core.files.names import size_words
 from app.errors import BackupUnusable, Conflict, DataDirInUse
+from app.model.file_names import size_words
 from app.store.database import Database, is_postgresql_address, locked, note_move
 from app.store.moving import move
 from app.store.reading import name_store

@@ -12,10 +12,9 @@ from app.cli import output, where
 from app.cli.answers import Question, Responder
 from app.cli.api import BridgeRefused, Connection
 from app.cli.screen import Screen
-from app.core.ask_view import kept_view
-from app.core.tasks import Tasks
-from app.core.types import TurnState
 from app.errors import BridgeError, Conflict, NotFound
+from app.model.ask_view import kept_view
+from app.model.types import TurnState
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import (
     EntryOut,
@@ -27,6 +26,7 @@ from app.server.shapes import (
     TurnOut,
     UnfinishedOut,
 )
+from app.tasks import Tasks
 
 LOOK_SECONDS: Final = 0.2
 """How often a quiet turn is polled: the events report its rows, not its end."""

@@ -11,7 +11,7 @@ from typer import Argument, Option
 from app.cli.api import REMOVAL, Api
 from app.cli.framing import Json, NotConfirmed, Yes, add_group, commands, confirm, examples
 from app.cli.output import one_line, printable, show_list, when
-from app.core.files.names import size_words
+from app.model.file_names import size_words
 from app.server.conversation_shapes import ContentsOut, ConversationOut
 
 COMMANDS = commands()

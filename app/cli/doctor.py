@@ -25,8 +25,8 @@ from app.cli.output import one_line, show_json
 from app.cli.screen import margin
 from app.cli.stored import make_context, make_vault, read_registry
 from app.config import Configuration, from_process
-from app.core.findings import Finding, Verdict, ok, problem
 from app.errors import BridgeError, ConfigurationError, Conflict, StoreUnavailable
+from app.model.findings import Finding, Verdict, ok, problem
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import Page
 from app.services import added_services, registered_services

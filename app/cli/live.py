@@ -17,9 +17,8 @@ from typing import Final
 from app.cli.output import one_line, show_table
 from app.cli.screen import Margin, margin
 from app.cli.stored import make_context
+from app.clock import Clock, SystemClock
 from app.config import Configuration
-from app.core.clock import SystemClock
-from app.core.ports import Clock
 from app.errors import BridgeError, Conflict, NotFound
 from app.services import registered_services
 from app.services.common.live import LiveStep, Seen, Undo, Verdict

@@ -22,8 +22,8 @@ from app.children.file_lock import hold
 from app.cli.api import local_address
 from app.config import Configuration, cautions, ensure_secrets
 from app.config.bridge_secrets import FILE_NAME
-from app.core.findings import Finding, ok, problem, warning
 from app.errors import ConfigurationError, StoreUnavailable
+from app.model.findings import Finding, ok, problem, warning
 from app.shelf.bucket import BucketShelf
 
 LITTLE_DISK: Final = 1024**3

@@ -18,15 +18,15 @@ from app.cli.api import Api, find_bridge
 from app.cli.framing import Json, Yes, commands, confirm, examples, read_configuration
 from app.cli.output import one_line, show_json
 from app.cli.stored import make_guard, read_registry
+from app.clock import SystemClock
 from app.config import Configuration
-from app.core.clock import SystemClock
-from app.core.suspension import AGENT, ALL, PLACE, Pending, SuspensionStore, describe_pause
 from app.errors import Conflict
-from app.server.operating_shapes import DrainOut, PauseOut
+from app.features.pause.shapes import DrainOut, PauseOut
+from app.features.pause.store import SuspensionStore
+from app.model.suspension import AGENT, ALL, PLACE, Pending, describe_pause
 from app.server.shapes import Page
 from app.store.database import Database, locked
 from app.store.reading import reading
-from app.store.suspensions import SuspensionRows
 from app.vault import Vault
 
 LOOK_SECONDS: Final = 0.5
@@ -141,7 +141,7 @@ def show_pending(configuration: Configuration) -> None:
     """
     vault = Vault(configuration.secret_values())
     with reading(configuration.database_url, make_guard(configuration, vault)) as stores:
-        pending = None if stores is None else asyncio.run(stores.suspensions.pending())
+        pending = None if stores is None else asyncio.run(stores.open(SuspensionStore).pending())
     if pending is not None:
         for line in _pending_lines(pending, read_registry(configuration).name):
             sys.stdout.write(f"{vault.redact(line)}\n")
@@ -182,7 +182,7 @@ def _on_store(
         database = Database(configuration.database_url)
         database.open()
         try:
-            rows = SuspensionRows(database, SystemClock().now)
+            rows = SuspensionStore(database, SystemClock().now)
             if change is not None:
                 asyncio.run(change(rows))
             return [

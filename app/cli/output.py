@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import category, east_asian_width
 
 from app.cli.framing import hint
-from app.core.amounts import money
-from app.core.ask_view import AskView
-from app.core.consent import wording
+from app.model import ask_wording as wording
+from app.model.amounts import money
+from app.model.ask_view import AskView
 
 if TYPE_CHECKING:  # 0.2 s that the words of an error do not need
     from pydantic import BaseModel

@@ -21,8 +21,8 @@ from app.cli.api import Api, is_running, local_address
 from app.cli.framing import command_name, commands, examples, hint, read_configuration
 from app.cli.output import show_table
 from app.config import Configuration, cautions
-from app.core.availability import Availability
 from app.errors import DataDirInUse, StoreUnavailable
+from app.model.availability import Availability
 from app.server.login_links import LINK_SECONDS
 from app.server.shapes import LinkOut
 

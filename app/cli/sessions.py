@@ -10,7 +10,7 @@ from typer import Argument, Option
 from app.cli.api import find_bridge
 from app.cli.framing import Json, add_group, command_name, commands, read_configuration
 from app.cli.output import one_line, show_json, show_list, transcript_lines, when
-from app.core.types import SessionState
+from app.model.types import SessionState
 from app.server.shapes import EntryOut, SessionDetail, SessionOut
 
 COMMANDS = commands()

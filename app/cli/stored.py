@@ -10,8 +10,8 @@ from app.agents.enrolling import open_registry
 from app.agents.registry import Registry
 from app.config import Configuration, ensure_secrets, find_secret_key
 from app.config.sealing import Sealer
-from app.core.stores.filters import ListFilter
 from app.errors import ConfigurationError, NotFound
+from app.model.filters import ListFilter
 from app.server.shapes import EntryOut, SessionDetail, SessionOut
 from app.services.service import CheckContext
 from app.store.guarding import Guard

@@ -26,11 +26,11 @@ from app.children.proc_table import new_marker
 from app.cli.api import agent_path, find_bridge
 from app.cli.output import one_line, printable, show_table
 from app.cli.screen import Margin, margin
-from app.config import AgentEntry, Configuration, forget_process_secrets
-from app.core.clock import SystemClock
-from app.core.updates import AskRequest, BridgeUpdate, TextUpdate
+from app.clock import SystemClock
+from app.config import AgentConfig, Configuration, forget_process_secrets
 from app.errors import BridgeError
 from app.main import bridge_id, launches
+from app.model.updates import AskRequest, BridgeUpdate, TextUpdate
 from app.server.agent_shapes import AgentOut
 from app.server.metrics import Metrics
 from app.vault import Vault
@@ -40,7 +40,7 @@ from app.vault import Vault
 class Visitor:
     """Everything that is needed to visit one agent and to describe it."""
 
-    entry: AgentEntry
+    entry: AgentConfig
     program: AgentProgram | None
     visits: Visits
     vault: Vault

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from app.core.workspaces import FOLDER, NONE
 from app.errors import Conflict
+from app.model.workspaces import FOLDER, NONE
 
 ANSWERS: Final = "work-trees.json"
 """The file in DATA_DIR with what the person answered for each work tree."""

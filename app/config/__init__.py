@@ -6,7 +6,7 @@ Only this package reads the environment, and only in `from_process` and
 
 from __future__ import annotations
 
-from app.config.agents import AgentEntry, AgentLimits, PermissionRule
+from app.config.agents import AgentConfig, AgentLimits, PermissionRule
 from app.config.bridge_secrets import BridgeSecrets, ensure_secrets, find_secret_key
 from app.config.cautions import Caution, cautions, describe_unserved
 from app.config.configuration import Configuration, Limits
@@ -19,7 +19,7 @@ from app.config.settings import Settings
 
 __all__ = [
     "Account",
-    "AgentEntry",
+    "AgentConfig",
     "AgentLimits",
     "AgentRecord",
     "AgentsSource",

@@ -258,7 +258,7 @@ class AgentLimits(BaseModel):
 EntrySource = Literal["environment", "found", "demo", "stored"]
 
 
-class AgentEntry(BaseModel):
+class AgentConfig(BaseModel):
     """One agent as it was configured; says nothing about whether it runs."""
 
     model_config = _STRICT
@@ -358,7 +358,7 @@ class AgentEntry(BaseModel):
         return table
 
     @model_validator(mode="after")
-    def _home_fits_sandbox(self) -> AgentEntry:
+    def _home_fits_sandbox(self) -> AgentConfig:
         if self.home == "user" and self.sandbox == "bubblewrap":
             raise refusal(
                 'has home "user" and sandbox "bubblewrap", which exclude each other',
@@ -367,7 +367,7 @@ class AgentEntry(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _network_fits_sandbox(self) -> AgentEntry:
+    def _network_fits_sandbox(self) -> AgentConfig:
         if self.network == "none" and self.network_hosts:
             raise refusal(
                 'has network "none" and network_hosts, which exclude each other',
@@ -405,6 +405,6 @@ _OUTSIDE = ("name", "id", "source", "former", "own_name", "own_emoji", "own_colo
 EXTENDS = "extends"
 """The key that names an entry to take other keys from."""
 KEYS: tuple[str, ...] = (
-    *(key for key in AgentEntry.model_fields if key not in _OUTSIDE),
+    *(key for key in AgentConfig.model_fields if key not in _OUTSIDE),
     EXTENDS,
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from app.config.agents import AgentEntry
+from app.config.agents import AgentConfig
 from app.config.configuration import Configuration
 from app.config.fields import PAGE
 from app.config.ownership import everyone_can_write, others_can_read
@@ -70,7 +70,7 @@ def cautions(configuration: Configuration) -> Iterator[Caution]:
     yield from _open_folders(configuration)
 
 
-def _cautions_of(configuration: Configuration, agent: AgentEntry) -> Iterator[Caution]:
+def _cautions_of(configuration: Configuration, agent: AgentConfig) -> Iterator[Caution]:
     """Yield what could be better in the entry of an agent."""
     if given := sorted(_DECIDES_CODE & {*agent.env, *agent.env_passthrough}):
         yield Caution(
@@ -100,7 +100,7 @@ def _cautions_of(configuration: Configuration, agent: AgentEntry) -> Iterator[Ca
             )
 
 
-def _describe_more(agent: AgentEntry, other: AgentEntry) -> str:
+def _describe_more(agent: AgentConfig, other: AgentConfig) -> str:
     """Say what an agent that another one names can reach beyond it; empty if nothing."""
     named = [glob for glob in agent.agents_allow or () if glob.strip("*?")]
     if not any(fnmatchcase(other.name, glob) for glob in named):
@@ -113,7 +113,7 @@ def _describe_more(agent: AgentEntry, other: AgentEntry) -> str:
     return "can connect to more" if more else ""
 
 
-def _shares_machine(agent: AgentEntry) -> bool:
+def _shares_machine(agent: AgentConfig) -> bool:
     return agent.sandbox == "none" or agent.home == "user"
 
 

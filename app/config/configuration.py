@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from pydantic import SecretStr
 
-from app.config.agents import AgentEntry
+from app.config.agents import AgentConfig
 from app.config.bucket import Bucket
 from app.config.credentials import Credentials, key_parts
 from app.config.fields import PAGE, Account, is_loopback
@@ -117,7 +117,7 @@ class ConfigurationReader(Protocol):
 class Configuration:
     """Everything that was configured, frozen at start."""
 
-    agents: Mapping[str, AgentEntry]
+    agents: Mapping[str, AgentConfig]
     """The agents in their order, by id."""
     default_agent: str
     """The agent that requests without a name are for, by id."""
@@ -252,7 +252,7 @@ class Configuration:
         """Return the webhook path with an agent's name in it."""
         return f"/webhooks/{service}/{self.agents[agent].name}"
 
-    def find(self, name: str) -> AgentEntry:
+    def find(self, name: str) -> AgentConfig:
         """Return the agent of that name.
 
         Raises:

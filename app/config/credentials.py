@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, SecretStr, ValidationError
 
-from app.config.agents import AgentEntry
+from app.config.agents import AgentConfig
 from app.config.fields import matching, strong
 from app.config.problems import first_problem, refusal
 from app.config.records import AgentRecord
@@ -71,7 +71,7 @@ def read_credentials(
 
 
 def _check_services(
-    agent: AgentEntry, stored: Mapping[str, object], services: Iterable[KnownService]
+    agent: AgentConfig, stored: Mapping[str, object], services: Iterable[KnownService]
 ) -> None:
     names = [service.name for service in services]
     if any(name not in names for name in stored):
@@ -80,7 +80,7 @@ def _check_services(
 
 
 def _read_stored(
-    kind: type[ServiceCredentials], agent: AgentEntry, given: Mapping[str, str]
+    kind: type[ServiceCredentials], agent: AgentConfig, given: Mapping[str, str]
 ) -> ServiceCredentials:
     unknown = any(field not in kind.model_fields for field in given)
     if unknown:
@@ -91,7 +91,7 @@ def _read_stored(
 
 
 def _read_settings(
-    kind: type[ServiceCredentials], agent: AgentEntry, sources: Sources
+    kind: type[ServiceCredentials], agent: AgentConfig, sources: Sources
 ) -> ServiceCredentials | None:
     given: dict[str, str] = {}
     origin: dict[str, str] = {}
@@ -109,7 +109,7 @@ def _read_settings(
 
 def _check(
     kind: type[ServiceCredentials],
-    agent: AgentEntry,
+    agent: AgentConfig,
     given: Mapping[str, str],
     origin: Mapping[str, str],
 ) -> ServiceCredentials:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from pydantic import SecretStr
 
-from app.config.agents import AgentEntry
+from app.config.agents import AgentConfig
 from app.config.bucket import read_bucket
 from app.config.configuration import Configuration, Limits, RepositoryTerms
 from app.config.credentials import Credentials, read_credentials
@@ -282,7 +282,7 @@ def _base_url(settings: Settings) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 
-def _keys(agent: AgentEntry, names: Names, sources: Sources) -> Mapping[str, SecretStr]:
+def _keys(agent: AgentConfig, names: Names, sources: Sources) -> Mapping[str, SecretStr]:
     """Collect an agent's variables: by suffix, else plain; its own table wins."""
     found: dict[str, SecretStr] = {}
     for name in names.variables_of(agent):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from app.config import repositories, settings
-from app.config.agents import AgentEntry
+from app.config.agents import AgentConfig
 from app.config.problems import did_you_mean
 from app.config.repositories import RepositoryEntry
 from app.config.roster import KnownAgent, Roster
@@ -75,7 +75,7 @@ class Names:
         )
         self._fill()
 
-    def variables_of(self, agent: AgentEntry) -> tuple[str, ...]:
+    def variables_of(self, agent: AgentConfig) -> tuple[str, ...]:
         """Return the variables that an agent may receive."""
         known = self._known.get(agent.driver or "")
         return tuple(dict.fromkeys((*(known.env if known else ()), *agent.env_passthrough)))

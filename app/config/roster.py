@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from app.config.agents import EXTENDS, KEYS, NAME, AgentEntry, AgentLimits, EntrySource
+from app.config.agents import EXTENDS, KEYS, NAME, AgentConfig, AgentLimits, EntrySource
 from app.config.fields import json_object
 from app.config.ownership import find_open_folder
 from app.config.problems import did_you_mean, first_problem
@@ -86,7 +86,7 @@ class Surroundings:
 class Roster:
     """The agents in their order, which one is the default, and where they came from."""
 
-    agents: Mapping[str, AgentEntry]
+    agents: Mapping[str, AgentConfig]
     """The entries by name."""
     plain: str
     """The agent that plain settings belong to."""
@@ -99,7 +99,7 @@ class Roster:
 
     def isolate_found(self) -> Roster:
         """Return the same agents, those found on PATH isolated as if a setting named them."""
-        usual = {key: AgentEntry.model_fields[key].default for key in ("home", "sandbox")}
+        usual = {key: AgentConfig.model_fields[key].default for key in ("home", "sandbox")}
         isolated = {
             name: agent.model_copy(update=usual) if agent.source == "found" else agent
             for name, agent in self.agents.items()
@@ -265,7 +265,7 @@ def _on_path(around: Surroundings) -> Iterable[tuple[str, dict[str, Any]]]:
         yield known.name, {"command": command, "driver": known.name, "home": "user"}
 
 
-def _entry(source: str, name: str, raw: Mapping[str, Any], around: Surroundings) -> AgentEntry:
+def _entry(source: str, name: str, raw: Mapping[str, Any], around: Surroundings) -> AgentConfig:
     unknown = next((key for key in raw if key not in KEYS), None)
     if unknown is not None:
         # Do not repeat a malformed key: it may be a value in the wrong place.
@@ -273,7 +273,7 @@ def _entry(source: str, name: str, raw: Mapping[str, Any], around: Surroundings)
         remedy = did_you_mean(unknown, KEYS, f"The keys are {', '.join(KEYS)}.")
         raise ConfigurationError(source, f"agent {name!r} has an unknown key{shown}", remedy)
     try:
-        entry = AgentEntry.model_validate({"name": name, **raw}, context={"home": around.home})
+        entry = AgentConfig.model_validate({"name": name, **raw}, context={"home": around.home})
     except ValidationError as error:
         where, problem, remedy = first_problem(error)
     else:
@@ -287,7 +287,7 @@ def _key(where: tuple[int | str, ...]) -> str:
     return f": {'.'.join(known)}" if known else ""
 
 
-def _apply_driver(source: str, entry: AgentEntry, around: Surroundings) -> AgentEntry:
+def _apply_driver(source: str, entry: AgentConfig, around: Surroundings) -> AgentConfig:
     """Complete the entry from the known agent that its driver or command names."""
     known = around.driver(entry.driver)
     if entry.driver is not None and known is None:
@@ -340,8 +340,8 @@ def _locate_demo(command: tuple[str, ...], around: Surroundings) -> tuple[str, .
 
 
 def _settle(
-    agent: AgentEntry, record: AgentRecord | None, *, plain: bool, source: EntrySource
-) -> AgentEntry:
+    agent: AgentConfig, record: AgentRecord | None, *, plain: bool, source: EntrySource
+) -> AgentConfig:
     return agent.model_copy(
         update={
             "default": plain,

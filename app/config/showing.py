@@ -8,13 +8,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from app.config.agents import KEYS, AgentEntry, PermissionRule
+from app.config.agents import KEYS, AgentConfig, PermissionRule
 from app.config.records import AgentRecord
 
 ENV = "env"
 
 
-def show_entry(entry: AgentEntry, record: AgentRecord | None) -> dict[str, Any]:
+def show_entry(entry: AgentConfig, record: AgentRecord | None) -> dict[str, Any]:
     """Return the keys of an entry, with the names of its variables only.
 
     What people stored is shown as they gave it, the settings as they were understood.
@@ -32,7 +32,7 @@ def _given(table: BaseModel) -> dict[str, Any]:
     usual = {
         key: field.get_default(call_default_factory=True)
         for key, field in type(table).model_fields.items()
-        if key in KEYS or not isinstance(table, AgentEntry)
+        if key in KEYS or not isinstance(table, AgentConfig)
     }
     return {
         key: _plain(value)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
-from app.core.inbound import Begun, Changed, Chore, Delivery, Heard, Inbound, Naming, News
-from app.core.keys import PlaceKey, SessionKey, adapter_name
-from app.core.posts import Cleaned, PostSend, PostSent
-from app.core.types import Earlier, File, Speaker
-from app.core.workspaces import Checked, Repository, Suggestion
 from app.errors import DeliveryRefused, PostRejected, ServiceRefused
+from app.model.inbound import Begun, Changed, Chore, Delivery, Heard, Inbound, Naming, News
+from app.model.keys import PlaceKey, SessionKey, adapter_name
+from app.model.posts import Cleaned, PostSend, PostSent
+from app.model.types import Earlier, File, Speaker
+from app.model.workspaces import Checked, Repository, Suggestion
 from app.vault import Vault
 
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
-from app.core import wording
 from app.core.commands import Command
-from app.core.inbound import Effect
-from app.core.keys import PlaceKey
 from app.core.repositories.directory import Directory
-from app.core.stores.inbox import IntakeStore
-from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.turns.agents import Processes
-from app.core.types import Session, SessionState
 from app.errors import AgentError, Conflict
+from app.model import wording
+from app.model.inbound import Effect
+from app.model.keys import PlaceKey
+from app.model.types import Session, SessionState
+from app.store.decisions import IntakeStore
+from app.store.sessions import SessionStore
+from app.store.turns import TurnStore
 
 RUNNING = {SessionState.WORKING, SessionState.WAITING, SessionState.LIMITED}
 AT_WORK = {*RUNNING, SessionState.QUEUED}

@@ -10,22 +10,23 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from uuid import uuid4
 
-from app.core import wording
+from app.clock import Clock
 from app.core.feed import Feed
-from app.core.keys import PlaceKey
-from app.core.notes import Note, NoteCode
 from app.core.outbox import Outbox
-from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
-from app.core.retry import persist
 from app.core.session_manager import SessionManager
-from app.core.signals import ALONE, Facts, Signals, Topic
-from app.core.stores.conversations import Contents, ConversationStore, Copied, Holdings
-from app.core.stores.sessions import SessionStore
 from app.core.turns.reach import Reach
-from app.core.types import Thread
-from app.core.workspaces import Unshipped
 from app.errors import BridgeError, Conflict, NotFound, StoreUnavailable
+from app.model import wording
+from app.model.conversations import Contents, Copied, Holdings
+from app.model.keys import PlaceKey
+from app.model.notes import Note, NoteCode
+from app.model.types import Thread
+from app.model.workspaces import Unshipped
+from app.retry import persist
+from app.signals import ALONE, Facts, Signals, Topic
+from app.store.conversations import ConversationStore
+from app.store.sessions import SessionStore
 
 logger = logging.getLogger(__name__)
 

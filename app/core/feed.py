@@ -12,10 +12,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from app.core.keys import PlaceKey
-from app.core.signals import ALONE, Facts, Signals, Topic
-from app.core.stores.sessions import SessionStore, TranscriptStore
-from app.core.types import Entry
+from app.model.keys import PlaceKey
+from app.model.types import Entry
+from app.signals import ALONE, Facts, Signals, Topic
+from app.store.sessions import SessionStore
+from app.store.transcript import TranscriptStore
 
 ROWS_AT_ONCE = 200
 """Rows per read while following: a screen or two."""

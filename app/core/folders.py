@@ -6,14 +6,14 @@ Attachments and files for people are next to the workspace, never in it.
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path, PurePath
+from pathlib import Path
 
-from app.core.types import File, Session
+from app.model.folders import attachment_folder, folder_name, outgoing
+from app.model.types import File, Session
 
 
 class Folders:
@@ -103,28 +103,3 @@ class Folders:
         self._give(target.parent, agent)
         self._give(target, agent)
         return target
-
-
-def folder_name(session: Session) -> str:
-    """Name the folders that belong to a session alone: its workspace, its home."""
-    return f"{session.id}-{session.key.agent}"
-
-
-def attachment_folder(workspace: Path) -> Path:
-    """Name the attachment folder of a workspace."""
-    return workspace.with_name(f"{workspace.name}.files")
-
-
-def outgoing(workspace: Path) -> Path:
-    """Name the folder of a workspace for outgoing files."""
-    return workspace.with_name(f"{workspace.name}.out")
-
-
-def is_folder_below(root: Path, name: str) -> bool:
-    """Tell whether a name is that of a folder below another one, wherever links lead."""
-    relative = PurePath(name)
-    if relative.is_absolute() or ".." in relative.parts or not name.isprintable():
-        return False
-    # Unlike those of pathlib, these raise nothing for a circle of links or a name too long.
-    real = os.path.realpath(root / relative)
-    return PurePath(real).is_relative_to(os.path.realpath(root)) and os.path.isdir(real)  # noqa: PTH112

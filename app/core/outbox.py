@@ -12,16 +12,17 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.keys import SessionKey
-from app.core.ports import Clock, Counters
-from app.core.posts import Post, PostContent, PostSend, PostSent, redact_content
 from app.core.progress_relay import Progress, ProgressRelay
-from app.core.retry import backoff, persist
-from app.core.signals import ALONE, Facts, Signals, Topic
-from app.core.stores.sessions import PostStore
-from app.core.tasks import Tasks
 from app.errors import PostDelayed, PostRejected
+from app.model.keys import SessionKey
+from app.model.ports import Counters
+from app.model.posts import Post, PostContent, PostSend, PostSent, redact_content
+from app.retry import backoff, persist
+from app.signals import ALONE, Facts, Signals, Topic
+from app.store.posts import PostStore
+from app.tasks import Tasks
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
+from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.keys import SessionKey
-from app.core.ports import Clock
-from app.core.posts import PostContent
-from app.core.signals import Signals, Topic
-from app.core.stores.sessions import PostStore
-from app.core.tasks import Tasks
 from app.errors import StoreUnavailable
+from app.model.keys import SessionKey
+from app.model.posts import PostContent
+from app.signals import Signals, Topic
+from app.store.posts import PostStore
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

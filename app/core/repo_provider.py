@@ -13,11 +13,7 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from app.core.ask_view import AskFact
-from app.core.delegation.types import Errand
-from app.core.folders import Folders, attachment_folder, is_folder_below, outgoing
-from app.core.ports import AgentListener
-from app.core.repositories import wording
+from app.core.folders import Folders
 from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
 from app.core.repositories.hold import Hold
@@ -25,14 +21,17 @@ from app.core.repositories.joint_work import Joined, JointWork
 from app.core.repositories.ports import Checkouts
 from app.core.repositories.shipping import Proposing, Shipper
 from app.core.repositories.unused import UnusedWorkspaces
-from app.core.reviewing import Subject
 from app.core.saved_folders import SavedFolders
-from app.core.stores.inbox import IntakeStore
-from app.core.stores.repositories import NameStore
-from app.core.stores.sessions import SessionStore
-from app.core.types import File, Session
-from app.core.updates import AskOption, AskRequest
-from app.core.workspaces import (
+from app.errors import Conflict, RepositoryError
+from app.model import repository_wording as wording
+from app.model.ask_view import AskFact
+from app.model.delegation import Errand
+from app.model.folders import attachment_folder, is_folder_below, outgoing
+from app.model.ports import AgentListener
+from app.model.reviews import Subject
+from app.model.types import File, Session
+from app.model.updates import AskOption, AskRequest
+from app.model.workspaces import (
     Checkout,
     Diff,
     Repository,
@@ -43,7 +42,9 @@ from app.core.workspaces import (
     Workspace,
     WorkspaceView,
 )
-from app.errors import Conflict, RepositoryError
+from app.store.decisions import IntakeStore
+from app.store.names import NameStore
+from app.store.sessions import SessionStore
 
 logger = logging.getLogger(__name__)
 

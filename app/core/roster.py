@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from app.core.availability import Availability
+from app.model.availability import Availability
 
 
 @dataclass(frozen=True, slots=True)

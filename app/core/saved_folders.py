@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from app.core.folders import folder_name
-from app.core.ports import Clock, Shelf
-from app.core.retry import persist
-from app.core.stores.folders import SavedFolder, SavedFolderStore
-from app.core.types import Session
+from app.clock import Clock
 from app.errors import BridgeError
+from app.model.folders import SavedFolder, folder_name
+from app.model.ports import Shelf
+from app.model.types import Session
+from app.retry import persist
+from app.store.folders import SavedFolderStore
 
 logger = logging.getLogger(__name__)
 

@@ -13,27 +13,29 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal, Protocol, cast
 
-from app.core import wording
+from app.clock import Clock
 from app.core.command_effects import AT_WORK, CommandEffects, queue
 from app.core.commands import Command
 from app.core.feed import Feed
-from app.core.inbound import Accepted, Corrected, Decision, Delivery, Effect, Heard
-from app.core.keys import PlaceKey, SessionKey
-from app.core.outage import hold
 from app.core.outbox import Outbox
-from app.core.ports import Clock, TurnEngine
-from app.core.posts import NewPost, PostContent, Verbosity
 from app.core.repositories.directory import Directory
-from app.core.retry import persist
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.runs import announce
-from app.core.stores.inbox import IntakeStore
-from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.together.command import Wish
 from app.core.turns.agents import Processes
-from app.core.types import OPEN_TURN_STATES, Session
-from app.core.updates import Choices
 from app.errors import NotFound
+from app.model import wording
+from app.model.inbound import Accepted, Corrected, Decision, Delivery, Effect, Heard
+from app.model.keys import PlaceKey, SessionKey
+from app.model.ports import TurnEngine
+from app.model.posts import NewPost, PostContent, Verbosity
+from app.model.types import OPEN_TURN_STATES, Session
+from app.model.updates import Choices
+from app.outage import hold
+from app.retry import persist
+from app.store.decisions import IntakeStore
+from app.store.sessions import SessionStore
+from app.store.turns import TurnStore
 
 logger = logging.getLogger(__name__)
 

@@ -12,16 +12,13 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from app.core import wording
-from app.core.consent.record import NOT_ASKED, Decided
+from app.clock import Clock
 from app.core.feed import Feed, Unfinished
-from app.core.ports import Clock
-from app.core.posts import Outcome, PostContent, ToolLine
-from app.core.retry import persist
-from app.core.stores.sessions import TranscriptStore
-from app.core.tasks import Tasks
-from app.core.types import Entry, TurnRef
-from app.core.updates import (
+from app.model import wording
+from app.model.posts import Outcome, PostContent, ToolLine
+from app.model.record import NOT_ASKED, Decided
+from app.model.types import Entry, TurnRef
+from app.model.updates import (
     BridgeUpdate,
     Diff,
     NoticeUpdate,
@@ -34,6 +31,9 @@ from app.core.updates import (
     UnknownUpdate,
     UsageUpdate,
 )
+from app.retry import persist
+from app.store.transcript import TranscriptStore
+from app.tasks import Tasks
 from app.vault import GrowingText, Vault
 
 T = TypeVar("T")

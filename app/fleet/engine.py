@@ -13,13 +13,13 @@ from typing import Final, Literal
 
 from typing_extensions import override
 
-from app.core.retry import persist
-from app.core.signals import Signals, Topic
-from app.core.stores.members import JobStore
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Turn
 from app.fleet.worker import FleetWorker, Hands
+from app.model.types import Turn
+from app.retry import persist
+from app.signals import Signals, Topic
+from app.store.jobs import JobStore
 
 BUSY_SECONDS = 1.0
 """How long a job waits that would be one too many."""

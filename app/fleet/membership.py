@@ -10,12 +10,13 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.core.ports import Clock
-from app.core.retry import persist
-from app.core.stores.members import Beat, HandedOut, Member, MemberStore, Role
-from app.core.tasks import Tasks
-from app.core.vitals import Vital, measure_members
+from app.clock import Clock
 from app.errors import StoreUnavailable
+from app.model.members import Beat, HandedOut, Member, Role
+from app.model.vitals import Vital, measure_members
+from app.retry import persist
+from app.store.members import MemberStore
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -22,11 +22,11 @@ from psycopg import AsyncConnection
 from psycopg_pool import PoolTimeout
 from typing_extensions import override
 
-from app.core.outage import hold
-from app.core.ports import Clock
-from app.core.retry import retry
-from app.core.stores.members import COMMON, TASK
+from app.clock import Clock
 from app.errors import StoreUnavailable
+from app.model.members import COMMON, TASK
+from app.outage import hold
+from app.retry import retry
 
 logger = logging.getLogger(__name__)
 

@@ -14,11 +14,11 @@ from typing import Final
 from app.agents.archive import archive
 from app.agents.isolation import Shelter
 from app.config import AgentRecord, Configuration
-from app.core import wording
-from app.core.tasks import Tasks
 from app.main.presence import Build, adapter_names, changed_services, is_same
 from app.main.resources import Resources
 from app.main.wiring import Joined
+from app.model import wording
+from app.tasks import Tasks
 
 REMOVED = "the agent was removed"
 STOP_SECONDS = 30.0

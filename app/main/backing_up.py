@@ -22,9 +22,9 @@ from pydantic import SecretStr
 from app.backup.archive import Contents, packing
 from app.backup.stream import Secret
 from app.backup.unpacking import unpack
+from app.clock import SystemClock
 from app.config import BridgeSecrets, Configuration, ensure_secrets, find_secret_key
 from app.config.bridge_secrets import FILE_NAME as SECRETS
-from app.core.clock import SystemClock
 from app.descent import discard, remove
 from app.errors import BackupUnusable
 from app.store.copying import Copied, check_fit, copy_in, copy_out

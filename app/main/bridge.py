@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,23 +18,23 @@ from fastapi.responses import Response
 from app.agents.availability import check_isolation
 from app.config import describe_unserved
 from app.core.adapters import Adapter
-from app.core.outage import watch
 from app.core.repositories.ports import Forge
-from app.core.stores.members import HandedOut
-from app.core.tasks import Tasks
-from app.core.vitals import Vital
 from app.errors import StoreUnavailable
+from app.features import registered_features
 from app.main.applying import AppliedChanges
 from app.main.cards import cards_of, missing_agents
 from app.main.changing import AgentChanges
 from app.main.checkups import Checkups
 from app.main.erasing import forgetting_of, purging_of
 from app.main.maintenance import Maintenance
-from app.main.operating import Operating
 from app.main.presence import Build, presence
 from app.main.resources import Resources
 from app.main.terms import daily_limits_of, hosts_of, page_url_of, plain_url_of, tools_url_of
 from app.main.wiring import Joined
+from app.model.keys import PlaceKey
+from app.model.members import HandedOut
+from app.model.vitals import Vital
+from app.outage import watch
 from app.server.application import build
 from app.server.front import Front
 from app.server.installations import Installations
@@ -42,6 +42,7 @@ from app.server.login_links import LoginLinks
 from app.server.parts import Check, Parts
 from app.server.redacting import Redacting
 from app.store.transcript import check_turns
+from app.tasks import Tasks
 
 if TYPE_CHECKING:
     from app.main.fleet import Fleet
@@ -87,7 +88,8 @@ class Bridge:
         self.intake = joined.intake
         self._purging = purging_of(base, joined)
         self._forgetting = forgetting_of(base, joined)
-        self._operating = Operating(base, joined, self._go_on_at_desk)
+        runtime = joined.runtime(self._go_on_at_desk)
+        self._features = [feature.build(runtime) for feature in registered_features()]
         self._maintenance = Maintenance(
             base, joined.workspaces.unused, joined.uploads, joined.conversations
         )
@@ -134,7 +136,12 @@ class Bridge:
         base = self._base
         is_worker = base.configuration.role == "worker"
         hooks = [] if is_worker else list(self._joined.adapters.values())
-        application = build(self.parts(), [path for hook in hooks for path in hook.paths])
+        application = build(
+            self.parts(),
+            [path for hook in hooks for path in hook.paths],
+            features=self._features,
+            routers=[router for each in registered_features() for router in each.routers()],
+        )
         if self._fleet is not None:
             self._fleet.elsewhere.serve(application, base.secrets.admin_token.get_secret_value())
         doors = self._joined.tooling.doors
@@ -212,7 +219,7 @@ class Bridge:
             spending=base.stores.spending,
             daily=daily_limits_of(base.configuration),
             forgetting=self._forgetting,
-            operator=self._operating,
+            notices=self._notices,
         )
 
     async def _fetch_page(self, session: int, address: str) -> Response | None:
@@ -221,6 +228,11 @@ class Bridge:
     async def _relabel(self, agent: str) -> None:
         await self.changes.relabel()
         self.checkups.check_files(agent)
+
+    def _notices(self, place: PlaceKey | None, agents: Iterable[str]) -> list[str]:
+        """Say what people must know on every page, or in one place with its agents."""
+        asked = list(agents)
+        return [words for part in self._features for words in part.notices(place, asked)]
 
     def _troubles(self) -> dict[str, str]:
         """Say what keeps agents from receiving messages, for the page."""
@@ -258,7 +270,7 @@ class Bridge:
 
         A bridge that was restored from a backup does not before it is resumed.
         """
-        if self._operating.suspensions.is_restored:
+        if any(part.holds_start() for part in self._features):
             self._joined.outbox.hold()
         else:
             await self._go_on()
@@ -300,6 +312,8 @@ class Bridge:
         joined.reviews.start()
         joined.together.start()
         joined.delegations.start()
+        for part in self._features:
+            part.start()
 
     def _take_up(self, handed_out: HandedOut) -> None:
         """Show what became of turns that another bridge was running."""
@@ -317,6 +331,8 @@ class Bridge:
         self.feed.close()
         await self.changes.close()
         await self.checkups.close()
+        for part in reversed(self._features):
+            await part.close()
         await self._purging.close()
         await self._forgetting.close()
         await self._joined.listeners.close()
@@ -366,7 +382,7 @@ class Bridge:
         return [
             Check("started", self._started.is_set()),
             store,
-            *(self._operating.checks() if store.ok else ()),
+            *(check for part in self._features if store.ok for check in part.checks()),
             *(Check(name, ok=not words, words=words) for name, words in troubles.items()),
             *(
                 Check(f"agent {name}", ok=False, words=f"closed, {words}")

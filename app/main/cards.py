@@ -12,7 +12,7 @@ from app.agents.origin import explain_fixed, label_origin
 from app.agents.registry import Registry
 from app.config import Configuration
 from app.core.adapters import Adapter
-from app.core.delegation.types import SERVICE
+from app.model.delegation import SERVICE
 from app.server.parts import AgentCard, MissingAgent
 
 

@@ -19,18 +19,18 @@ from app.agents.isolation import shelter_all
 from app.agents.labelling import label
 from app.agents.origin import explain_fixed
 from app.children.sandbox import Unavailable, find_bubblewrap
-from app.config import AgentEntry, AgentRecord, Configuration
+from app.config import AgentConfig, AgentRecord, Configuration
 from app.config.agents import EXTENDS
 from app.config.records import merge, new_id
 from app.config.roster import check_name
 from app.config.showing import show_entry
-from app.core.signals import Topic
-from app.core.tasks import Tasks
 from app.errors import Conflict
 from app.main.applying import AppliedChanges
 from app.main.connecting import set_up, try_out
 from app.main.resources import Resources
 from app.services.service import Setup
+from app.signals import Topic
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class AgentChanges:
         fields = {service: sorted(given) for service, given in owned.items()}
         return show_entry(entry, record), fields
 
-    async def add(self, name: str, entry: Entry, credentials: Given | None = None) -> AgentEntry:
+    async def add(self, name: str, entry: Entry, credentials: Given | None = None) -> AgentConfig:
         """Add an agent; one that was found on PATH gets an entry, and its conversations go on.
 
         Raises:
@@ -111,7 +111,7 @@ class AgentChanges:
             await self._commit(*self._with_default(record, entry.get(DEFAULT)))
             return registry.get(record.id)
 
-    async def isolate(self, name: str) -> AgentEntry:
+    async def isolate(self, name: str) -> AgentConfig:
         """Give an agent that was found on PATH an entry, so that it runs isolated.
 
         Raises:
@@ -126,7 +126,7 @@ class AgentChanges:
 
     async def change(
         self, name: str, changes: Entry, credentials: Mapping[str, Any] | None = None
-    ) -> AgentEntry:
+    ) -> AgentConfig:
         """Change some keys of an agent's entry, or its credentials; None removes one.
 
         A table is merged: only the variables, options or fields that are named change.
@@ -180,7 +180,7 @@ class AgentChanges:
         gone = [(each.name, each.removed_at) for each in records if each.removed_at is not None]
         return sorted(gone, key=lambda each: each[1], reverse=True)
 
-    async def rename(self, name: str, to: str) -> AgentEntry:
+    async def rename(self, name: str, to: str) -> AgentConfig:
         """Give an agent another name; its sessions, its home and its old addresses stay with it.
 
         One that was removed because its entry got another name goes on under that name.
@@ -201,7 +201,7 @@ class AgentChanges:
             await self._commit(replace(record, name=to, former=former))
             return self._base.registry.get(record.id)
 
-    async def _succeed(self, gone: AgentRecord, to: str) -> AgentEntry:
+    async def _succeed(self, gone: AgentRecord, to: str) -> AgentConfig:
         """Let an agent whose entry has another name now go on with its conversations."""
         registry = self._base.registry
         heir = next(each for each in registry.records if each.id == registry.find(to).id)
@@ -213,7 +213,7 @@ class AgentChanges:
         await self._commit(record, instead_of=heir.id)
         return registry.get(record.id)
 
-    async def choose_default(self, name: str) -> AgentEntry:
+    async def choose_default(self, name: str) -> AgentConfig:
         """Let requests without a name go to this agent; addresses and credentials stay.
 
         Raises:
@@ -240,7 +240,7 @@ class AgentChanges:
             await self._commit(self._gone(record))
             await self._applied.clear(record.id)
 
-    async def acknowledge(self, name: str) -> AgentEntry:
+    async def acknowledge(self, name: str) -> AgentConfig:
         """Note that a person has seen how an agent's isolation changed.
 
         Raises:
@@ -368,7 +368,7 @@ class AgentChanges:
             raise Conflict(words)
         return self._record(entry)
 
-    def _record(self, entry: AgentEntry) -> AgentRecord:
+    def _record(self, entry: AgentConfig) -> AgentRecord:
         return next(each for each in self._base.registry.records if each.id == entry.id)
 
     def _new_record(self, name: str) -> AgentRecord:
@@ -417,7 +417,7 @@ class AgentChanges:
             registry.leaving -= gone
 
 
-def _complete(entry: dict[str, Any], found: AgentEntry | None) -> dict[str, Any]:
+def _complete(entry: dict[str, Any], found: AgentConfig | None) -> dict[str, Any]:
     """Return the keys for an agent; one that was found is its program unless they name another."""
     if found is None or not entry.keys().isdisjoint({"command", "driver", EXTENDS}):
         return entry

@@ -13,21 +13,15 @@ from contextlib import suppress
 from dataclasses import asdict
 
 from app.agents.availability import FILES, check_entry, check_files, check_isolation
-from app.core.availability import (
-    AgentCheck,
-    Availabilities,
-    Availability,
-    login_needed,
-    passed,
-    unmet,
-)
-from app.core.signals import Facts, Topic
-from app.core.tasks import Tasks
+from app.core.availability import Availabilities
 from app.core.turns.limits.obstacles import obstacle
-from app.core.updates import Choices
 from app.errors import AgentError, AgentRefused
 from app.main.launching import greet
 from app.main.resources import Resources
+from app.model.availability import AgentCheck, Availability, login_needed, passed, unmet
+from app.model.updates import Choices
+from app.signals import Facts, Topic
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

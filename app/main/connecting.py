@@ -11,9 +11,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from app.config import AgentEntry, Configuration
-from app.core.findings import Finding, Verdict
+from app.config import AgentConfig, Configuration
 from app.errors import Conflict, NotFound
+from app.model.findings import Finding, Verdict
 from app.services import registered_services
 from app.services.service import CheckContext, Service, Setup
 from app.store.stores import Stores
@@ -23,7 +23,7 @@ CHECK_SECONDS: Final = 40.0
 """How long a service may take to judge credentials: a few requests, each with its own bound."""
 
 
-def set_up(configuration: Configuration, service: str, agent: AgentEntry, title: str) -> Setup:
+def set_up(configuration: Configuration, service: str, agent: AgentConfig, title: str) -> Setup:
     """Say how to make an agent's application on a service.
 
     Raises:

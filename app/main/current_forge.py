@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.core.repositories.ports import Forge
-from app.core.reviewing import Submission
-from app.core.types import Session
-from app.core.workspaces import Author, Examined, Head, Judged, Proposal, Repository
+from app.model.reviews import Submission
+from app.model.types import Session
+from app.model.workspaces import Author, Examined, Head, Judged, Proposal, Repository
 
 
 class CurrentForge:

@@ -10,9 +10,9 @@ from app.children.sweep import Sweeps
 from app.config.bridge_secrets import FILE_NAME as SECRETS
 from app.core.erasure.people import Forgetting
 from app.core.erasure.purging import Purging
-from app.core.erasure.types import Person
 from app.main.resources import Resources
 from app.main.wiring import Joined
+from app.model.erasure import Person
 from app.store.database import FILE_NAME as DATABASE
 
 _OF_REPOSITORIES = ("workspaces", "mirrors", "gates")

@@ -7,17 +7,17 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 
 from app.children.leftovers import kill_leftovers
-from app.core.stores.members import HandedOut
 from app.core.turns.turn_context import TurnContext
 from app.fleet.engine import FleetTurnEngine
 from app.fleet.membership import Membership
 from app.fleet.worker import FleetWorker, Hands
 from app.main.members import read_name
 from app.main.resources import Resources, bridge_id
+from app.model.members import HandedOut
 from app.server.elsewhere import Elsewhere
 from app.store.fencing import Fence
-from app.store.jobs import Jobs
-from app.store.members import Members
+from app.store.jobs import JobStore
+from app.store.members import MemberStore
 from app.store.signals import Notifications
 
 logger = logging.getLogger(__name__)
@@ -45,10 +45,10 @@ class Fleet:
         """The pages that other members build."""
         self.name = read_name(configuration.data_dir)
         fence = Fence(lambda: self._die("another member has taken over"))
-        self._jobs = Jobs(base.database, fence)
+        self._jobs = JobStore(base.database, fence)
         self._engine: FleetTurnEngine | None = None
         self.membership = Membership(
-            Members(base.database, base.clock.now, fence),
+            MemberStore(base.database, base.clock.now, fence),
             base.clock,
             name=self.name,
             role=configuration.role,

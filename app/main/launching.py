@@ -15,12 +15,12 @@ from app.agents.isolation import Shelter
 from app.agents.registry import PerAgent, Registry
 from app.children.warden import Warden
 from app.config import Configuration
-from app.core.ports import AgentLauncher, AgentListener, OpenedSession
-from app.core.tools.door import ToolDoors
-from app.core.types import Session
-from app.core.workspaces import Workspace
 from app.main.resources import Resources, bridge_id
 from app.main.together import exposure_of
+from app.model.ports import AgentLauncher, AgentListener, OpenedSession
+from app.model.tools import ToolEndpoints
+from app.model.types import Session
+from app.model.workspaces import Workspace
 
 if TYPE_CHECKING:
     from app.acp.launch import AgentLaunch
@@ -112,7 +112,7 @@ def launches(
 
 
 def acp_launcher(
-    base: Resources, warden: Warden, doors: ToolDoors, timeouts: Mapping[str, float]
+    base: Resources, warden: Warden, doors: ToolEndpoints, timeouts: Mapping[str, float]
 ) -> AgentLauncher:
     """Build the launcher; `timeouts` are seconds by step, where they differ from the defaults."""
     from app.acp.launcher import AcpLauncher  # noqa: PLC0415 - see LateLauncher

@@ -11,8 +11,8 @@ from pathlib import Path
 from app.children.leftovers import ProcessIdentity, kill_leftovers
 from app.core.conversations import Conversations
 from app.core.repositories.unused import UnusedWorkspaces
-from app.core.retry import persist
 from app.main.resources import Resources, bridge_id
+from app.retry import persist
 from app.server.page import uploads
 from app.store.retention import DAY_SECONDS, forget, named_files, unread_deliveries
 

@@ -6,9 +6,9 @@ import secrets
 import socket
 from pathlib import Path
 
+from app.clock import Clock
 from app.config import Configuration
-from app.core.ports import Clock
-from app.core.signals import ALONE, Signals
+from app.signals import ALONE, Signals
 from app.store.database import Database
 
 NAME_FILE = "member"

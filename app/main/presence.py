@@ -8,10 +8,10 @@ from itertools import chain
 
 from app.config import Configuration
 from app.core.adapters import Adapter
-from app.core.delegation.types import SERVICE
-from app.core.keys import adapter_name
 from app.core.repositories.ports import Forge
 from app.main.resources import Resources
+from app.model.delegation import SERVICE
+from app.model.keys import adapter_name
 from app.services import PAGE, registered_services
 from app.services.agents.adapter import AgentsAdapter
 from app.services.service import BuildContext

@@ -19,14 +19,13 @@ from app.agents.labelling import label
 from app.agents.registry import Registry
 from app.children.hardening import make_undumpable, raise_file_limit
 from app.children.network.outside import Outside
+from app.clock import Clock, SystemClock
 from app.config import BridgeSecrets, Configuration, ensure_secrets, forget_process_secrets
-from app.core.clock import SystemClock
-from app.core.ports import Clock
-from app.core.signals import ALONE, Signals
 from app.errors import ConfigurationError
 from app.main.members import open_signals
 from app.server.metrics import Metrics
 from app.services import find_area
+from app.signals import ALONE, Signals
 from app.store.database import Database, check_not_moved, locked
 from app.store.guarding import Guard, put_on_guard
 from app.store.purging import purged_texts

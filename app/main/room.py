@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from app.children.disk import DiskSpace
-from app.core.ports import Clock
+from app.clock import Clock
 from app.errors import DiskNearlyFull
 
 logger = logging.getLogger(__name__)

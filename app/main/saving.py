@@ -12,15 +12,16 @@ from pydantic import SecretStr
 from app.agents.isolation import Shelter, homes_root
 from app.children.packing import name_content, pack, unpack
 from app.children.users import give
+from app.clock import Clock
 from app.config import Configuration
-from app.core.folders import folder_name
-from app.core.ports import Clock, Shelf
 from app.core.saved_folders import FolderKind, SavedFolders
-from app.core.stores.folders import SavedFolderStore
-from app.core.types import Session
 from app.descent import remove
+from app.model.folders import folder_name
+from app.model.ports import Shelf
+from app.model.types import Session
 from app.shelf.bucket import BucketShelf
 from app.shelf.folder import FolderShelf
+from app.store.folders import SavedFolderStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ import socket
 from collections.abc import Callable, Sequence
 
 from app.config import Configuration
-from app.core.tasks import Tasks
 from app.errors import BridgeError
 from app.main.bridge import Bridge
 from app.server.listener import Listener, bound
 from app.server.local_socket import bind_local
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -17,20 +17,20 @@ from app.agents.isolation import Shelter
 from app.agents.network import read_hosts
 from app.agents.registry import Registry
 from app.children.sandbox import Plain
-from app.config import AgentEntry, Configuration
+from app.config import AgentConfig, Configuration
 from app.config.fields import PAGE, is_loopback
-from app.core.consent.policy import PRESETS, Policy, Rule
 from app.core.consent.terms import Terms
 from app.core.intake.access import Access
-from app.core.keys import PlaceKey
 from app.core.repositories.directory import Directory, SetFor
-from app.core.stores.spending import Share
-from app.core.tools.wording import COMMAND
 from app.core.turns.limits.daily import DailyLimits
-from app.core.workspaces import Author, Target
 from app.errors import ConfigurationError
 from app.main.together import exposure_of
 from app.mcp_server.doors import PATH as TOOLS_PATH
+from app.model.keys import PlaceKey
+from app.model.policy import PRESETS, Policy, Rule
+from app.model.spending import Share
+from app.model.tools import COMMAND
+from app.model.workspaces import Author, Target
 from app.server.local_socket import SOCKET_HOST
 from app.server.login_links import private_host
 from app.server.titles import path_of
@@ -197,7 +197,7 @@ def bounds_of(configuration: Configuration, agent: str, shelter: Shelter) -> Bou
     )
 
 
-def _rules_of(entry: AgentEntry) -> Sequence[Rule]:
+def _rules_of(entry: AgentConfig) -> Sequence[Rule]:
     if isinstance(entry.permissions, str):
         return PRESETS[entry.permissions].rules
     return [
@@ -214,7 +214,7 @@ def _tool_rules(configuration: Configuration, agent: str) -> Sequence[Rule]:
 
 
 def _unasked(
-    configuration: Configuration, entry: AgentEntry, program: AgentProgram | None
+    configuration: Configuration, entry: AgentConfig, program: AgentProgram | None
 ) -> Literal["stop", "tell"] | None:
     """Return what happens when an agent does not ask; None if the operator chose such a mode."""
     if entry.unasked is not None:

@@ -9,20 +9,19 @@ from app.agents.catalog import known_agents
 from app.agents.files import AgentFiles
 from app.agents.registry import Registry
 from app.config import Configuration
-from app.core.delegation.types import DelegationLimits
 from app.core.repositories.ports import Forge
 from app.core.schedules.book import ScheduleBook
-from app.core.scope import Scope
-from app.core.tools.door import ToolExposure
 from app.core.tools.home import Homes
 from app.core.tools.memory import MemoryTools
 from app.core.tools.people import PeopleTools
 from app.core.tools.place import PlaceTools
 from app.core.tools.proposals import ProposalTools
 from app.core.tools.schedules import ScheduleTools
-from app.core.tools.tool import WAITS_SECONDS, Tool
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.turn_context import TurnContext
+from app.model.delegation import DelegationLimits
+from app.model.scope import Scope
+from app.model.tools import WAITS_SECONDS, Tool, ToolExposure
 
 
 def own_tools(

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from app.agents.registry import PerAgent
 from app.core.roster import Colleague
-from app.core.tools.door import ToolExposure
-from app.core.tools.tool import Tool
 from app.core.tools.toolbox import Toolbox
 from app.core.tools.wording import list_colleagues, list_skills
 from app.main.resources import Resources
 from app.main.together import exposure_of, scope_of, tool_seconds_of
 from app.mcp_server.doors import ToolDoors
+from app.model.tools import Tool, ToolExposure
 
 
 class Tooling:

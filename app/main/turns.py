@@ -21,7 +21,6 @@ from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.showing import Showing
-from app.core.delegation.types import SERVICE
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
 from app.core.memory.keeper import MemoryKeeper
@@ -33,8 +32,6 @@ from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.place_context import Surroundings
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Session
-from app.core.vitals import measure_members
 from app.main.current_forge import CurrentForge
 from app.main.launching import LateLauncher, acp_launcher
 from app.main.repositories import RepositoryParts
@@ -51,6 +48,9 @@ from app.main.terms import (
 )
 from app.main.tooling import Tooling
 from app.main.vitals import Vitals
+from app.model.delegation import SERVICE
+from app.model.types import Session
+from app.model.vitals import measure_members
 from app.services.agents.adapter import AgentsAdapter
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from app.children.disk import DiskSpace
 from app.core.turns.agents import LiveAgents
 from app.core.turns.engine import EmbeddedTurnEngine
-from app.core.vitals import Vital, VitalStore
 from app.errors import StoreUnavailable
+from app.model.vitals import Vital
 from app.server.parts import Check
+from app.store.vitals import VitalStore
 
 Ready = Callable[[], Awaitable[Sequence[Check]]]
 """Checks each part of the bridge."""

@@ -5,7 +5,7 @@ Nothing runs yet: the caller starts the parts in order, and stops them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import cached_property
 
 from app.agents.bounds import find_excess
@@ -14,18 +14,17 @@ from app.agents.registry import PerAgent
 from app.children.traces import Traces
 from app.core.conversations import Conversations
 from app.core.delegation.delegations import Delegations
-from app.core.delegation.deputies import Deputies, Excess
+from app.core.delegation.deputies import Deputies
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
-from app.core.reviewing import Review
 from app.core.roster import Colleague, Roster
+from app.core.runtime import Runtime
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
-from app.core.scope import Scope
 from app.core.session_manager import SessionManager
 from app.core.together.group import Grouping
 from app.core.together.panel import Panel
@@ -36,13 +35,16 @@ from app.core.together.together import Together
 from app.core.tools.agents import AgentTools
 from app.core.tools.home import Homes
 from app.core.tools.reviews import ReviewTools
-from app.core.tools.tool import Tool
 from app.core.turns.reach import Reach
-from app.core.types import Session
 from app.main.terms import access_of, bounds_of, page_of, zone_of
 from app.main.together import delegation_limits, description_of, own_tools, scope_of
 from app.main.tooling import Tooling
 from app.main.turns import TurnParts
+from app.model.delegation import Excess
+from app.model.reviews import Review
+from app.model.scope import Scope
+from app.model.tools import Tool
+from app.model.types import Session
 from app.timetable import CronTimetable
 
 
@@ -337,6 +339,34 @@ class Joined(TurnParts):
             traces,
             self._base.signals,
             ended=self.engine.ended,
+        )
+
+    def runtime(self, go_on: Callable[[], Awaitable[None]]) -> Runtime:
+        """Return what features get; `go_on` begins the work of a bridge that did not begin it."""
+        base = self._base
+        return Runtime(
+            clock=base.clock,
+            vault=base.vault,
+            database=base.database,
+            stores=base.stores,
+            signals=base.signals,
+            metrics=base.metrics,
+            agents=base.registry,
+            files=base.files,
+            adapters=self.adapters,
+            availability=self.availability,
+            feed=self.feed,
+            outbox=self.outbox,
+            ledger=self.ledger,
+            engine=self.engine,
+            manager=self.manager,
+            dispatcher=self.dispatcher,
+            intake=self.intake,
+            workspaces=self.workspaces,
+            checkouts=self.checkouts,
+            reach=self.reach,
+            uploads=self.uploads,
+            go_on=go_on,
         )
 
     @cached_property

@@ -21,12 +21,12 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from app.core.tasks import Tasks
-from app.core.tools.door import SESSION, SOCKET, ToolDoor
 from app.core.tools.toolbox import Toolbox
-from app.core.types import Session
 from app.descent import discard
 from app.logs import bind
+from app.model.tools import SESSION, SOCKET, ToolEndpoint
+from app.model.types import Session
+from app.tasks import Tasks
 from app.vault import Vault
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class ToolDoors:
             listening.close()
         await self._tasks.close()
 
-    async def open(self, session: Session, *, with_token: bool) -> ToolDoor | None:
+    async def open(self, session: Session, *, with_token: bool) -> ToolEndpoint | None:
         """Open a door for a new process of a session; None if its agent can use no tool.
 
         With a token it can also call tools at the bridge's port; its socket needs none.
@@ -117,12 +117,12 @@ class ToolDoors:
         self._listening[folder] = listening = _Listening(self._configure(), holder)
         await listening.start(listener)
         if not with_token or not self.url:
-            return ToolDoor(folder, "", "", tuple(tools))
+            return ToolEndpoint(folder, "", "", tuple(tools))
         token = f"{self._secret}.{secrets.token_urlsafe(16)}"
         self._holders[token] = holder
-        return ToolDoor(folder, token, self.url, tuple(tools))
+        return ToolEndpoint(folder, token, self.url, tuple(tools))
 
-    async def shut(self, door: ToolDoor) -> None:
+    async def shut(self, door: ToolEndpoint) -> None:
         """Close the door of a process that has ended."""
         self._holders.pop(door.token, None)
         if (listening := self._listening.pop(door.folder, None)) is not None:

@@ -28,13 +28,12 @@ from mcp_types import (
 )
 from mcp_types import Tool as McpTool
 
-from app.core.outage import hold
-from app.core.tasks import Tasks
 from app.core.tools import wording
-from app.core.tools.door import SESSION
-from app.core.tools.tool import Arguments, Tool, ToolRefused
 from app.core.tools.toolbox import Toolbox
 from app.errors import BridgeError
+from app.model.tools import SESSION, Arguments, Tool, ToolRefused
+from app.outage import hold
+from app.tasks import Tasks
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

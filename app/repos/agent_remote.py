@@ -18,9 +18,9 @@ from typing import Any, Final, Literal
 
 from app.children.prefixes import visible_prefixes
 from app.children.users import give
-from app.core.tasks import Tasks
 from app.repos import keeper, lfs_relay, relay
 from app.repos.partial import promise
+from app.tasks import Tasks
 
 _INTERPRETER: Final = Path(sys.executable).resolve()
 """The interpreter itself, not the virtual environment that the bridge is installed in."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from app.core.repositories.branch_names import branch_ref
-from app.core.workspaces import Clone, Compared, Followed, Repository
 from app.errors import GitFailed
+from app.model.branch_names import branch_ref
+from app.model.workspaces import Clone, Compared, Followed, Repository
 from app.repos.clone import CHECKOUT_SECONDS, QUICK_SECONDS
 from app.repos.differences import DIFF_BYTES, FORM
 from app.repos.git import Git

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from app.children.sandbox import Plain
-from app.core.ports import Shelf
-from app.core.repositories.branch_names import branch_ref, is_branch
-from app.core.workspaces import (
+from app.descent import discard
+from app.errors import GitFailed, RepositoryError
+from app.model.branch_names import branch_ref, is_branch
+from app.model.ports import Shelf
+from app.model.workspaces import (
     Changes,
     Clone,
     Compared,
@@ -28,8 +30,6 @@ from app.core.workspaces import (
     Repository,
     Target,
 )
-from app.descent import discard
-from app.errors import GitFailed, RepositoryError
 from app.repos import branches, differences
 from app.repos import clone as clones
 from app.repos.agent_remote import AgentRemote

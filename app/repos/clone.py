@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from app.core.repositories.commit_messages import SESSION_TRAILER
-from app.core.workspaces import Clone, Gathered
 from app.descent import remove
 from app.errors import GitFailed, RepositoryError
+from app.model.commit_messages import SESSION_TRAILER
+from app.model.workspaces import Clone, Gathered
 from app.repos.git import COMMIT
 from app.repos.sandboxed_git import Inside
 

@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from app.core.workspaces import Changes, Diff, Hidden, Scope
 from app.errors import GitFailed
+from app.model.workspaces import Changes, Diff, Hidden, Scope
 from app.repos import viewer
 from app.repos.clone import QUICK_SECONDS
 from app.repos.sandboxed_git import Inside

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from app.core.workspaces import Repository, Target
 from app.errors import GitFailed
+from app.model.workspaces import Repository, Target
 from app.repos import partial
 from app.repos.git import Access, Git
 from app.repos.remote import Tokens, access_to

@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.children.process import Child
-from app.core.repositories import wording
-from app.core.repositories.branch_names import branch_ref
-from app.core.workspaces import Clone, Repository
 from app.errors import BridgeError, GitFailed, RepositoryError
+from app.model import repository_wording as wording
+from app.model.branch_names import branch_ref
+from app.model.workspaces import Clone, Repository
 from app.repos import lfs_relay
 from app.repos.agent_remote import IDLE_SECONDS, AgentRemote
 from app.repos.git import Git

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from app.children.process import Child
-from app.core.workspaces import Author
 from app.errors import GitFailed
+from app.model.workspaces import Author
 from app.repos.git import Git
 from app.repos.lfs import POINTER_BYTES, Pointer, is_used, parse_pointer
 from app.repos.tree_size import find_excess

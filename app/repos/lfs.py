@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from app.core.workspaces import Repository
 from app.errors import GitFailed, RepositoryError
+from app.model.workspaces import Repository
 from app.repos.git import Access, Git
 from app.repos.mirror import Mirrors
 from app.repos.remote import Tokens

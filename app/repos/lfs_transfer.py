@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 
-from app.core.workspaces import Clone
 from app.errors import BridgeError, RepositoryError
+from app.model.workspaces import Clone
 from app.repos.agent_remote import IDLE_SECONDS
 from app.repos.inspection import holds_secret, plain
 from app.repos.lfs import OBJECT_BYTES, OID, LargeFiles, Pointer, keep, object_path, temporary_file

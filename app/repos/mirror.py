@@ -19,9 +19,9 @@ from uuid import uuid4
 
 from app.children.disk import DiskSpace
 from app.children.file_lock import hold
-from app.core.workspaces import Repository, Target
 from app.descent import discard
 from app.errors import GitFailed, RepositoryError
+from app.model.workspaces import Repository, Target
 from app.repos import partial
 from app.repos.fetching import Fetcher, with_promise
 from app.repos.git import COMMIT, NOWHERE, Git

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from app.core.workspaces import Clone, Repository, Target
 from app.errors import GitFailed, RepositoryError, RepositoryGone
+from app.model.workspaces import Clone, Repository, Target
 from app.repos import clone as clones
 from app.repos.git import Git
 from app.repos.lfs import is_used

@@ -10,9 +10,9 @@ import logging
 from collections.abc import Collection, Mapping, Set
 from pathlib import Path
 
-from app.core.erasure.types import Cleared
-from app.core.workspaces import Clone
 from app.errors import GitFailed, RepositoryError
+from app.model.erasure import Cleared
+from app.model.workspaces import Clone
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-from app.core.workspaces import Repository
 from app.errors import GitFailed, RepositoryError, RepositoryGone
+from app.model.workspaces import Repository
 from app.repos.git import Access
 
 # What git or ssh say, and what that means to a person; the first match counts.

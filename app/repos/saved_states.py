@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from app.core.ports import Shelf
-from app.core.workspaces import Clone, Rebuilt
 from app.descent import walk
 from app.errors import GitFailed, RepositoryError
+from app.model.ports import Shelf
+from app.model.workspaces import Clone, Rebuilt
 from app.repos.agent_remote import AgentRemote
 from app.repos.clone import CHECKOUT_SECONDS
 from app.repos.git import COMMIT

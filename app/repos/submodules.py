@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
-from app.core.workspaces import Repository
+from app.model.workspaces import Repository
 
 _PLAIN = re.compile(r"(?![-./])[\w./ +@-]{1,200}")
 _SCP = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?([\w.-]+)(?::(?!//)(?:\d+/)?|/)([^:\s]+)")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from app.config import AgentEntry
+from app.config import AgentConfig
 from app.server.agent_shapes import AgentDetail, AgentOut, ChangedAgent, NewAgent, NewName
 from app.server.api import agent_out
 from app.server.login import SignedInRoute, Visitor, require_fresh, visitor
@@ -76,5 +76,5 @@ async def rename_agent(parts: PartsOf, name: str, new: NewName) -> AgentOut:
     return _shown(parts, await parts.changer.rename(name, new.to))
 
 
-def _shown(parts: Parts, entry: AgentEntry) -> AgentOut:
+def _shown(parts: Parts, entry: AgentConfig) -> AgentOut:
     return agent_out(parts, parts.agents[entry.id])

@@ -11,13 +11,13 @@ from fastapi import APIRouter, Depends, Header, Query
 from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
 
-from app.core.availability import State as Availability
 from app.core.feed import Unfinished
-from app.core.inbound import Accepted, DeliveryState
-from app.core.posts import PostState
-from app.core.types import Session, SessionState
-from app.core.updates import AskState
 from app.errors import Conflict, NotFound, StoreUnavailable
+from app.model.availability import State as Availability
+from app.model.inbound import Accepted, DeliveryState
+from app.model.posts import PostState
+from app.model.types import Session, SessionState
+from app.model.updates import AskState
 from app.server.agent_shapes import AgentOut, AvailabilityOut, CheckOut
 from app.server.filters import AgentName, ServiceName, Since, find_service, read_filter
 from app.server.login import SignedInRoute, visitor

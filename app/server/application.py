@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.responses import JSONResponse, Response
 
 from app.server import (
@@ -19,7 +19,6 @@ from app.server import (
     install,
     login,
     memory_api,
-    operating_api,
     page,
     problems,
     schedules_api,
@@ -70,10 +69,17 @@ class Application(FastAPI):
         return described
 
 
-def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
-    """Build the application from the parts of one bridge."""
+def build(
+    parts: Parts,
+    webhooks: Iterable[str] = (),
+    *,
+    features: Sequence[object] = (),
+    routers: Iterable[APIRouter] = (),
+) -> FastAPI:
+    """Build the application from the parts of one bridge, with the routes of its features."""
     application = Application(webhooks)
     application.state.parts = parts
+    application.state.features = features
     problems.install(application)
     login.install(application)
     elsewhere.install(application)
@@ -86,8 +92,9 @@ def build(parts: Parts, webhooks: Iterable[str] = ()) -> FastAPI:
     application.include_router(erasure_api.router)
     application.include_router(spending_api.router)
     application.include_router(grants_api.router)
-    application.include_router(operating_api.router)
     application.include_router(install.router)
+    for router in routers:
+        application.include_router(router)
     page.install(application)
     application.add_api_route("/healthz", healthy, methods=["GET"])
     application.add_api_route("/readyz", ready, methods=["GET"])

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.core.stores.conversations import Contents
-from app.core.types import Session, Thread
+from app.model.conversations import Contents
+from app.model.types import Session, Thread
 from app.server.shapes import EntryOut, SessionOut
 from app.server.titles import last_words, path_of, title_of
 

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Depends, Query
 from fastapi import Path as PathParameter
 from fastapi.responses import Response
 
-from app.core.stores.conversations import Wanted
-from app.core.types import Entry, SessionState, Thread
-from app.core.visible import reveal_line
-from app.core.wording import ASKED_AGENT, DELEGATED
 from app.errors import NotFound
+from app.model.conversations import Wanted
+from app.model.types import Entry, SessionState, Thread
+from app.model.visible import reveal_line
+from app.model.wording import ASKED_AGENT, DELEGATED
 from app.server.conversation_shapes import (
     ChangedConversation,
     ContentsOut,

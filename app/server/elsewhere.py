@@ -13,10 +13,10 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import Response
 from starlette.types import ASGIApp
 
-from app.core.signals import Facts, Signals, Topic
 from app.errors import Conflict
 from app.server.login import Visitor, visitor
 from app.server.parts import PartsOf
+from app.signals import Facts, Signals, Topic
 
 SECONDS = 20.0
 """How long another member may take: it runs git."""

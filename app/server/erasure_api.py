@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, SecretStr
 
-from app.core.erasure.types import Erased, Left, Person, Stays
+from app.model.erasure import Erased, Left, Person, Stays
 from app.server.filters import ServiceName, find_service
 from app.server.login import SignedInRoute, with_token
 from app.server.parts import PartsOf

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from app.core.consent import wording
-from app.core.types import Entry
-from app.core.visible import reveal_line
+from app.model import ask_wording as wording
+from app.model.types import Entry
+from app.model.visible import reveal_line
 
 _TICKS: Final = re.compile(r"`{3,}")
 _DONE: Final = {"completed": "x"}

@@ -18,9 +18,9 @@ from fastapi import HTTPException, Query, Request
 from pydantic import BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from app.core.delegation.types import SERVICE as AMONG_AGENTS
-from app.core.stores.filters import ListFilter
 from app.errors import NotFound
+from app.model.delegation import SERVICE as AMONG_AGENTS
+from app.model.filters import ListFilter
 from app.server.parts import Parts
 from app.services import PAGE, registered_services
 

@@ -22,11 +22,12 @@ from typing import Any
 
 import orjson
 
+from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.inbound import Delivery
-from app.core.outage import hurried
-from app.core.ports import Clock, Counters
 from app.errors import DeliveryRefused, StoreUnavailable
+from app.model.inbound import Delivery
+from app.model.ports import Counters
+from app.outage import hurried
 from app.server.bodies import Bodies
 from app.server.origins import own_origin
 from app.server.problems import AGAIN_SECONDS

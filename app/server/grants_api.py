@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel
 
-from app.core.consent import wording
-from app.core.keys import PlaceKey
-from app.core.stores.grants import Grant, GrantState, WantedGrants
-from app.core.updates import GrantExtent
+from app.model import ask_wording as wording
+from app.model.asks import Grant, GrantState, WantedGrants
+from app.model.keys import PlaceKey
+from app.model.updates import GrantExtent
 from app.server.api import Limit, Number
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.parts import PartsOf

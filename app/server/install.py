@@ -8,8 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, HTTPException
 from fastapi.responses import RedirectResponse, Response
 
-from app.core.keys import adapter_name
 from app.errors import PostError, ServiceRefused
+from app.model.keys import adapter_name
 from app.server import login_pages
 from app.server.installations import StateInvalid
 from app.server.login import Visitor, visitor

@@ -14,9 +14,9 @@ from typing import Final
 from itsdangerous import BadData, URLSafeSerializer
 from pydantic import SecretStr
 
+from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.ports import Clock
-from app.core.stores.housekeeping import SealedStore
+from app.store.sealed import SealedStore
 
 STATE_SECONDS: Final = 15 * 60.0
 """How long a person may take to consent: as long as a log-in link works."""

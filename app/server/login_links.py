@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from itsdangerous import BadData, URLSafeSerializer
 from pydantic import SecretStr
 
-from app.core.ports import Clock
-from app.core.stores.housekeeping import LoginStore
+from app.clock import Clock
 from app.server.guesses import Guesses
+from app.store.logins import LoginStore
 from app.vault import Vault
 
 LINK_SECONDS = 15 * 60

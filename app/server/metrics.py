@@ -20,7 +20,7 @@ from prometheus_client import (
 )
 
 from app.core.turns.phase import MEASURED
-from app.core.vitals import Vital
+from app.model.vitals import Vital
 
 if TYPE_CHECKING:  # it comes with an extra
     from app.server.traces import Tracer

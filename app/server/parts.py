@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol, TypeVar
@@ -11,41 +11,44 @@ from fastapi import Depends, Request
 from fastapi.responses import Response
 
 from app.agents.files import AgentFiles
-from app.config import AgentEntry
+from app.clock import Clock
+from app.config import AgentConfig
 from app.config.agents import EntrySource
-from app.core.availability import Availability
 from app.core.consent.ledger import Ledger
 from app.core.conversations import Conversations
-from app.core.delegation.tree import DelegationTree
-from app.core.delegation.types import SERVICE as DELEGATIONS
 from app.core.erasure.people import Forgetting
 from app.core.erasure.purging import Purging
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.memory.keeper import MemoryKeeper
-from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
 from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
-from app.core.stores.conversations import ConversationStore
-from app.core.stores.inbox import DeliveryStore
-from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
-from app.core.stores.spending import SpendingStore
-from app.core.suspension import Suspension
-from app.core.tools.tool import Tool
 from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
-from app.core.types import Session, SessionState
-from app.core.updates import Choices
-from app.core.vitals import Vital
 from app.errors import AgentRemoved, Conflict, NotFound
+from app.model.availability import Availability
+from app.model.delegation import SERVICE as DELEGATIONS
+from app.model.keys import PlaceKey
+from app.model.tools import Tool
+from app.model.types import Session, SessionState
+from app.model.updates import Choices
+from app.model.vitals import Vital
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
 from app.server.metrics import Metrics
 from app.services import PAGE
 from app.services.service import Setup
+from app.store.conversations import ConversationStore
+from app.store.inbox import DeliveryStore
+from app.store.posts import PostStore
+from app.store.sessions import SessionStore
+from app.store.spending import SpendingStore
+from app.store.transcript import TranscriptStore
+from app.store.tree import DelegationTree
+from app.store.turns import TurnStore
 
 T = TypeVar("T")
 
@@ -109,37 +112,6 @@ class Check:
     words: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Draining:
-    """How far a bridge that takes no new work is."""
-
-    draining: bool
-    turns: int
-    """Turns that still run."""
-    posts: int
-    """Posts that have not arrived yet."""
-
-
-class Operator(Protocol):
-    """What the operator does to the running bridge."""
-
-    def paused(self) -> Sequence[Suspension]:
-        """List what is paused."""
-        ...
-
-    async def pause(self, scope: str) -> None:
-        """Begin no further turn in a scope."""
-        ...
-
-    async def resume(self, scope: str) -> bool:
-        """Let a scope go on; False if it was not paused."""
-        ...
-
-    async def drain(self, *, begin: bool | None = None) -> Draining:
-        """Begin to drain, or end that, and tell what still has to end."""
-        ...
-
-
 class AgentChanger(Protocol):
     """Changes the registry while the bridge runs; what it refuses, it refuses in words."""
 
@@ -152,11 +124,11 @@ class AgentChanger(Protocol):
         name: str,
         entry: Mapping[str, Any],
         credentials: Mapping[str, Mapping[str, str]] | None = None,
-    ) -> AgentEntry:
+    ) -> AgentConfig:
         """Add an agent."""
         ...
 
-    async def isolate(self, name: str) -> AgentEntry:
+    async def isolate(self, name: str) -> AgentConfig:
         """Give an agent that was found on PATH an entry, so that it runs isolated."""
         ...
 
@@ -165,7 +137,7 @@ class AgentChanger(Protocol):
         name: str,
         changes: Mapping[str, Any],
         credentials: Mapping[str, Any] | None = None,
-    ) -> AgentEntry:
+    ) -> AgentConfig:
         """Change some keys of an entry, or credentials; tables are merged, None removes a key."""
         ...
 
@@ -183,15 +155,15 @@ class AgentChanger(Protocol):
         """List the agents that were removed, the last one first: name and time."""
         ...
 
-    async def rename(self, name: str, to: str) -> AgentEntry:
+    async def rename(self, name: str, to: str) -> AgentConfig:
         """Give an agent another name."""
         ...
 
-    async def choose_default(self, name: str) -> AgentEntry:
+    async def choose_default(self, name: str) -> AgentConfig:
         """Let requests without a name go to this agent."""
         ...
 
-    async def acknowledge(self, name: str) -> AgentEntry:
+    async def acknowledge(self, name: str) -> AgentConfig:
         """Note that a person has seen how an agent's isolation changed."""
         ...
 
@@ -272,7 +244,8 @@ class Parts:
     daily: DailyLimits = NO_LIMITS
     """What a day may cost."""
     forgetting: Forgetting | None = None
-    operator: Operator | None = None
+    notices: Callable[[PlaceKey | None, Iterable[str]], Sequence[str]] = lambda _place, _agents: ()
+    """Returns what people must know on every page, or in one place with its agents."""
     conversations: Conversations | None = None
     removed: Callable[[], Mapping[str, str]] = dict
     """Returns the names of removed agents, by id."""
@@ -307,15 +280,6 @@ class Parts:
             Conflict: nothing can be purged here.
         """
         return _need(self.purging, "nothing can be purged here")
-
-    @property
-    def operating(self) -> Operator:
-        """What the operator uses.
-
-        Raises:
-            Conflict: there is nothing to operate here.
-        """
-        return _need(self.operator, "this bridge cannot be paused or drained")
 
     @property
     def talks(self) -> Conversations:

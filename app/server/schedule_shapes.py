@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.core.schedules import wording
-from app.core.schedules.types import Schedule, ScheduleState
+from app.model.schedules import Schedule, ScheduleState
 from app.server.shapes import NAME, TEXT_CHARACTERS
 
 

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Depends
 
 from app.core.schedules.book import origin_of
 from app.core.schedules.command import write
-from app.core.schedules.types import Schedule, ScheduleState
 from app.errors import Conflict, StoreUnavailable
+from app.model.schedules import Schedule, ScheduleState
 from app.server.api import OPERATOR, SETTLE_SECONDS, Number
 from app.server.filters import AgentName, ServiceName, read_filter
 from app.server.login import SignedInRoute, visitor

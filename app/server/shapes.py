@@ -9,12 +9,12 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from app.core.attributes import KEY
 from app.core.consent.ledger import ANSWER_CHARACTERS
-from app.core.inbound import DeliveryLine
-from app.core.posts import Post
-from app.core.types import Entry, Session, Turn
-from app.core.updates import Ask, AskKind
+from app.model.attributes import KEY
+from app.model.inbound import DeliveryLine
+from app.model.posts import Post
+from app.model.types import Entry, Session, Turn
+from app.model.updates import Ask, AskKind
 
 T = TypeVar("T")
 

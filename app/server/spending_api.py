@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel
 
-from app.core.stores.spending import Share
+from app.model.spending import Share
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import PartsOf
 from app.server.problems import RESPONSES

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from app.core.keys import PlaceKey
-from app.core.types import Thread
+from app.model.keys import PlaceKey
+from app.model.types import Thread
 
 TITLE_CHARACTERS: Final = 70
 """The longest title: what the list and the header can show."""

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from app.core.delegation.tree import Branch
-from app.core.schedules.runs import RUN
-from app.core.types import Entry, Message, Turn
+from app.model.delegation import Branch
+from app.model.schedules import RUN
+from app.model.types import Entry, Message, Turn
 from app.server.parts import Parts
 
 SCHEDULE_DIGITS = 15

@@ -12,8 +12,8 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from app.core.keys import PlaceKey
 from app.errors import ConfigurationError
+from app.model.keys import PlaceKey
 
 if TYPE_CHECKING:
     from app.services.service import Service

@@ -14,19 +14,20 @@ from typing import TYPE_CHECKING, Protocol
 
 from pydantic import SecretStr
 
-from app.config import AgentEntry, Configuration, KnownService
-from app.core.keys import AreaOf, PlaceKey, no_area
+from app.config import AgentConfig, Configuration, KnownService
+from app.model.keys import AreaOf, PlaceKey, no_area
 
 if TYPE_CHECKING:  # half of the core, which many commands do not need
+    from app.clock import Clock
     from app.core.adapters import Adapter
-    from app.core.findings import Finding
-    from app.core.ports import Clock
     from app.core.repositories.ports import Forge
-    from app.core.stores.housekeeping import SealedStore
-    from app.core.stores.inbox import DeliveryStore
-    from app.core.stores.repositories import NameStore, ProposalStore
-    from app.core.stores.sessions import SessionStore
+    from app.model.findings import Finding
     from app.services.common.live import LiveStep, Undo
+    from app.store.inbox import DeliveryStore
+    from app.store.names import NameStore
+    from app.store.proposals import ProposalStore
+    from app.store.sealed import SealedStore
+    from app.store.sessions import SessionStore
     from app.vault import Vault
 
 
@@ -101,7 +102,7 @@ class ManifestRequest:
     """The agent to add to a service, and where to print the instructions."""
 
     configuration: Configuration
-    agent: AgentEntry
+    agent: AgentConfig
     title: str
     """The agent's display name."""
     organization: str | None
@@ -179,7 +180,7 @@ class Service(KnownService):
     """Checks credentials, permissions and reachability for `doctor`."""
     manifest: Callable[[ManifestRequest], None] | None = None
     """Tells an operator how to add an agent to the service, or does it."""
-    set_up: Callable[[Configuration, AgentEntry, str], Setup] | None = None
+    set_up: Callable[[Configuration, AgentConfig, str], Setup] | None = None
     """Says how to make an agent's application, from its entry and its display name."""
     live: Callable[[LiveRequest], AbstractAsyncContextManager[Sequence[LiveStep]]] | None = None
     """Tries on the real platform what the service assumes about it, for `doctor --live`."""

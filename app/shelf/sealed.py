@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from app.config.sealing import Sealer
-from app.core.ports import Shelf
+from app.model.ports import Shelf
 
 _PART_BYTES: Final = 4 * 1024**2
 _SIZE_BYTES: Final = 4

@@ -17,7 +17,7 @@ from app.store.tables import DELIVERY_IS_NEW, agent, delivery, post, schedule, s
 _UNSENT = ("new", "closing", "open")
 
 
-class AgentRows:
+class AgentStore:
     """The records of agents."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

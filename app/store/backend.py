@@ -13,9 +13,9 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import QueuePool
 
-from app.core.clean import clean_json, clean_text
-from app.core.outage import Outage
 from app.errors import FileUnusable, StoreUnavailable
+from app.model.clean import clean_json, clean_text
+from app.outage import Outage
 from app.store.dialects import POSTGRESQL, measure
 from app.store.fencing import Fence
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Row, bindparam, func, select, union, update
 
-from app.core.keys import PlaceKey
-from app.core.workspaces import Changes, Checkout, Judged, Opened, Repository
+from app.model.keys import PlaceKey
+from app.model.workspaces import Changes, Checkout, Judged, Opened, Repository
 from app.store.database import Database
 from app.store.dialects import insert
 from app.store.tables import checkout, delegation, place, session, surface
@@ -58,7 +58,7 @@ _IN_PLACE = (
 )
 
 
-class CheckoutRows:
+class CheckoutStore:
     """The checkout port."""
 
     def __init__(self, database: Database) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, exists, func, or_, select, update
 
-from app.core.delegation.types import SERVICE
-from app.core.keys import PlaceKey
-from app.core.notes import Note
-from app.core.stores.conversations import Copied, Holdings, Wanted
-from app.core.types import Entry, Session, SessionState, Thread
+from app.model.conversations import Copied, Holdings, Wanted
+from app.model.delegation import SERVICE
+from app.model.keys import PlaceKey
+from app.model.notes import Note
+from app.model.types import Entry, Session, SessionState, Thread
 from app.store import erasing
 from app.store.database import Database
 from app.store.dialects import hold_words
@@ -31,7 +31,7 @@ MOST_FOUND = 2_000
 _FIND = select(place.c.service, place.c.name).where(place.c.id == bindparam("of"))
 
 
-class ConversationRows:
+class ConversationStore:
     """The conversation port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

@@ -19,8 +19,8 @@ from urllib.parse import quote
 from sqlalchemy import Connection, delete, insert, make_url, select
 from sqlalchemy.exc import DatabaseError
 
-from app.core.suspension import ALL
 from app.errors import BackupUnusable, StoreUnavailable
+from app.model.suspension import ALL
 from app.store.backend import Backend, open_backend
 from app.store.database import FILE_NAME, sqlite_url
 from app.store.dialects import MEMORY_TEXT, POSTGRESQL

@@ -18,8 +18,8 @@ from urllib.parse import quote
 from sqlalchemy import Connection, Executable, Row, delete, insert, make_url
 from sqlalchemy.exc import DatabaseError, DBAPIError
 
-from app.core.outage import is_hurried
 from app.errors import ConfigurationError, DataDirInUse, StoreUnavailable
+from app.outage import is_hurried
 from app.store.backend import open_backend
 from app.store.dialects import POSTGRESQL, has_table, is_postgresql
 from app.store.faults import describe_cause, has_failed

@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select, update
 
-from app.core.inbound import Accepted, Changed, Corrected, Decision, Effect, Heard, Rated
-from app.core.keys import AreaOf, PlaceKey, no_area
-from app.core.notes import Note, NoteCode
-from app.core.reasons import Reason
-from app.core.stores.asks import TakenAnswer
-from app.core.types import BridgeSessionRequest, Entry, PlaceView, TurnRef
+from app.model.asks import TakenAnswer
+from app.model.inbound import Accepted, Changed, Corrected, Decision, Effect, Heard, Rated
+from app.model.keys import AreaOf, PlaceKey, no_area
+from app.model.notes import Note, NoteCode
+from app.model.reasons import Reason
+from app.model.types import BridgeSessionRequest, Entry, PlaceView, TurnRef
 from app.store.commits.admission import attach, begin_afresh, release
 from app.store.commits.choices import choose, pin, remember
 from app.store.commits.corrections import correct
@@ -69,7 +69,7 @@ _PRESENT = (
 _LATEST = update(place).where(place.c.id == bindparam("of")).values(latest=bindparam("agent"))
 
 
-class Decisions:
+class IntakeStore:
     """The intake port."""
 
     def __init__(

@@ -7,17 +7,17 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, or_, select, update
 
-from app.core.delegation.store import Begun
-from app.core.delegation.types import (
+from app.model.delegation import (
     SERVICE,
     Answer,
+    Begun,
     Call,
     Delegation,
     DelegationLimits,
     Errand,
     NewDelegation,
 )
-from app.core.keys import PlaceKey
+from app.model.keys import PlaceKey
 from app.store.commits.delegating import (
     BY_TURN,
     EACH,
@@ -76,7 +76,7 @@ _SAID = (
 )
 
 
-class DelegationRows:
+class DelegationStore:
     """The delegation port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

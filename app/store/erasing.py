@@ -24,12 +24,12 @@ from sqlalchemy import (
     update,
 )
 
-from app.core.delegation.types import SERVICE
-from app.core.keys import PlaceKey, SessionKey
-from app.core.notes import Note
-from app.core.posts import NewPost, PostContent
-from app.core.stores.conversations import Holdings
-from app.core.types import Entry
+from app.model.conversations import Holdings
+from app.model.delegation import SERVICE
+from app.model.keys import PlaceKey, SessionKey
+from app.model.notes import Note
+from app.model.posts import NewPost, PostContent
+from app.model.types import Entry
 from app.store.commits.admission import begin_afresh
 from app.store.commits.words import forget_words
 from app.store.dialects import insert

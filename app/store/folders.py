@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from sqlalchemy import bindparam, select
 
-from app.core.stores.folders import SavedFolder
+from app.model.folders import SavedFolder
 from app.store.database import Database
 from app.store.dialects import insert
 from app.store.tables import saved_folder
@@ -16,7 +16,7 @@ _ONE = select(saved_folder).where(
 )
 
 
-class SavedFolderRows:
+class SavedFolderStore:
     """The port of saved folders on the database."""
 
     def __init__(self, database: Database) -> None:

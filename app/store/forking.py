@@ -11,9 +11,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Table, or_, select, update
 
-from app.core.keys import PlaceKey
-from app.core.stores.conversations import Copied
-from app.core.types import OPEN_TURN_STATES, TurnState
+from app.model.conversations import Copied
+from app.model.keys import PlaceKey
+from app.model.types import OPEN_TURN_STATES, TurnState
 from app.store.dialects import insert
 from app.store.tables import OPEN_TURN, heard, message, place, session, surface, transcript, turn
 

@@ -20,15 +20,14 @@ from sqlalchemy import (
     update,
 )
 
-from app.core.consent.grants import GRANT_SECONDS
-from app.core.keys import PlaceKey
-from app.core.stores.grants import Grant, WantedGrants
 from app.errors import NotFound
+from app.model.asks import GRANT_SECONDS, Grant, WantedGrants
+from app.model.keys import PlaceKey
 from app.store.database import Database
 from app.store.tables import ask, grant, place, session
 
 
-class GrantRows:
+class GrantStore:
     """The grant port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from app.core.inbound import Heard
-from app.core.keys import PlaceKey
-from app.core.together.store import Picked
-from app.core.types import BridgeSessionRequest, TurnRef
-from app.core.updates import AskRequest
+from app.model.inbound import Heard
+from app.model.keys import PlaceKey
+from app.model.reviews import Picked
+from app.model.types import BridgeSessionRequest, TurnRef
+from app.model.updates import AskRequest
 from app.store.commits.admission import enter
 from app.store.commits.asks import open_ask
 from app.store.database import Database
@@ -68,7 +68,7 @@ _LAST_DONE = select(func.max(turn.c.id)).where(
 )
 
 
-class GroupRows:
+class GroupStore:
     """The port for groups."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

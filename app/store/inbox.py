@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select, update
 
-from app.core.inbound import Delivery, DeliveryLine, DeliveryState
-from app.core.stores.filters import EVERYTHING, ListFilter
+from app.model.filters import EVERYTHING, ListFilter
+from app.model.inbound import Delivery, DeliveryLine, DeliveryState
 from app.store.database import Database
 from app.store.dialects import insert
 from app.store.tables import DELIVERY_IS_NEW, delivery
@@ -54,7 +54,7 @@ _SETTLE = (
 )
 
 
-class Deliveries:
+class DeliveryStore:
     """The delivery port."""
 
     def __init__(self, database: Database) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, column, exists, func, select, table, text, update
 
-from app.core.stores.members import COMMON, TASK, Claim
-from app.core.types import Turn, TurnState
+from app.model.members import COMMON, TASK, Claim
+from app.model.types import Turn, TurnState
 from app.store.backend import to_json
 from app.store.commits.endings import RUNNING
 from app.store.commits.suspending import SUSPENDED
@@ -134,7 +134,7 @@ _ORPHANED = text(f"""
 _DISMISS = text("delete from procrastinate_workers where id = :engine")
 
 
-class Jobs:
+class JobStore:
     """The job port on PostgreSQL."""
 
     def __init__(self, database: Database, own: Fence) -> None:

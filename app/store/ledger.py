@@ -8,15 +8,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, case, func, or_, select, update
 
-from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER, OWN, TAKE, receiver
-from app.core.consent.record import by_person
-from app.core.keys import AreaOf, PlaceKey, SessionKey, no_area
-from app.core.notes import Note, NoteCode
-from app.core.posts import NewPost, PostContent
-from app.core.stores.asks import OpenedAsk, TakenAnswer
-from app.core.stores.filters import EVERYTHING, ListFilter
-from app.core.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
-from app.core.updates import ASK_PERSON, Ask, AskRequest
+from app.model.asks import OpenedAsk, TakenAnswer
+from app.model.filters import EVERYTHING, ListFilter
+from app.model.keys import AreaOf, PlaceKey, SessionKey, no_area
+from app.model.notes import Note, NoteCode
+from app.model.offers import CANCEL, GO_ON, HAND_OVER, OWN, TAKE, receiver
+from app.model.posts import NewPost, PostContent
+from app.model.record import by_person
+from app.model.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
+from app.model.updates import ASK_PERSON, Ask, AskRequest
 from app.store.commits.admission import attach
 from app.store.commits.answers import tell_answer
 from app.store.commits.asks import close_ask, open_ask, shown_in
@@ -57,7 +57,7 @@ _DUE = select(
 ).where(ASK_IS_OPEN)
 
 
-class Asks:
+class AskStore:
     """The ask port."""
 
     def __init__(

@@ -17,7 +17,7 @@ NAME_BYTES = 16
 """Random, not counted: a new database never reuses a name that an old cookie still has."""
 
 
-class Logins:
+class LoginStore:
     """The login port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, or_, select, tuple_, update
 
-from app.core.stores.members import Beat, HandedOut, Member, Role
+from app.model.members import Beat, HandedOut, Member, Role
 from app.store.commits.endings import RUNNING
 from app.store.database import Database
 from app.store.fencing import Fence
@@ -34,7 +34,7 @@ _WITHOUT_MEMBER = turn.c.session.in_(
 )
 
 
-class Members:
+class MemberStore:
     """The member port on PostgreSQL."""
 
     def __init__(self, database: Database, now: Callable[[], float], own: Fence) -> None:

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy import Connection, delete, select, update
 
-from app.core.stores.memory import KeptNote
-from app.core.types import TurnRef
-from app.core.updates import AskRequest
+from app.model.memory import KeptNote
+from app.model.types import TurnRef
+from app.model.updates import AskRequest
 from app.store.commits.asks import open_ask
 from app.store.database import Database
 from app.store.dialects import add_entries, clear_search, find_entries, insert, remove_entries
 from app.store.tables import memory_day, memory_note
 
 
-class MemoryRows:
+class MemoryStore:
     """The memory port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, exists, func, literal, select, update
 
-from app.core.inbound import Naming, Renamed
+from app.model.inbound import Naming, Renamed
 from app.store.database import Database
 from app.store.dialects import insert
 from app.store.tables import checkout, place, post, repository, schedule, surface
 
 
-class Names:
+class NameStore:
     """The names port."""
 
     def __init__(self, database: Database) -> None:

@@ -19,8 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from app.core.erasure.people import FORGOTTEN, Marks
-from app.core.erasure.types import Person
+from app.model.erasure import FORGOTTEN, Marks, Person
 from app.store.commits.admission import begin_afresh
 from app.store.commits.words import forget_words
 from app.store.database import Database
@@ -66,7 +65,7 @@ _NAMES: tuple[Column[Any], ...] = (
 )
 
 
-class PersonRows:
+class PersonStore:
     """The port of people."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

@@ -20,8 +20,8 @@ from sqlalchemy import URL, Connection, create_engine, event, make_url
 from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 from sqlalchemy.pool import QueuePool
 
-from app.core.outage import Outage, is_hurried
 from app.errors import StoreUnavailable
+from app.outage import Outage, is_hurried
 from app.store.dialects import measure
 from app.store.faults import has_failed, is_locked
 from app.store.fencing import Fence

@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, case, delete, func, select, update
 
-from app.core.notes import Note
-from app.core.posts import NewPost, Post, PostContent, PostSent
-from app.core.schedules.types import PauseReason
-from app.core.stores.filters import EVERYTHING, ListFilter
-from app.core.types import Entry
+from app.model.filters import EVERYTHING, ListFilter
+from app.model.notes import Note
+from app.model.posts import NewPost, Post, PostContent, PostSent
+from app.model.schedules import PauseReason
+from app.model.types import Entry
 from app.store.database import Database
 from app.store.dialects import insert
 from app.store.tables import post, progress, schedule, surface
@@ -92,7 +92,7 @@ def keep_content(connection: Connection, key: str, content: PostContent) -> None
     connection.execute(change.values(content=content_row(content)))
 
 
-class Posts:
+class PostStore:
     """The post port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, func, select, update
 
-from app.core.keys import SessionKey
-from app.core.notes import Note, NoteCode
-from app.core.posts import NewPost, PostContent
-from app.core.types import Entry, TurnRef
-from app.core.updates import AskRequest
-from app.core.workspaces import Proposed, Repository
+from app.model.keys import SessionKey
+from app.model.notes import Note, NoteCode
+from app.model.posts import NewPost, PostContent
+from app.model.types import Entry, TurnRef
+from app.model.updates import AskRequest
+from app.model.workspaces import Proposed, Repository
 from app.store.commits.asks import open_ask
 from app.store.commits.offers import withdraw_offers
 from app.store.database import Database
@@ -24,7 +24,7 @@ from app.store.transcript import insert_entries
 OVERTAKEN = Note(NoteCode.OFFER_OVERTAKEN)
 
 
-class ProposalRows:
+class ProposalStore:
     """The proposals port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

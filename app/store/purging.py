@@ -25,8 +25,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-from app.core.erasure.types import Purge, Trail
-from app.core.keys import SessionKey
+from app.model.erasure import Purge, Trail
+from app.model.keys import SessionKey
 from app.store.database import Database
 from app.store.dialects import transaction
 from app.store.guarding import Kept, Shown, ShownJson, guard_of
@@ -58,7 +58,7 @@ class _Hit:
     turn: int | None
 
 
-class PurgeRows:
+class PurgeStore:
     """The purge port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

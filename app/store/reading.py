@@ -10,7 +10,7 @@ from typing import TypeVar
 from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import DatabaseError
 
-from app.core.clock import SystemClock
+from app.clock import SystemClock
 from app.errors import StoreUnavailable
 from app.store.database import Database
 from app.store.dialects import POSTGRESQL

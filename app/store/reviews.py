@@ -7,13 +7,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select, update
 
-from app.core.reviewing import Finding, NewReview, Review
+from app.model.reviews import Finding, NewReview, Review
 from app.store.database import Database
 from app.store.dialects import insert
 from app.store.tables import review
 
 
-class ReviewRows:
+class ReviewStore:
     """The review port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

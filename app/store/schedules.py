@@ -7,13 +7,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, select, update
 
-from app.core.consent.offers import TAKE
-from app.core.inbound import Delivery
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import NewPost, PostContent
-from app.core.schedules.types import Agreed, NewSchedule, PauseReason, Schedule
-from app.core.types import Entry, Speaker, TurnRef
-from app.core.updates import AskRequest
+from app.model.inbound import Delivery
+from app.model.keys import PlaceKey, SessionKey
+from app.model.offers import TAKE
+from app.model.posts import NewPost, PostContent
+from app.model.schedules import Agreed, NewSchedule, PauseReason, Schedule
+from app.model.types import Entry, Speaker, TurnRef
+from app.model.updates import AskRequest
 from app.store.commits.asks import open_ask
 from app.store.database import Database
 from app.store.dialects import insert
@@ -37,7 +37,7 @@ _IS_ACTIVE = schedule.c.state == "active"
 _PROPOSED = ask.c.kind == "schedule"
 
 
-class ScheduleRows:
+class ScheduleStore:
     """The schedule port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

@@ -34,7 +34,7 @@ def put_sealed(connection: Connection, name: str, value: str, now: float) -> Non
     )
 
 
-class SealedRows:
+class SealedStore:
     """The sealed-secrets port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

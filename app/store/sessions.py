@@ -20,11 +20,11 @@ from sqlalchemy import (
     update,
 )
 
-from app.core.attributes import merge_attributes
-from app.core.keys import AreaOf, PlaceKey, SessionKey, no_area
-from app.core.schedules.runs import RUN
-from app.core.stores.filters import EVERYTHING, ListFilter
-from app.core.types import ActivePlace, Activity, ProcessRecord, Session, SessionState
+from app.model.attributes import merge_attributes
+from app.model.filters import EVERYTHING, ListFilter
+from app.model.keys import AreaOf, PlaceKey, SessionKey, no_area
+from app.model.schedules import RUN
+from app.model.types import ActivePlace, Activity, ProcessRecord, Session, SessionState
 from app.store.commits.holding import remove_session
 from app.store.database import Database
 from app.store.dialects import insert
@@ -123,7 +123,7 @@ _IN_PLACE = (
 )
 
 
-class Sessions:
+class SessionStore:
     """The session port."""
 
     def __init__(
@@ -317,7 +317,7 @@ class Sessions:
         return await self._database.writer.run(write)
 
 
-class Processes:
+class ProcessStore:
     """The process port."""
 
     def __init__(self, database: Database) -> None:

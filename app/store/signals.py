@@ -19,12 +19,12 @@ from psycopg.sql import SQL, Identifier
 from sqlalchemy import bindparam, select
 from typing_extensions import override
 
-from app.core.ports import Clock
-from app.core.retry import retry
-from app.core.switchboard import Switchboard
-from app.core.tasks import Tasks
+from app.clock import Clock
+from app.retry import retry
 from app.store.database import Database
 from app.store.tables import member, session
+from app.switchboard import Switchboard
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, func, select, tuple_
 
-from app.core.keys import AreaOf, PlaceKey
-from app.core.stores.spending import Share, Spending
+from app.model.keys import AreaOf, PlaceKey
+from app.model.spending import Share, Spending
 from app.store.database import Database
 from app.store.dialects import insert
 from app.store.tables import delegation, heard, message, place, session, spending, turn
@@ -35,7 +35,7 @@ _SPEAKER = (
 )
 
 
-class SpendingRows:
+class SpendingStore:
     """The spending port."""
 
     def __init__(self, database: Database, area_of: AreaOf) -> None:

@@ -1,62 +1,49 @@
-"""Opens all ports of the store on one database."""
+"""Opens every store of the pipe on one database."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
-from app.core.delegation.store import DelegationStore
-from app.core.delegation.tree import DelegationTree
-from app.core.erasure.ports import PersonStore, PurgeStore
-from app.core.keys import AreaOf, no_area
-from app.core.schedules.store import ScheduleStore
-from app.core.stores.asks import AskStore
-from app.core.stores.conversations import ConversationStore
-from app.core.stores.folders import SavedFolderStore
-from app.core.stores.grants import GrantStore
-from app.core.stores.housekeeping import LoginStore, ProcessStore, SealedStore
-from app.core.stores.inbox import DeliveryStore, IntakeStore
-from app.core.stores.memory import MemoryStore
-from app.core.stores.repositories import CheckoutStore, NameStore, ProposalStore
-from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
-from app.core.stores.spending import SpendingStore
-from app.core.suspension import SuspensionStore
-from app.core.together.store import GroupStore, ReviewStore
-from app.core.vitals import VitalStore
-from app.store.agents import AgentRows
-from app.store.checkouts import CheckoutRows
-from app.store.conversations import ConversationRows
+from app.model.keys import AreaOf, no_area
+from app.store.agents import AgentStore
+from app.store.checkouts import CheckoutStore
+from app.store.conversations import ConversationStore
 from app.store.database import Database
-from app.store.decisions import Decisions
-from app.store.delegations import DelegationRows
-from app.store.folders import SavedFolderRows
-from app.store.grants import GrantRows
-from app.store.groups import GroupRows
-from app.store.inbox import Deliveries
-from app.store.ledger import Asks
-from app.store.logins import Logins
-from app.store.memory import MemoryRows
-from app.store.names import Names
-from app.store.people import PersonRows
-from app.store.posts import Posts
-from app.store.proposals import ProposalRows
-from app.store.purging import PurgeRows
-from app.store.reviews import ReviewRows
-from app.store.schedules import ScheduleRows
-from app.store.sealed import SealedRows
-from app.store.sessions import Processes, Sessions
-from app.store.spending import SpendingRows
-from app.store.suspensions import SuspensionRows
-from app.store.transcript import Transcript
-from app.store.tree import Tree
-from app.store.turns import Turns
-from app.store.vitals import VitalRows
+from app.store.decisions import IntakeStore
+from app.store.delegations import DelegationStore
+from app.store.folders import SavedFolderStore
+from app.store.grants import GrantStore
+from app.store.groups import GroupStore
+from app.store.inbox import DeliveryStore
+from app.store.ledger import AskStore
+from app.store.logins import LoginStore
+from app.store.memory import MemoryStore
+from app.store.names import NameStore
+from app.store.people import PersonStore
+from app.store.posts import PostStore
+from app.store.proposals import ProposalStore
+from app.store.purging import PurgeStore
+from app.store.reviews import ReviewStore
+from app.store.schedules import ScheduleStore
+from app.store.sealed import SealedStore
+from app.store.sessions import ProcessStore, SessionStore
+from app.store.spending import SpendingStore
+from app.store.transcript import TranscriptStore
+from app.store.tree import DelegationTree
+from app.store.turns import TurnStore
+from app.store.vitals import VitalStore
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The store, by port."""
+    """The store of the pipe; features build theirs on the same database."""
 
+    database: Database
+    now: Callable[[], float]
     deliveries: DeliveryStore
     decisions: IntakeStore
     sessions: SessionStore
@@ -73,7 +60,7 @@ class Stores:
     proposals: ProposalStore
     names: NameStore
     sealed: SealedStore
-    agents: AgentRows
+    agents: AgentStore
     memory: MemoryStore
     schedules: ScheduleStore
     reviews: ReviewStore
@@ -84,38 +71,42 @@ class Stores:
     purges: PurgeStore
     spending: SpendingStore
     people: PersonStore
-    suspensions: SuspensionStore
+
+    def open(self, kind: Callable[[Database, Callable[[], float]], T]) -> T:
+        """Open the store of a feature on the same database."""
+        return kind(self.database, self.now)
 
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
-        """Open every port on one database."""
+        """Open every store on one database."""
         return cls(
-            deliveries=Deliveries(database),
-            decisions=Decisions(database, now, area_of),
-            sessions=Sessions(database, now, area_of),
-            spending=SpendingRows(database, area_of),
-            conversations=ConversationRows(database, now),
-            turns=Turns(database, now),
-            transcript=Transcript(database, now),
-            asks=Asks(database, now, area_of),
-            grants=GrantRows(database, now),
-            posts=Posts(database, now),
-            processes=Processes(database),
-            logins=Logins(database, now),
-            checkouts=CheckoutRows(database),
-            folders=SavedFolderRows(database),
-            proposals=ProposalRows(database, now),
-            names=Names(database),
-            sealed=SealedRows(database, now),
-            agents=AgentRows(database, now),
-            memory=MemoryRows(database, now),
-            schedules=ScheduleRows(database, now),
-            reviews=ReviewRows(database, now),
-            groups=GroupRows(database, now),
-            delegations=DelegationRows(database, now),
-            tree=Tree(database, now),
-            vitals=VitalRows(database, now),
-            purges=PurgeRows(database, now),
-            people=PersonRows(database, now),
-            suspensions=SuspensionRows(database, now),
+            database=database,
+            now=now,
+            deliveries=DeliveryStore(database),
+            decisions=IntakeStore(database, now, area_of),
+            sessions=SessionStore(database, now, area_of),
+            spending=SpendingStore(database, area_of),
+            conversations=ConversationStore(database, now),
+            turns=TurnStore(database, now),
+            transcript=TranscriptStore(database, now),
+            asks=AskStore(database, now, area_of),
+            grants=GrantStore(database, now),
+            posts=PostStore(database, now),
+            processes=ProcessStore(database),
+            logins=LoginStore(database, now),
+            checkouts=CheckoutStore(database),
+            folders=SavedFolderStore(database),
+            proposals=ProposalStore(database, now),
+            names=NameStore(database),
+            sealed=SealedStore(database, now),
+            agents=AgentStore(database, now),
+            memory=MemoryStore(database, now),
+            schedules=ScheduleStore(database, now),
+            reviews=ReviewStore(database, now),
+            groups=GroupStore(database, now),
+            delegations=DelegationStore(database, now),
+            tree=DelegationTree(database, now),
+            vitals=VitalStore(database, now),
+            purges=PurgeStore(database, now),
+            people=PersonStore(database, now),
         )

@@ -24,7 +24,7 @@ from sqlalchemy import (
     true,
 )
 
-from app.core.updates import ASK_PERSON
+from app.model.updates import ASK_PERSON
 from app.store.dialects import NUMBER, where
 from app.store.guarding import Kept, KeptBytes, Shown, ShownJson
 

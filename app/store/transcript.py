@@ -22,9 +22,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
-from app.core.keys import PlaceKey, SessionKey
-from app.core.types import Entry, Overheard
 from app.errors import StoreUnavailable
+from app.model.keys import PlaceKey, SessionKey
+from app.model.types import Entry, Overheard
 from app.store.database import Database
 from app.store.dialects import Field
 from app.store.faults import describe_cause
@@ -191,7 +191,7 @@ def _errand_of(row: Row[Any]) -> Entry:
     return entry if row.asked is None else replace(entry, session=row.asked, turn=row.errand)
 
 
-class Transcript:
+class TranscriptStore:
     """The transcript port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

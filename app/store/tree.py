@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, Select, bindparam, exists, func, select, update
 
-from app.core.delegation.tree import Branch, BranchState
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import NewPost, PostContent
-from app.core.types import Entry, TurnState
+from app.model.delegation import Branch, BranchState
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import NewPost, PostContent
+from app.model.types import Entry, TurnState
 from app.store.database import Database
 from app.store.posts import insert_post, turn_post_key
 from app.store.tables import (
@@ -115,7 +115,7 @@ _UNSHOWN = (
 )
 
 
-class Tree:
+class DelegationTree:
     """The tree port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

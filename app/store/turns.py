@@ -20,10 +20,10 @@ from sqlalchemy import (
     update,
 )
 
-from app.core.notes import Note, NoteCode
-from app.core.posts import NewPost, PostContent
-from app.core.types import OPEN_TURN_STATES, Entry, Message, Turn, TurnRef, TurnState
-from app.core.updates import AskRequest
+from app.model.notes import Note, NoteCode
+from app.model.posts import NewPost, PostContent
+from app.model.types import OPEN_TURN_STATES, Entry, Message, Turn, TurnRef, TurnState
+from app.model.updates import AskRequest
 from app.store.commits.answers import leave_questions
 from app.store.commits.asks import close_asks, open_ask
 from app.store.commits.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, ended_by, say
@@ -135,7 +135,7 @@ def messages_of(connection: Connection, turn_id: int) -> list[Message]:
     return [message_of(row) for row in connection.execute(_MESSAGES, {"of": turn_id})]
 
 
-class Turns:
+class TurnStore:
     """The turn port."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

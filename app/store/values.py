@@ -11,11 +11,11 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from app.core import wording
-from app.core.ask_view import view_from
-from app.core.keys import PlaceKey, SessionKey
-from app.core.notes import Note, NoteCode
-from app.core.posts import (
+from app.model import wording
+from app.model.ask_view import view_from
+from app.model.keys import PlaceKey, SessionKey
+from app.model.notes import Note, NoteCode
+from app.model.posts import (
     DelegatedLine,
     Fact,
     MadeFile,
@@ -25,7 +25,7 @@ from app.core.posts import (
     Pushed,
     ToolLine,
 )
-from app.core.types import (
+from app.model.types import (
     Entry,
     File,
     Message,
@@ -36,7 +36,7 @@ from app.core.types import (
     Turn,
     TurnState,
 )
-from app.core.updates import Ask, AskOption, PlanStep
+from app.model.updates import Ask, AskOption, PlanStep
 
 _CODES = frozenset(NoteCode)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Select, func, select
 
-from app.core.types import OPEN_TURN_STATES
-from app.core.vitals import Vital
+from app.model.types import OPEN_TURN_STATES
+from app.model.vitals import Vital
 from app.store.database import Database
 from app.store.dialects import measure
 from app.store.posts import UNSENT
@@ -56,7 +56,7 @@ _COUNTED: tuple[tuple[str, Any], ...] = (
 )
 
 
-class VitalRows:
+class VitalStore:
     """The port for vitals."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:

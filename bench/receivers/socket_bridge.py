@@ -11,10 +11,10 @@ from pathlib import Path
 import uvloop
 from pydantic import SecretStr
 
+from app.clock import SystemClock
 from app.config.sealing import Sealer
-from app.core.clock import SystemClock
-from app.core.types import ActivePlace
 from app.errors import BridgeError
+from app.model.types import ActivePlace
 from app.services.slack.adapter import SlackAdapter, SlackApp
 from app.services.slack.auth import Colleagues, Seal
 from app.store.database import Database, sqlite_url

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 
@@ -26,14 +26,15 @@ from app.acp.session import AcpSession
 from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import shelter_all
 from app.children.network.outside import Outside
+from app.clock import SystemClock
 from app.config import load
-from app.core.clock import SystemClock
-from app.core.keys import PlaceKey, SessionKey
-from app.core.types import ProcessRecord, Session, SessionState
-from app.core.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
-from app.core.workspaces import Workspace
 from app.main import launches
+from app.model.keys import PlaceKey, SessionKey
+from app.model.types import ProcessRecord, Session, SessionState
+from app.model.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
+from app.model.workspaces import Workspace
 from app.services import registered_services
+from app.store.sessions import ProcessStore
 from tests.agents.kits import Kit
 from tests.agents.model import Model
 from tests.agents.script import FILLER
@@ -153,7 +154,12 @@ class Rig:
         if not self._guarded:
             agents = {name: _unguarded(agents[name], self.program) for name in agents}
         launcher = AcpLauncher(
-            agents, self.notes, SystemClock(), self.notes, bridge="rig", timeouts=PATIENT
+            agents,
+            cast("ProcessStore", self.notes),
+            SystemClock(),
+            self.notes,
+            bridge="rig",
+            timeouts=PATIENT,
         )
         self._launchers.append(launcher)
         return launcher

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from app.core.visible import conceal
-from tests.sim.linear import LinearSession
+from app.model.visible import conceal
+from sim.linear import LinearSession
 from tests.support import asked
 from tests.support.github import GithubWorld
 from tests.support.linear import LinearWorld

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from app.cli import output as lines
 from app.cli.answers import Question, show
 from app.cli.screen import Plain, Screen
-from app.core.ask_view import AskFact, AskView, FactKind
 from app.core.consent.views import ELSEWHERE, PAGE, view_of
-from app.core.posts import PostContent
-from app.core.updates import AskRequest
-from app.core.visible import conceal, reveal
+from app.model.ask_view import AskFact, AskView, FactKind
+from app.model.posts import PostContent
+from app.model.updates import AskRequest
+from app.model.visible import conceal, reveal
 from app.server.page.view.blocks import Question as PageQuestion
 from app.server.page.view.render import Renderer
 from app.server.page.view.views import Agent, Cast

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from app.config import load
-from app.core.findings import Verdict
+from app.model.findings import Verdict
 from app.services import registered_services
 from app.services.github.doctor import checks
-from tests.sim.github.state import Issue, Repository
-from tests.sim.github.world import SimulatedGithub
+from sim.github.state import Issue, Repository
+from sim.github.world import SimulatedGithub
 from tests.support.doctor import check_context
 from tests.support.github import GithubWorld, credentials
 

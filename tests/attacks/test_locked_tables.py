@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,9 +11,6 @@ import pytest
 from tests.support import postgres
 from tests.support.observe import Observed, demo
 from tests.support.platform import Platform
-
-SOON = 1.0
-"""Seconds in which a process that is alive says so; monitors give up soon after."""
 
 
 @pytest.fixture
@@ -33,15 +29,14 @@ def test_a_bridge_says_that_it_is_alive_while_tables_are_locked(bridge: Observed
     with ThreadPoolExecutor() as pool, bridge.store_locked("exclusive"):
         bridge.workspace(session=session).joinpath("go").touch()
         reads = [pool.submit(bridge.http.get, f"/api/v1/sessions/{session}") for _ in range(3)]
-        took = [0.0]
-        while not all(read.done() for read in reads) or len(took) < 20:
-            began = time.monotonic()
-            assert bridge.http.get("/healthz").status_code == 200
-            took.append(time.monotonic() - began)
+        alive = []
+        while not any(read.done() for read in reads):
+            said = bridge.http.get("/healthz").status_code
+            alive.append((said, any(read.done() for read in reads)))
         refused = [read.result().status_code for read in reads]
         ready = bridge.http.get("/readyz").status_code
 
-    assert max(took) < SOON
+    assert (200, False) in alive, "it answered only after the reads had given up"
     assert (refused, ready) == ([503, 503, 503], 503)
     assert bridge.end("during", number)["text"].endswith("went on")
     assert bridge.ask("before", "say Hello again")["text"] == "Hello again"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.github.answers import Reply
-from tests.sim.github.state import Issue
+from sim.github.answers import Reply
+from sim.github.state import Issue
 from tests.support.bridge import demo
 from tests.support.github import PullWorld
 from tests.support.variants import quick

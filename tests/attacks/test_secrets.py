@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.core.wording import EXPOSED
+from app.model.wording import EXPOSED
 from app.vault.folding import fold, visible
 from tests.support.bridge import ADMIN_TOKEN, ROOT
 from tests.support.observe import PATIENCE, Observed

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.workspaces import Clone
+from app.model.workspaces import Clone
 from tests.support.ssh_server import SSHD, SshServer
 from tests.support.yard import Yard, link, open_yard
 

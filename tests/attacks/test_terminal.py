@@ -1,16 +1,17 @@
-"""A hostile program that logs in on the operator's terminal types nothing into their shell."""
+"""A hostile program that logs in on the operator's terminal types nothing into their shell.
+
+It is tried as root and as an ordinary user, on a terminal that belongs to that user.
+"""
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import pty
 import re
 import signal
 import struct
 import subprocess
-import sys
 import termios
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from app.children.sandbox import Unavailable, find_bubblewrap
-from tests.scenarios.test_command_line import Machine, seen_in
-from tests.support.nursery import COMMAND
+from tests.scenarios.test_command_line import seen_in
+from tests.support.ordinary import USERS, Server, agents, laid_out
 
 FOUND = find_bubblewrap(os.environ["PATH"])
 ISOLATIONS = ("none", *(() if isinstance(FOUND, Unavailable) else ("own",)))
@@ -88,20 +89,30 @@ class Desk:
         return termios.tcgetattr(self.terminal)
 
 
+@pytest.fixture(scope="module", params=USERS)
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    with laid_out(request.param) as server:
+        yield server
+
+
 @pytest.fixture(params=ISOLATIONS)
-def desk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Desk]:
-    program = tmp_path / "hostile.py"
+def desk(server: Server, request: pytest.FixtureRequest) -> Iterator[Desk]:
+    program = server.checkout / "hostile.py"
     program.write_text(HOSTILE)
     shared = {"sandbox": "none"} if request.param == "none" else {}
-    agents = {"hostile": {"command": [sys.executable, str(program)], **shared}}
-    machine = Machine(tmp_path, {"AGENTS_JSON": json.dumps(agents)})
+    entry: dict[str, object] = {
+        "command": [str(server.checkout / ".venv/bin/python"), str(program)],
+        **shared,
+    }
     person, terminal = pty.openpty()
     fcntl.ioctl(person, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
-    script = f"{COMMAND} agents login hostile; echo status $?; cat; echo end"
+    # As every log-in does, the one on this terminal gave it to its user.
+    os.fchown(terminal, server.uid, -1)
+    script = "agent-bridge agents login hostile; echo status $?; cat; echo end"
     with subprocess.Popen(
-        ["/bin/sh", "-c", script],
-        env=machine.environment | {"TERM": "xterm"},
-        cwd=machine.folder / "cwd",
+        server.argv("/bin/sh", "-c", script),
+        env=server.environment(TERM="xterm", AGENTS_JSON=agents(hostile=entry)),
+        cwd=server.checkout,
         stdin=terminal,
         stdout=terminal,
         stderr=terminal,

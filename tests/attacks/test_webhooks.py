@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.sim.github.hooks import Event
+from sim.github.hooks import Event
 from tests.support.github import GithubWorld
 from tests.support.variants import quick
 

@@ -15,7 +15,7 @@ from string import Template
 import pytest
 from playwright.sync_api import Browser, expect
 
-from app.sim.slack_server import SimulatedSlack
+from sim.slack.server import SimulatedSlack
 from tests.browser.conftest import Agents
 from tests.support.bridge import demo
 from tests.support.forms import World, actions, find_forms

@@ -11,21 +11,21 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from app.clock import SystemClock
 from app.config import load
 from app.core.adapters import Adapter
-from app.core.clock import SystemClock
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import PostContent, PostSend, PostSent
-from app.core.types import Speaker
 from app.errors import PostDelayed
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import PostContent, PostSend, PostSent
+from app.model.types import Speaker
 from app.services.linear.adapter import LinearAdapter
 from app.services.linear.settings import LinearCredentials
 from app.services.service import BuildContext
 from app.services.web.adapter import WebAdapter
-from app.sim.slack_server import SimulatedSlack
 from app.vault import Vault
-from tests.sim.github.world import SimulatedGithub
-from tests.sim.linear import Linear
+from sim.github.world import SimulatedGithub
+from sim.linear import Linear
+from sim.slack.server import SimulatedSlack
 from tests.support import echo
 from tests.support.bridge import SECRET_KEY
 from tests.support.echo import Receiver

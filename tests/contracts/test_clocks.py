@@ -6,10 +6,9 @@ import asyncio
 
 import pytest
 
-from app.core.clock import SystemClock
-from app.core.ports import Clock
-from app.core.retry import persist
+from app.clock import Clock, SystemClock
 from app.errors import StoreUnavailable
+from app.retry import persist
 from tests.support.clock import ManualClock
 
 pytestmark = pytest.mark.anyio

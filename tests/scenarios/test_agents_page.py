@@ -9,7 +9,7 @@ from html import unescape
 import httpx
 import pytest
 
-from app.sim.slack_model import App
+from sim.slack.model import App
 from tests.support.bridge import DEMO
 from tests.support.slack import SlackWorld
 

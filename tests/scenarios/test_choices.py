@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.sim.slack_blocks import lists
-from app.sim.slack_model import Message
-from tests.sim.linear import LinearSession
+from sim.linear import LinearSession
+from sim.slack.blocks import lists
+from sim.slack.model import Message
 from tests.support.github import Hub
 from tests.support.linear import LinearWorld
 from tests.support.slack import SlackWorld

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.github.state import Comment, Issue
+from sim.github.state import Comment, Issue
 from tests.support.github import Hub
 from tests.support.slack import SlackWorld
 

@@ -24,10 +24,10 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import event
 
-from app.core.inbound import Answered
-from app.core.ports import AgentListener
-from app.core.types import Speaker
-from app.core.updates import AskOption, AskRequest, ToolUpdate
+from app.model.inbound import Answered
+from app.model.ports import AgentListener
+from app.model.types import Speaker
+from app.model.updates import AskOption, AskRequest, ToolUpdate
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Rules, running_desk
 from tests.support.memory import ANN, delivery, heard, open_stores
@@ -130,7 +130,7 @@ class Consent(RuleBasedStateMachine):
 
     def restart(self, crash: bool) -> None:
         if crash:
-            self.desk.stores.turns.interrupt = _nothing  # type: ignore[method-assign]  # nobody tidies up after a crash
+            self.desk.stores.turns.interrupt = _nothing  # type: ignore[method-assign,assignment]  # nobody tidies up after a crash
         self.run(self.stack.aclose())
         self.stack = AsyncExitStack()
         self.start()

@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.sim.github.hooks import Event
+from sim.github.hooks import Event
 from tests.support.github import GithubWorld
 
 

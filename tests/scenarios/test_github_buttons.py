@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.github.state import Check
+from sim.github.state import Check
 from tests.support.github import GithubWorld, PullWorld
 
 

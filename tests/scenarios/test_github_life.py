@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.github.state import Check, Issue, Status
+from sim.github.state import Check, Issue, Status
 from tests.support.github import Hub, PullWorld
 from tests.support.linear import LinearWorld
 from tests.support.slack import SlackWorld

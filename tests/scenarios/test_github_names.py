@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.github.hooks import Event
-from tests.sim.github.state import Issue
+from sim.github.hooks import Event
+from sim.github.state import Issue
 from tests.support.github import PullWorld
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.github.state import Issue
+from sim.github.state import Issue
 from tests.support.github import GithubWorld
 
 

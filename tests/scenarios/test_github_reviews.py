@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.github.state import Comment, Issue, Review
+from sim.github.state import Comment, Issue, Review
 from tests.support.github import PullWorld
 
 REVIEW = """@codex-bridge please review this.

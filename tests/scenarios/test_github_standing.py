@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from app.server.titles import in_path
+from sim.github.state import Issue
 from tests.scenarios.test_github_life import proposed, run
-from tests.sim.github.state import Issue
 from tests.support.document import parse
 from tests.support.github import PullWorld
 

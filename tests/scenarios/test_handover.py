@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sim.github.state import Issue
+from sim.github.state import Issue
 from tests.support.github import Hub
 from tests.support.slack import SlackWorld
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.sim.linear import LinearSession
+from sim.linear import LinearSession
 from tests.support.linear import LinearWorld
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.linear import LinearSession
+from sim.linear import LinearSession
 from tests.support.linear import LinearWorld
 
 KEPT = "select count(*) from delivery where delivery_id = ?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.sim.linear import LinearSession
+from sim.linear import LinearSession
 from tests.support.linear import LinearWorld
 
 ADDRESS = "https://bridge.example.com"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.sim.slack_server import SimulatedSlack
+from sim.slack.server import SimulatedSlack
 from tests.support.bridge import DEMO, ROOT
 
 SECONDS = 30.0

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.sim.github.state import App, Issue
+from sim.github.state import App, Issue
 from tests.support.bridge import demo
 from tests.support.github import PullWorld
 

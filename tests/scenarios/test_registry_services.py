@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.sim.slack_model import App
+from sim.slack.model import App
 from tests.support.bridge import demo
 from tests.support.slack import SlackWorld
 

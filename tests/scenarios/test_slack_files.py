@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from app.sim.slack_model import SCOPES, Message
+from sim.slack.model import SCOPES, Message
 from tests.support.slack import SlackWorld
 
 

@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from app.core.keys import SessionKey
 from app.core.outbox import Outbox
-from app.core.posts import NewPost, PostContent, ToolLine
-from app.core.updates import PlanStep
+from app.model.keys import SessionKey
+from app.model.posts import NewPost, PostContent, ToolLine
+from app.model.updates import PlanStep
 from app.server.metrics import Metrics
 from app.services.slack.adapter import SlackAdapter
-from app.sim.slack_blocks import cards
-from app.sim.slack_model import App, Message
-from app.sim.slack_server import SimulatedSlack
 from app.store.database import Database
 from app.store.posts import finish_post, insert_post
 from app.store.stores import Stores
 from app.vault import Vault
+from sim.slack.blocks import cards
+from sim.slack.model import App, Message
+from sim.slack.server import SimulatedSlack
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores
 from tests.support.slack import slack_adapter, too_often

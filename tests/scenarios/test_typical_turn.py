@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from app.sim.slack_blocks import block_words, buttons
-from app.sim.slack_model import Message
-from tests.sim.github.state import Comment
-from tests.sim.linear import LinearSession
+from sim.github.state import Comment
+from sim.linear import LinearSession
+from sim.slack.blocks import block_words, buttons
+from sim.slack.model import Message
 from tests.support.bridge import ROOT
 from tests.support.github import Hub, PullWorld
 from tests.support.linear import LinearWorld

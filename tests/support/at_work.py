@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.core.ports import AgentListener
-from app.core.updates import TextUpdate
 from app.errors import BridgeError
+from app.model.ports import AgentListener
+from app.model.updates import TextUpdate
 from tests.support.desk import Desk
 from tests.support.memory import heard
 

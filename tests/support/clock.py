@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 
-from app.core.clock import SystemClock
+from app.clock import SystemClock
 
 START = 1_800_000_000.0
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.core.delegation.types import Delegation
-from app.core.keys import PlaceKey
-from app.core.ports import AgentListener
-from app.core.updates import TextUpdate
 from app.errors import AgentDied, BridgeError
+from app.model.delegation import Delegation
+from app.model.keys import PlaceKey
+from app.model.ports import AgentListener
+from app.model.updates import TextUpdate
 from tests.support.desk import PATIENCE_SECONDS, Desk
 
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from app.sim.slack_model import Message
-from tests.sim.github.state import Issue
+from sim.github.state import Issue
+from sim.slack.model import Message
 from tests.support.bridge import ROOT, demo
 from tests.support.github import Hub
 from tests.support.slack import SECONDS, SlackWorld

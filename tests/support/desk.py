@@ -8,53 +8,34 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from typing_extensions import override
 
 from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
 from app.children.traces import Traces
+from app.clock import Clock, SystemClock
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
-from app.core.clock import SystemClock
 from app.core.consent.ledger import Ledger
-from app.core.consent.policy import PRESETS, Policy
 from app.core.consent.terms import Terms
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.deputies import Deputies
 from app.core.delegation.showing import Showing
-from app.core.delegation.types import SERVICE, DelegationLimits
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
-from app.core.inbound import (
-    Accepted,
-    Answered,
-    Changed,
-    Delivery,
-    DeliveryLine,
-    DeliveryState,
-    Heard,
-    Inbound,
-)
 from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
-from app.core.keys import PlaceKey, SessionKey
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
-from app.core.ports import AgentListener, AgentSession, Clock
-from app.core.posts import PostSend, PostSent
 from app.core.repositories.renames import Renames
 from app.core.roster import Colleague, Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.schedules.loop import Scheduler
-from app.core.scope import Scope
 from app.core.session_manager import SessionManager
-from app.core.signals import ALONE, Signals
-from app.core.stores.filters import EVERYTHING, ListFilter
-from app.core.stores.inbox import DeliveryStore
 from app.core.tools.agents import AgentTools
 from app.core.tools.home import Homes
 from app.core.tools.toolbox import Toolbox
@@ -64,15 +45,34 @@ from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.core.turns.place_context import Surroundings
 from app.core.turns.reach import Reach
-from app.core.turns.standing import Personas, Standing
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Attachment, Session, Speaker, Turn
-from app.core.updates import Choice, Choices, PromptEnd, TextUpdate
-from app.core.workspaces import Workspace
 from app.main.together import own_tools
+from app.model.delegation import SERVICE, DelegationLimits
+from app.model.filters import EVERYTHING, ListFilter
+from app.model.inbound import (
+    Accepted,
+    Answered,
+    Changed,
+    Delivery,
+    DeliveryLine,
+    DeliveryState,
+    Heard,
+    Inbound,
+)
+from app.model.keys import PlaceKey, SessionKey
+from app.model.policy import PRESETS, Policy
+from app.model.ports import AgentListener, AgentSession
+from app.model.posts import PostSend, PostSent
+from app.model.scope import Scope
+from app.model.system_prompt import Personas, SystemPrompt
+from app.model.types import Attachment, Session, Speaker, Turn
+from app.model.updates import Choice, Choices, PromptEnd, TextUpdate
+from app.model.workspaces import Workspace
 from app.server.metrics import Metrics
 from app.services.agents.adapter import AgentsAdapter
+from app.signals import ALONE, Signals
 from app.store.database import Database
+from app.store.inbox import DeliveryStore
 from app.store.stores import Stores
 from app.timetable import CronTimetable
 from app.vault import Vault
@@ -354,8 +354,8 @@ async def lend_nothing(_session: Session, _branch: str, _folder: str) -> str:
 class Strangers:
     """Agents that are told nothing of themselves."""
 
-    async def standing(self, _surface: SessionKey, _turn: int) -> Standing:
-        return Standing()
+    async def standing(self, _surface: SessionKey, _turn: int) -> SystemPrompt:
+        return SystemPrompt()
 
 
 @dataclass
@@ -710,7 +710,7 @@ def join_desk(
         roster=roster,
     )
     intake = Intake(
-        deliveries,
+        cast("DeliveryStore", deliveries),
         dispatcher,
         adapters=adapters,
         clock=clock,

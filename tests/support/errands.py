@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.core.delegation.types import Delegation, DelegationLimits, NewDelegation
-from app.core.types import Speaker, TurnRef
+from app.model.delegation import Delegation, DelegationLimits, NewDelegation
+from app.model.types import Speaker, TurnRef
 from app.store.stores import Stores
 
 ADA = Speaker("ada", "Ada", "person")

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from app.core.reviewing import Submission
-from app.core.types import Session
-from app.core.workspaces import Author, Examined, Head, Judged, Proposal, Repository
 from app.errors import RepositoryError
+from app.model.reviews import Submission
+from app.model.types import Session
+from app.model.workspaces import Author, Examined, Head, Judged, Proposal, Repository
 from app.vault import Vault
 
 BOT = Author("demo[bot]", "demo@bots.example.com")

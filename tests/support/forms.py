@@ -17,7 +17,7 @@ from playwright.sync_api import expect
 from starlette.routing import Match
 
 from app.server import login, page
-from app.sim.slack_server import SimulatedSlack
+from sim.slack.server import SimulatedSlack
 from tests.support.bridge import demo
 from tests.support.document import Element, parse
 from tests.support.served import Forked

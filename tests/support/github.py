@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from tests.sim.github.state import App, Comment, Installation, Issue, Repository
-from tests.sim.github.world import SimulatedGithub
+from sim.github.state import App, Comment, Installation, Issue, Repository
+from sim.github.world import SimulatedGithub
 from tests.support.bridge import SECONDS, SPEED, BridgeProcess, demo
 from tests.support.platform import Platform
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from pydantic import SecretStr
 
+from app.clock import Clock
 from app.config.sealing import Sealer
-from app.core.inbound import Delivery, Heard, Inbound
 from app.core.intake.access import Access
 from app.core.intake.floor import decide
-from app.core.keys import PlaceKey, SessionKey
-from app.core.ports import Clock
-from app.core.types import PlaceView, Session, SessionState
-from app.core.workspaces import Head, Proposal, Repository
+from app.model.inbound import Delivery, Heard, Inbound
+from app.model.keys import PlaceKey, SessionKey
+from app.model.types import PlaceView, Session, SessionState
+from app.model.workspaces import Head, Proposal, Repository
 from app.services.github import events
 from app.services.github.accounts import Accounts, Directory, Installations
 from app.services.github.adapter import App, GithubAdapter
@@ -23,10 +24,11 @@ from app.services.github.deliveries import Hook
 from app.services.github.forge import GithubForge
 from app.services.github.messages import Reader
 from app.services.github.names import Identities, Identity
-from tests.sim.github.hooks import Event
-from tests.sim.github.state import App as RemoteApp
-from tests.sim.github.state import Issue
-from tests.sim.github.world import SimulatedGithub
+from app.store.sealed import SealedStore
+from sim.github.hooks import Event
+from sim.github.state import App as RemoteApp
+from sim.github.state import Issue
+from sim.github.world import SimulatedGithub
 from tests.support.clock import HastyClock
 
 PEOPLE = {"ann": "write", "bob": "maintain", "cleo": "admin", "tim": "triage", "rae": "read"}
@@ -72,7 +74,11 @@ class Desk:
         self.secrets: list[str] = []
         self.installations: dict[str, Installations] = {}
         self.accounts = Accounts(
-            ("guest",), "git.example", Shelf(), Sealer(SecretStr("k" * 32)), self.clock
+            ("guest",),
+            "git.example",
+            cast("SealedStore", Shelf()),
+            Sealer(SecretStr("k" * 32)),
+            self.clock,
         )
         for agent in ("claude", "codex"):
             self._employ(agent)

@@ -13,11 +13,11 @@ import httpx
 from typing_extensions import override
 
 from app.core.adapters import Adapter
-from app.core.inbound import Answered, Delivery, Heard, Inbound
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import PostSend, PostSent
-from app.core.types import Speaker
 from app.errors import DeliveryRefused, DeliveryUnreadable, PostDelayed, PostRejected
+from app.model.inbound import Answered, Delivery, Heard, Inbound
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import PostSend, PostSent
+from app.model.types import Speaker
 
 SECRET = "hook-secret-of-the-tests"
 PACE_SECONDS = 0.05

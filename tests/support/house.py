@@ -23,16 +23,16 @@ from typing_extensions import override
 from app.agents.catalog import known_agents
 from app.config import load
 from app.core.adapters import Adapter
-from app.core.inbound import Delivery, Heard
-from app.core.keys import PlaceKey, SessionKey
-from app.core.ports import AgentListener
-from app.core.posts import PostContent, PostSend, PostSent
-from app.core.types import Speaker
-from app.core.updates import TextUpdate
 from app.errors import BridgeError, PostDelayed
 from app.main import Bridge, Resources, open_resources
 from app.main.changing import AgentChanges
 from app.main.presence import Presences
+from app.model.inbound import Delivery, Heard
+from app.model.keys import PlaceKey, SessionKey
+from app.model.ports import AgentListener
+from app.model.posts import PostContent, PostSend, PostSent
+from app.model.types import Speaker
+from app.model.updates import TextUpdate
 from app.services import registered_services
 from app.services.web.adapter import WebAdapter
 from tests.support import postgres

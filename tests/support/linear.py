@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from tests.sim.linear import App, Linear, LinearSession
+from sim.linear import App, Linear, LinearSession
 from tests.support.bridge import SPEED, BridgeProcess, demo
 from tests.support.platform import Platform
 

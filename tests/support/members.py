@@ -10,9 +10,9 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from app.core.clock import SystemClock
-from app.core.inbound import Accepted
-from app.core.switchboard import Switchboard
+from app.clock import SystemClock
+from app.model.inbound import Accepted
+from app.switchboard import Switchboard
 from tests.support.desk import PATIENCE_SECONDS, Desk, Rules, Stir, join_desk
 from tests.support.memory import delivery, heard, open_stores
 

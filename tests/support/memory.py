@@ -13,12 +13,12 @@ from uuid import uuid4
 
 from sqlalchemy import Dialect, event
 
-from app.core.inbound import Decision, Delivery, Effect, Heard
-from app.core.keys import PlaceKey
-from app.core.ports import Clock
+from app.clock import Clock
 from app.core.together.command import Wish
-from app.core.types import BridgeSessionRequest, Speaker, TurnRef
-from app.core.updates import Ask, AskRequest
+from app.model.inbound import Decision, Delivery, Effect, Heard
+from app.model.keys import PlaceKey
+from app.model.types import BridgeSessionRequest, Speaker, TurnRef
+from app.model.updates import Ask, AskRequest
 from app.services import find_area
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.dialects import is_postgresql

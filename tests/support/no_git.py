@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from app.clock import Clock
 from app.core.folders import Folders
-from app.core.ports import Clock
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory

@@ -16,25 +16,26 @@ from pydantic import SecretStr
 
 from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
-from app.core.availability import Availabilities, Availability
-from app.core.clock import SystemClock
+from app.clock import SystemClock
+from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
-from app.core.keys import PlaceKey
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
-from app.core.posts import PostContent, Verbosity
 from app.core.repositories.picker import RepositoryPicker
 from app.core.roster import Colleague, Roster
 from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
-from app.core.types import Entry, Session, TurnRef, TurnState
-from app.core.updates import AskOption, AskRequest, Choice, Choices
-from app.core.workspaces import Repository
 from app.errors import AgentRefused, RepositoryGone
+from app.model.availability import Availability
+from app.model.keys import PlaceKey
+from app.model.posts import PostContent, Verbosity
+from app.model.types import Entry, Session, TurnRef, TurnState
+from app.model.updates import AskOption, AskRequest, Choice, Choices
+from app.model.workspaces import Repository
 from app.server.application import build
 from app.server.front import Front
 from app.server.installations import Installations

@@ -29,7 +29,7 @@ import sysconfig
 import tempfile
 import time
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,15 +162,20 @@ class Server:
         return done.stdout
 
     @contextmanager
-    def serving(self, up: str = "/readyz", /, **settings: str) -> Iterator[Running]:
-        """Run `agent-bridge serve` once that path is answered; killed with all that it started."""
+    def serving(
+        self, up: str = "/readyz", /, *, wrapper: Sequence[str] = (), **settings: str
+    ) -> Iterator[Running]:
+        """Run `agent-bridge serve` once that path is answered; killed with all that it started.
+
+        A wrapper is a command that becomes the command after it, such as `prlimit`.
+        """
         log = self.folder / "serve.log"
         with socket.socket() as reserved, log.open("wb") as output:
             reserved.bind(("127.0.0.1", 0))
             reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             port = str(reserved.getsockname()[1])
             process = subprocess.Popen(
-                self.argv("agent-bridge", "serve"),
+                self.argv(*wrapper, "agent-bridge", "serve"),
                 cwd=self.checkout,
                 env=self.environment(PORT=port, **settings),
                 stdin=subprocess.DEVNULL,

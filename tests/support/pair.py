@@ -7,18 +7,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.core.clock import SystemClock
+from app.clock import SystemClock
 from app.core.folders import Folders
-from app.core.inbound import Decision, Effect, Heard
-from app.core.keys import PlaceKey
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
 from app.core.repositories.joint_work import Joined, JointWork
 from app.core.repositories.shared_clones import SharedClones
 from app.core.repositories.shipping import Shipper
-from app.core.types import BridgeSessionRequest, Session, Speaker
-from app.core.workspaces import Author, Ship, Target, Work
+from app.model.inbound import Decision, Effect, Heard
+from app.model.keys import PlaceKey
+from app.model.types import BridgeSessionRequest, Session, Speaker
+from app.model.workspaces import Author, Ship, Target, Work
 from app.store.stores import Stores
 from tests.support.memory import open_stores
 from tests.support.yard import BOT, Yard, open_yard

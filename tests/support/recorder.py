@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing_extensions import override
 
 from app.core.adapters import Adapter
-from app.core.inbound import Delivery, Inbound
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import PostSend, PostSent
-from app.core.types import Earlier, Speaker
 from app.errors import PostRejected
+from app.model.inbound import Delivery, Inbound
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import PostSend, PostSent
+from app.model.types import Earlier, Speaker
 
 
 class Recorder(Adapter):

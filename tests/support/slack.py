@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from app.core.ports import Clock
-from app.core.types import ActivePlace
+from app.clock import Clock
+from app.model.types import ActivePlace
 from app.services.slack.adapter import SlackAdapter, SlackApp
 from app.services.slack.auth import Colleagues, Seal
-from app.sim.slack_blocks import lists
-from app.sim.slack_model import App, Message
-from app.sim.slack_server import SimulatedSlack
+from sim.slack.blocks import lists
+from sim.slack.model import App, Message
+from sim.slack.server import SimulatedSlack
 from tests.support.bridge import SPEED, BridgeProcess, demo
 from tests.support.platform import Platform
 

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from app.server.front import Send
 from app.services import registered_services
 from app.services.github import adapter as github
 from app.services.slack import adapter as slack
-from app.store.jobs import Jobs
+from app.store.jobs import JobStore
 from app.store.stores import Stores
 from tests.support.clock import DrivenClock, FastClock
 from tests.support.forge import Forge
@@ -111,6 +111,16 @@ class Guarded:
         return guarded
 
 
+class GuardedStores(Stores):
+    """Stores that also guard those of features, by the name of the feature."""
+
+    points: FailPoints
+
+    @override
+    def open(self, kind: Any) -> Any:
+        return Guarded(kind.__module__.split(".")[2], super().open(kind), self.points)
+
+
 class GuardedHook(HookAdapter):
     """A hook adapter that passes fail-points at verify and send."""
 
@@ -160,10 +170,13 @@ def main(plan_file: str) -> None:
     points = FailPoints(Path(plan["armed"]), Path(plan["reached"]))
 
     def wrap(stores: Stores) -> Stores:
+        given = {each.name: getattr(stores, each.name) for each in fields(stores)}
         guarded: dict[str, Any] = {
-            f.name: Guarded(f.name, getattr(stores, f.name), points) for f in fields(stores)
+            name: port if name in {"database", "now"} else Guarded(name, port, points)
+            for name, port in given.items()
         }
-        return replace(stores, **guarded)
+        GuardedStores.points = points
+        return GuardedStores(**guarded)
 
     try:
         configuration = load(
@@ -210,7 +223,7 @@ async def _run(base: Resources, plan: dict[str, Any], points: FailPoints) -> Non
 
 def _watch_claims(points: FailPoints) -> None:
     """Pass the fail-point of a turn's start also where the commit that claims it starts it."""
-    claim = Jobs.claim
+    claim = JobStore.claim
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         await points.meet("turns.starting", "before")
@@ -218,7 +231,7 @@ def _watch_claims(points: FailPoints) -> None:
         await points.meet("turns.starting", "after")
         return result
 
-    Jobs.claim = guarded  # type: ignore[method-assign] # with the same arguments
+    JobStore.claim = guarded  # type: ignore[method-assign] # with the same arguments
 
 
 def _say_so() -> None:

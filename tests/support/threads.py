@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from app.core.types import Entry
+from app.model.types import Entry
 from app.server.page.view.render import Renderer
 from app.server.page.view.steps import STEPS
 from app.server.page.view.thread import Fold

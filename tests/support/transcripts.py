@@ -12,9 +12,9 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from app.sim.slack_model import Message
-from tests.sim.github.state import Comment, Issue
-from tests.sim.linear import LinearSession
+from sim.github.state import Comment, Issue
+from sim.linear import LinearSession
+from sim.slack.model import Message
 
 STYLE = """
 * { box-sizing: border-box }

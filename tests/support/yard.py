@@ -17,8 +17,8 @@ from app.children.homes import Home
 from app.children.layout import Confinement
 from app.children.network.link import NetworkPlan
 from app.children.sandbox import Plain, Unavailable, find_bubblewrap
-from app.core.keys import SessionKey
-from app.core.workspaces import Author, Clone, Opened, Repository, Target, Way
+from app.model.keys import SessionKey
+from app.model.workspaces import Author, Clone, Opened, Repository, Target, Way
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from app.core.inbound import Delivery, Heard
-from app.core.keys import PlaceKey
+from app.model.inbound import Delivery, Heard
+from app.model.keys import PlaceKey
 from app.services.slack.events import Reader
 from app.store.database import Database, sqlite_url
 from app.store.stores import Stores

@@ -13,13 +13,13 @@ from app.acp.probing.greeting import Greeting
 from app.agents.catalog import known_agents
 from app.agents.files import AgentFiles
 from app.agents.registry import Registry
-from app.config import AgentEntry, Configuration, load
+from app.config import AgentConfig, Configuration, load
 from app.core.availability import Availabilities
-from app.core.signals import ALONE, Signals
 from app.errors import AgentDied
 from app.main import checkups
 from app.main.checkups import Checkups
 from app.services import registered_services
+from app.signals import ALONE, Signals
 from app.vault import Vault
 from tests.support.bridge import DEMO
 from tests.support.clock import ManualClock
@@ -49,7 +49,7 @@ class Clinic:
     def configuration(self) -> Configuration:
         return self.registry.configuration
 
-    def change(self, agents: dict[str, AgentEntry]) -> None:
+    def change(self, agents: dict[str, AgentConfig]) -> None:
         self.registry.replace(replace(self.configuration, agents=agents), ())
 
     def open(self, *, starts_agents: bool = True) -> Checkups:

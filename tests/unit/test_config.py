@@ -15,7 +15,7 @@ from pydantic import SecretStr, ValidationError
 from app.agents.catalog import known_agents
 from app.config import (
     Account,
-    AgentEntry,
+    AgentConfig,
     Configuration,
     Limits,
     PermissionRule,
@@ -71,7 +71,7 @@ def configured(
     )
 
 
-def agent(tmp_path: Path, **keys: Any) -> AgentEntry:
+def agent(tmp_path: Path, **keys: Any) -> AgentConfig:
     """Configure one agent with the given keys."""
     entry = {"command": "my-agent", **keys}
     return configured(tmp_path, {"AGENTS_JSON": json.dumps({"mine": entry})}).agents["mine"]

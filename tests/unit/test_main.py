@@ -14,9 +14,9 @@ from app.acp.launch import AgentLaunch
 from app.agents.catalog import known_agents
 from app.agents.isolation import shelter_all
 from app.config import load
-from app.core.keys import PlaceKey
 from app.main import launches
 from app.main.terms import hosts_of, page_of, page_url_of, place_prompts
+from app.model.keys import PlaceKey
 from app.services import registered_services
 
 

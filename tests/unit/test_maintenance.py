@@ -11,9 +11,9 @@ import pytest
 
 from app.agents.files import AgentFiles
 from app.config.configuration import Limits
-from app.core.tasks import Tasks
 from app.main.maintenance import RETENTION_SECONDS, Maintenance
 from app.store.retention import DAY_SECONDS
+from app.tasks import Tasks
 from app.vault import Vault
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores

@@ -10,9 +10,9 @@ import pytest
 
 from app.agents.catalog import known_agents
 from app.config import load
-from app.core.consent.calls import Call
-from app.core.consent.policy import decide
 from app.main.terms import terms_of
+from app.model.calls import Call
+from app.model.policy import decide
 from app.services import registered_services
 from tests.support.bridge import DEMO
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from app.acp.handshake import Handshake
 from app.acp.probing.visit import Visits
-from app.core.folders import attachment_folder
-from app.core.updates import AskRequest, BridgeUpdate, Choices
 from app.descent import discard
 from app.errors import AgentLoginNeeded
+from app.model.folders import attachment_folder
+from app.model.updates import AskRequest, BridgeUpdate, Choices
 
 
 @dataclass(frozen=True, slots=True)

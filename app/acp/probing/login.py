@@ -16,8 +16,8 @@ from app.acp.handshake import CAPABILITIES, CLIENT, Handshake
 from app.acp.json_values import Json, mapping, objects, string
 from app.acp.peer import AgentPeer
 from app.acp.probing.visit import Visits
-from app.core.ports import AgentListener
-from app.core.tasks import Tasks
+from app.model.ports import AgentListener
+from app.tasks import Tasks
 
 LOGIN_SECONDS = 15 * 60.0  # a person opens a browser, looks for a password, types a code
 LOOK_SECONDS = 0.2  # at once for a person, nothing for a machine

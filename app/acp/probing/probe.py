@@ -21,13 +21,13 @@ from app.acp.json_values import mapping, objects
 from app.acp.peer import AgentPeer
 from app.acp.probing.visit import Visits
 from app.acp.session import AcpSession
-from app.core.folders import attachment_folder
-from app.core.ports import Clock
-from app.core.tasks import Tasks
-from app.core.types import Attachment
-from app.core.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
+from app.clock import Clock
 from app.descent import discard
 from app.errors import AgentError, BridgeError
+from app.model.folders import attachment_folder
+from app.model.types import Attachment
+from app.model.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

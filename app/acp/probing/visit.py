@@ -14,8 +14,8 @@ from pathlib import Path
 from app.acp.launch import AgentLaunch, make_workspace, start
 from app.acp.peer import AgentPeer, AgentTimeouts
 from app.children.proc_table import new_marker
-from app.core.ports import AgentListener, Counters
-from app.core.tasks import Tasks
+from app.model.ports import AgentListener, Counters
+from app.tasks import Tasks
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from app.children.network.rules import Reach, Refused, Rules
-from app.core.tasks import Tasks
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from app.children.network.dialing import Dialer
 from app.children.network.proxy import HEAD_BYTES, Proxy
 from app.children.network.relay import relay
 from app.children.network.rules import Rules
-from app.core.tasks import Tasks
+from app.tasks import Tasks
 
 HANDOVER_SECONDS: Final = 20.0
 """It takes 20 ms; a machine with many starting agents may need many times as long."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from app.core.consent import wording
-from app.core.consent.offers import CHOICE, find_allowing, label_options
-from app.core.updates import Ask, AskOption
+from app.model import ask_wording as wording
+from app.model.offers import CHOICE, find_allowing, label_options
+from app.model.updates import Ask, AskOption
 
 _YES: Final = frozenset({"yes", "y", "ok", "allow", "approve"})
 _NO: Final = frozenset({"no", "n", "reject", "deny"})

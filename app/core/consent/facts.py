@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.core.ask_view import AskFact
-from app.core.consent.calls import Call, short_path
-from app.core.updates import AskRequest, ToolUpdate
+from app.model.ask_view import AskFact
+from app.model.calls import Call, short_path
+from app.model.updates import AskRequest, ToolUpdate
 
 HASH_VERSION = "2:"
 """Begins the hash over what people are shown. Hashes of earlier releases have no such beginning and

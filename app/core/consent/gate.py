@@ -8,29 +8,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.core.consent import record, wording
-from app.core.consent.calls import Call, call_of, subject
+from app.clock import Clock
 from app.core.consent.facts import bind, facts_of
 from app.core.consent.grants import offer_grants, scopes_of
 from app.core.consent.ledger import Ledger
-from app.core.consent.offers import (
-    OWN,
-    find_allowing,
-    find_refusing,
-    of_agent,
-    only_once,
-    shorten_names,
-)
-from app.core.consent.policy import Verdict, decide
-from app.core.consent.record import Decided
 from app.core.consent.terms import Terms
 from app.core.consent.unasked import needed_asking
 from app.core.consent.views import WHOLE_CHARACTERS, is_too_long
-from app.core.folders import attachment_folder
-from app.core.ports import Clock
-from app.core.retry import persist
-from app.core.types import TurnRef
-from app.core.updates import Ask, AskRequest, GrantScope, ToolUpdate
+from app.model import ask_wording as wording
+from app.model import record
+from app.model.calls import Call, call_of, subject
+from app.model.folders import attachment_folder
+from app.model.offers import OWN, find_allowing, find_refusing, of_agent, only_once, shorten_names
+from app.model.policy import Verdict, decide
+from app.model.record import Decided
+from app.model.types import TurnRef
+from app.model.updates import Ask, AskRequest, GrantScope, ToolUpdate
+from app.retry import persist
 
 
 @dataclass(frozen=True, slots=True)

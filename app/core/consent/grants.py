@@ -12,14 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from app.core.consent import wording
-from app.core.consent.calls import Call
-from app.core.consent.offers import OWN, find_allowing
-from app.core.consent.policy import ABOUT_FILES, locate
-from app.core.updates import AskOption, AskRequest, GrantExtent, GrantScope, ToolUpdate
+from app.model import ask_wording as wording
+from app.model.calls import Call
+from app.model.offers import OWN, find_allowing
+from app.model.policy import ABOUT_FILES, locate
+from app.model.updates import AskOption, AskRequest, GrantExtent, GrantScope, ToolUpdate
 
-GRANT_SECONDS: Final = 30 * 86_400.0
-"""How long a grant holds: longer than most work in one thread, shorter than people forget it."""
 ALWAYS: Final = f"{OWN}always"
 """Allows this call, and from then on every call that is exactly the same."""
 ALWAYS_EDITS: Final = f"{OWN}always-edits"

@@ -8,25 +8,27 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from app.core.consent import wording
+from app.clock import Clock
 from app.core.consent.answers import ask_back, find_answered
-from app.core.consent.offers import GO_ON, find_refusing
 from app.core.consent.views import present
 from app.core.consent.waits import SHOWN_AT_ONCE, Answer, Waits
 from app.core.feed import Feed
-from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
-from app.core.ports import Clock, Counters
-from app.core.retry import persist
-from app.core.signals import ALONE, Facts, Signals, Topic
-from app.core.stores.asks import AskStore, OpenedAsk, TakenAnswer
-from app.core.stores.filters import EVERYTHING, ListFilter
-from app.core.stores.grants import Grant, GrantStore, WantedGrants
-from app.core.stores.sessions import SessionStore
-from app.core.tasks import Tasks
-from app.core.types import Session, TurnRef
-from app.core.updates import Ask, AskKind, AskRequest
 from app.errors import Conflict, NotFound
+from app.model import ask_wording as wording
+from app.model.asks import Grant, OpenedAsk, TakenAnswer, WantedGrants
+from app.model.filters import EVERYTHING, ListFilter
+from app.model.keys import PlaceKey, SessionKey
+from app.model.offers import GO_ON, find_refusing
+from app.model.ports import Counters
+from app.model.types import Session, TurnRef
+from app.model.updates import Ask, AskKind, AskRequest
+from app.retry import persist
+from app.signals import ALONE, Facts, Signals, Topic
+from app.store.grants import GrantStore
+from app.store.ledger import AskStore
+from app.store.sessions import SessionStore
+from app.tasks import Tasks
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from app.core.consent.policy import PRESETS, Policy
+from app.model.policy import PRESETS, Policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.core.consent.calls import Call
-from app.core.consent.policy import CHANGING, Policy, Rule, decide
 from app.core.consent.reading import only_reads
+from app.model.calls import Call
+from app.model.policy import CHANGING, Policy, Rule, decide
 
 ACTING: Final = frozenset({*CHANGING, "execute"})
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
-from app.core.ask_view import AskFact, AskView, ShownFact
-from app.core.consent import wording
 from app.core.consent.grants import without_grants
-from app.core.consent.offers import only_on_page, shortlist
-from app.core.diff import Line, compare
-from app.core.updates import AskRequest
-from app.core.visible import reveal
+from app.model import ask_wording as wording
+from app.model.ask_view import AskFact, AskView, ShownFact
+from app.model.diff import Line, compare
+from app.model.offers import only_on_page, shortlist
+from app.model.updates import AskRequest
+from app.model.visible import reveal
 
 TITLE_CHARACTERS = 2_000
 """Length of an ask's title; what would run is shown separately."""

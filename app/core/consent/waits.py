@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
-from app.core.updates import Ask
+from app.model.updates import Ask
 
 SHOWN_AT_ONCE = 3
 """Open asks of one turn; the others follow as these are answered, so that no place is flooded."""

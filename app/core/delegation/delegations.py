@@ -13,11 +13,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Protocol
 
+from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.delegation import wording
 from app.core.delegation.deputies import Deputies
-from app.core.delegation.store import DelegationStore
-from app.core.delegation.types import (
+from app.core.feed import Feed
+from app.core.outbox import Outbox
+from app.core.roster import Colleague, Roster
+from app.errors import Conflict, NotFound, SpeakerUnknown
+from app.model.delegation import (
     Answer,
     Delegation,
     DelegationLimits,
@@ -25,17 +29,15 @@ from app.core.delegation.types import (
     NewDelegation,
     WorkspaceKind,
 )
-from app.core.feed import Feed
-from app.core.keys import PlaceKey, SessionKey, adapter_name
-from app.core.outbox import Outbox
-from app.core.ports import Clock, TurnEngine
-from app.core.retry import persist
-from app.core.roster import Colleague, Roster
-from app.core.signals import ALONE, Signals, Topic
-from app.core.stores.sessions import SessionStore, TurnStore
-from app.core.tasks import Tasks
-from app.core.types import OPEN_TURN_STATES, Activity, Session, SessionState, Speaker, Turn
-from app.errors import Conflict, NotFound, SpeakerUnknown
+from app.model.keys import PlaceKey, SessionKey, adapter_name
+from app.model.ports import TurnEngine
+from app.model.types import OPEN_TURN_STATES, Activity, Session, SessionState, Speaker, Turn
+from app.retry import persist
+from app.signals import ALONE, Signals, Topic
+from app.store.delegations import DelegationStore
+from app.store.sessions import SessionStore
+from app.store.turns import TurnStore
+from app.tasks import Tasks
 
 ANSWER_CHARACTERS = 60_000
 """The longest answer that an agent gets from another one: some twenty pages."""

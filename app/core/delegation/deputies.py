@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Literal
 
-from app.core.keys import adapter_name
 from app.core.roster import Colleague
-from app.core.scope import Scope
+from app.model.delegation import Excess
+from app.model.keys import adapter_name
+from app.model.scope import Scope
 
-Excess = Literal["", "isolation", "network", "permissions"]
-"""What an agent has more of than the one that asks it: freedom from isolation, hosts, rights."""
 Objection = Literal["", "unlisted", "absent", "isolation", "network", "permissions"]
 """Why an agent may not be asked; empty if it may."""
 

@@ -11,22 +11,23 @@ from functools import lru_cache
 from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
-from app.core import wording
+from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.consent.terms import Terms
-from app.core.delegation.tree import Branch, DelegationTree
-from app.core.delegation.types import SERVICE
 from app.core.feed import Feed
-from app.core.inbound import Heard
-from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
-from app.core.ports import Clock
-from app.core.posts import DelegatedLine, Fact, NewPost, PostContent
-from app.core.retry import persist
-from app.core.signals import ALONE, Signals, Topic
-from app.core.stores.sessions import PostStore, SessionStore
-from app.core.tasks import Tasks
-from app.core.types import Entry, Session, Speaker
+from app.model import wording
+from app.model.delegation import SERVICE, Branch
+from app.model.inbound import Heard
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import DelegatedLine, Fact, NewPost, PostContent
+from app.model.types import Entry, Session, Speaker
+from app.retry import persist
+from app.signals import ALONE, Signals, Topic
+from app.store.posts import PostStore
+from app.store.sessions import SessionStore
+from app.store.tree import DelegationTree
+from app.tasks import Tasks
 
 TASK_CHARACTERS: Final = 300
 WORDS_CHARACTERS: Final = 1_000

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from app.core.delegation.deputies import Objection
-from app.core.delegation.limits import Limit
-from app.core.delegation.types import Delegation
-from app.core.types import TurnState
+from app.model.delegation import Delegation, Limit
+from app.model.types import TurnState
 
 OFF: Final = "Delegation is switched off on this bridge (DELEGATION_DEPTH=0)."
 LIMITS: Final[dict[Limit, str]] = {

@@ -11,8 +11,8 @@ from pathlib import Path
 from socket import gethostname
 from typing import Any
 
-from app.core.erasure.types import Erased, Left, Stays
-from app.core.signals import Facts, Signals, Topic
+from app.model.erasure import Erased, Left, Stays
+from app.signals import Facts, Signals, Topic
 
 SECONDS = 1800.0
 """How long other machines may take to read all their files."""

@@ -7,87 +7,26 @@ a crash left of it.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from app.clock import Clock
+from app.core.erasure.held import Files
 from app.core.erasure.machines import add_up, ask_others, find_away, report
-from app.core.erasure.ports import Files, PersonStore, PurgeStore
-from app.core.erasure.types import Erased, Left, Person, Stays, list_left
-from app.core.ports import Clock
-from app.core.retry import persist
-from app.core.signals import ALONE, Facts, Signals, Topic
-from app.core.tasks import Tasks
 from app.errors import BridgeError, NotFound, StoreUnavailable
-from app.vault.exact import ExactIndex
+from app.model.erasure import Erased, Left, Marks, Person, Stays, list_left
+from app.retry import persist
+from app.signals import ALONE, Facts, Signals, Topic
+from app.store.people import PersonStore
+from app.store.purging import PurgeStore
+from app.tasks import Tasks
 
-FORGOTTEN = "[forgotten]"
-"""What is shown in place of their words."""
 AWAY_SECONDS = 30 * 86400.0
 """How long it is kept, sealed, who is to be forgotten on machines that are away."""
 
 logger = logging.getLogger(__name__)
-
-
-class Marks:
-    """What a text is recognised by as a person's: their names, whole, and lines that they wrote.
-
-    It is used as a vault is for secrets.
-    """
-
-    is_folded = False
-
-    def __init__(self, person: Person) -> None:
-        self._pseudonym = person.pseudonym
-        names = sorted(_forms({*person.ids, *person.names}), key=len, reverse=True)
-        words = "|".join(map(re.escape, names))
-        self._names = re.compile(rf"(?<!\w)(?:{words})(?!\w)")
-        self._lines = ExactIndex.of(_forms(person.lines)) if person.lines else None
-
-    def contains(self, text: str) -> bool:
-        """Tell whether a text names or quotes the person."""
-        return self._names.search(text) is not None or bool(self._quotes(text))
-
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return where a text names or quotes the person."""
-        return [found.span() for found in self._names.finditer(text)] + self._quotes(text)
-
-    def redact(self, text: str) -> str:
-        """Take quotes out, and put the pseudonym in the place of names."""
-        for start, end in sorted(self._quotes(text), reverse=True):
-            text = text[:start] + FORGOTTEN + text[end:]
-        return self._names.sub(self._pseudonym, text)
-
-    def _quotes(self, text: str) -> list[tuple[int, int]]:
-        found = [] if self._lines is None else sorted(self._lines.spans(text))
-        # One line may be the beginning of another one.
-        return [each for at, each in enumerate(found) if at == 0 or each[0] >= found[at - 1][1]]
-
-    def redact_json(self, value: Any) -> Any:
-        """Take quotes and names out of a JSON value."""
-        match value:
-            case str():
-                return self.redact(value)
-            case dict():
-                return {key: self.redact_json(item) for key, item in value.items()}
-            case list() | tuple():
-                return [self.redact_json(item) for item in value]
-            case _:
-                return value
-
-
-def _forms(known: Iterable[str]) -> set[str]:
-    """Add how a text is read from a file, one character per byte, and as it is written in JSON."""
-    plain = {each for each in known if each}
-    escaped = {
-        json.dumps(each, ensure_ascii=only)[1:-1] for each in plain for only in (True, False)
-    }
-    every = plain | escaped
-    return every | {each.encode(errors="replace").decode("latin-1") for each in every}
 
 
 class Forgetting:

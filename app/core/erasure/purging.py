@@ -13,19 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+from app.clock import Clock
 from app.core.adapters import Adapter
+from app.core.erasure.held import Files, Repositories
 from app.core.erasure.machines import add_up, ask_others, find_away, report
-from app.core.erasure.ports import Files, PurgeStore, Repositories
-from app.core.erasure.types import Cleared, Erased, Left, Purge, Stays, Trail, list_left
-from app.core.keys import SessionKey
 from app.core.outbox import Outbox
-from app.core.ports import Clock
 from app.core.repositories.clones import Clones
-from app.core.retry import persist
-from app.core.signals import Facts, Signals, Topic
-from app.core.stores.sessions import SessionStore
-from app.core.tasks import Tasks
-from app.core.workspaces import Checkout, Clone
 from app.errors import (
     BridgeError,
     Conflict,
@@ -34,6 +27,14 @@ from app.errors import (
     ServiceRefused,
     StoreUnavailable,
 )
+from app.model.erasure import Cleared, Erased, Left, Purge, Stays, Trail, list_left
+from app.model.keys import SessionKey
+from app.model.workspaces import Checkout, Clone
+from app.retry import persist
+from app.signals import Facts, Signals, Topic
+from app.store.purging import PurgeStore
+from app.store.sessions import SessionStore
+from app.tasks import Tasks
 from app.vault import SHORTEST_SECRET, Vault
 from app.vault.octets import vault_of
 

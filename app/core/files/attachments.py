@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from app.core.adapters import Adapter
-from app.core.types import File, Session
+from app.model.types import File, Session
 
 AT_ONCE = 4
 """Files fetched at once: people wait for them, and platforms limit requests."""

@@ -17,9 +17,9 @@ from typing import Final
 from uuid import uuid4
 
 from app.core.files import wording
-from app.core.files.names import HEAD_BYTES, picture_type
-from app.core.types import File
 from app.errors import PostError, ServiceRefused
+from app.model.file_names import HEAD_BYTES, picture_type
+from app.model.types import File
 
 logger = logging.getLogger(__name__)
 

@@ -23,12 +23,12 @@ from urllib.parse import unquote, urlsplit
 from app.core.adapters import Adapter
 from app.core.files import wording
 from app.core.files.hostile import FOLDER, NotTaken, open_inside, read, unfit
-from app.core.files.names import HEAD_BYTES, media_type, safe_name, size_words
-from app.core.posts import MadeFile
-from app.core.stores.sessions import PostStore
-from app.core.types import Turn
-from app.core.updates import FileUpdate
 from app.descent import discard
+from app.model.file_names import HEAD_BYTES, media_type, safe_name, size_words
+from app.model.posts import MadeFile
+from app.model.types import Turn
+from app.model.updates import FileUpdate
+from app.store.posts import PostStore
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from app.core import wording
 from app.core.adapters import Adapter
-from app.core.keys import PlaceKey
-from app.core.types import Speaker
 from app.errors import SpeakerUnknown
+from app.model import wording
+from app.model.keys import PlaceKey
+from app.model.types import Speaker
 
 logger = logging.getLogger(__name__)
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from app.core import wording
+from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
-from app.core.consent.offers import HAND_OVER
-from app.core.inbound import Answered, Corrected, Delivery, Rated
 from app.core.intake.access import Access
 from app.core.intake.notices import Whispers
-from app.core.keys import SessionKey, adapter_name
-from app.core.ports import Clock
-from app.core.retry import persist
 from app.core.session_manager import SessionManager
-from app.core.stores.inbox import IntakeStore
-from app.core.types import Speaker
 from app.errors import BridgeError, SpeakerUnknown
+from app.model import wording
+from app.model.inbound import Answered, Corrected, Delivery, Rated
+from app.model.keys import SessionKey, adapter_name
+from app.model.offers import HAND_OVER
+from app.model.types import Speaker
+from app.retry import persist
+from app.store.decisions import IntakeStore
 
 
 class Answers:

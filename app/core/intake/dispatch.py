@@ -11,12 +11,21 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from app.core import wording
+from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.clean import clean_text
 from app.core.commands import Command, parse
 from app.core.consent.ledger import Ledger
-from app.core.inbound import (
+from app.core.intake.access import Access
+from app.core.intake.answers import Answers
+from app.core.intake.floor import Floor, decide
+from app.core.intake.handover import Handover, hand_to
+from app.core.intake.notices import Whispers, notice, refusal, speak
+from app.core.roster import Roster
+from app.core.session_manager import SessionManager
+from app.errors import Conflict, PostError, SpeakerUnknown
+from app.model import wording
+from app.model.clean import clean_text
+from app.model.inbound import (
     Accepted,
     AskAnswer,
     Changed,
@@ -26,21 +35,12 @@ from app.core.inbound import (
     DeliveryState,
     Heard,
 )
-from app.core.intake.access import Access
-from app.core.intake.answers import Answers
-from app.core.intake.floor import Floor, decide
-from app.core.intake.handover import Handover, hand_to
-from app.core.intake.notices import Whispers, notice, refusal, speak
-from app.core.keys import PlaceKey, SessionKey, adapter_name
-from app.core.ports import Clock
-from app.core.posts import NewPost
-from app.core.reasons import Reason
-from app.core.retry import persist, retry
-from app.core.roster import Roster
-from app.core.session_manager import SessionManager
-from app.core.stores.inbox import IntakeStore
-from app.core.types import BridgeSessionRequest, PlaceView, Session, Speaker, Untagged
-from app.errors import Conflict, PostError, SpeakerUnknown
+from app.model.keys import PlaceKey, SessionKey, adapter_name
+from app.model.posts import NewPost
+from app.model.reasons import Reason
+from app.model.types import BridgeSessionRequest, PlaceView, Session, Speaker, Untagged
+from app.retry import persist, retry
+from app.store.decisions import IntakeStore
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

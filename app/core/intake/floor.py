@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.core.inbound import Heard
-from app.core.reasons import Reason
-from app.core.types import PlaceView, Untagged
+from app.model.inbound import Heard
+from app.model.reasons import Reason
+from app.model.types import PlaceView, Untagged
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.core import wording
 from app.core.adapters import Adapter
-from app.core.inbound import Delivery, Effect, Heard
-from app.core.keys import adapter_name
 from app.core.roster import Colleague, Roster
+from app.model import wording
+from app.model.inbound import Delivery, Effect, Heard
+from app.model.keys import adapter_name
 
 
 class Handover:

@@ -10,12 +10,12 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
+from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.intake.reader import Intake
-from app.core.ports import Clock
-from app.core.retry import backoff
-from app.core.tasks import Tasks
 from app.errors import PostError, ServiceRefused
+from app.retry import backoff
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ import logging
 from dataclasses import replace
 
 from app.core.adapters import Adapter
-from app.core.inbound import Delivery, Heard
-from app.core.keys import SessionKey
-from app.core.posts import NewPost, PostContent
-from app.core.types import Speaker
+from app.model.inbound import Delivery, Heard
+from app.model.keys import SessionKey
+from app.model.posts import NewPost, PostContent
+from app.model.types import Speaker
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

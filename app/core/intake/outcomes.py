@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from app.core.inbound import Accepted
-from app.core.signals import Facts, Signals, Topic
-from app.core.stores.inbox import DeliveryStore
-from app.core.tasks import Tasks
-from app.core.types import TurnRef
 from app.errors import BridgeError, DeliveryUnreadable
+from app.model.inbound import Accepted
+from app.model.types import TurnRef
+from app.signals import Facts, Signals, Topic
+from app.store.inbox import DeliveryStore
+from app.tasks import Tasks
 
 Key = tuple[str, str]
 """The adapter of a delivery, and its id there."""

@@ -12,9 +12,16 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from app.core import wording
+from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.inbound import (
+from app.core.intake.dispatch import Dispatcher, storable
+from app.core.intake.outcomes import Outcome, Outcomes
+from app.core.repositories.proposals import Proposals
+from app.core.repositories.renames import Renames
+from app.core.schedules import runs
+from app.errors import BridgeError, DeliveryRefused, DeliveryUnreadable, StoreUnavailable
+from app.model import wording
+from app.model.inbound import (
     Accepted,
     Answered,
     Changed,
@@ -25,20 +32,14 @@ from app.core.inbound import (
     News,
     Rated,
 )
-from app.core.intake.dispatch import Dispatcher, storable
-from app.core.intake.outcomes import Outcome, Outcomes
-from app.core.keys import PlaceKey
-from app.core.outage import hold
-from app.core.ports import Clock, Counters
-from app.core.reasons import Reason
-from app.core.repositories.proposals import Proposals
-from app.core.repositories.renames import Renames
-from app.core.retry import persist
-from app.core.schedules import runs
-from app.core.signals import ALONE, Facts, Signals, Topic
-from app.core.stores.inbox import DeliveryStore
-from app.core.tasks import Tasks
-from app.errors import BridgeError, DeliveryRefused, DeliveryUnreadable, StoreUnavailable
+from app.model.keys import PlaceKey
+from app.model.ports import Counters
+from app.model.reasons import Reason
+from app.outage import hold
+from app.retry import persist
+from app.signals import ALONE, Facts, Signals, Topic
+from app.store.inbox import DeliveryStore
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

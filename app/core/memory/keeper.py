@@ -13,17 +13,17 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
-from app.core.consent.offers import LEAVE, TAKE
+from app.clock import Clock
 from app.core.memory import wording
 from app.core.memory.log import Remembered, add_entry, drop_entry, parse_log
-from app.core.ports import Clock
-from app.core.retry import persist
-from app.core.signals import ALONE, Signals, Topic
-from app.core.stores.memory import MemoryStore
-from app.core.tasks import Tasks
-from app.core.types import TurnRef
-from app.core.updates import AskOption, AskRequest
 from app.errors import BridgeError, NotFound
+from app.model.offers import LEAVE, TAKE
+from app.model.types import TurnRef
+from app.model.updates import AskOption, AskRequest
+from app.retry import persist
+from app.signals import ALONE, Signals, Topic
+from app.store.memory import MemoryStore
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

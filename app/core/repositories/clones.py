@@ -12,17 +12,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.core.folders import folder_name
-from app.core.ports import Clock
-from app.core.repositories import wording
-from app.core.repositories.branch_names import branch_name, branch_ref, is_branch
+from app.clock import Clock
 from app.core.repositories.ports import Checkouts, Forge
 from app.core.repositories.saving import Saving
-from app.core.retry import persist
-from app.core.stores.repositories import CheckoutStore
-from app.core.stores.sessions import TranscriptStore
-from app.core.types import Entry, Session
-from app.core.workspaces import (
+from app.errors import RepositoryError
+from app.model import repository_wording as wording
+from app.model.branch_names import branch_name, branch_ref, is_branch
+from app.model.folders import folder_name
+from app.model.types import Entry, Session
+from app.model.workspaces import (
     Author,
     Checkout,
     Clone,
@@ -33,7 +31,9 @@ from app.core.workspaces import (
     WorkspaceView,
     web_address,
 )
-from app.errors import RepositoryError
+from app.retry import persist
+from app.store.checkouts import CheckoutStore
+from app.store.transcript import TranscriptStore
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from app.core.keys import AreaOf, PlaceKey, no_area
-from app.core.repositories import wording
-from app.core.workspaces import FOLDER, NONE, Repository, Target
 from app.errors import Conflict
+from app.model import repository_wording as wording
+from app.model.keys import AreaOf, PlaceKey, no_area
+from app.model.workspaces import FOLDER, NONE, Repository, Target
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/(?!\.{1,2}$)[A-Za-z0-9._-]+")
 _ADDRESS = re.compile(r"(?:https?|ssh|file)://\S+")

@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app.core.delegation.types import Errand
-from app.core.repositories import wording
-from app.core.repositories.branch_names import branch_ref
 from app.core.repositories.clones import Ask
 from app.core.repositories.ports import Checkouts, Forge
 from app.core.repositories.review_request import ReviewRequest, find_review
 from app.core.repositories.shared_clones import SharedClones
-from app.core.reviewing import Subject
-from app.core.stores.inbox import IntakeStore
-from app.core.stores.repositories import CheckoutStore
-from app.core.stores.sessions import SessionStore
-from app.core.types import Session, SessionState
-from app.core.wording import PULL_REQUEST
-from app.core.workspaces import Checkout, Repository, link_number
 from app.errors import RepositoryError
+from app.model import repository_wording as wording
+from app.model.branch_names import branch_ref
+from app.model.delegation import Errand
+from app.model.reviews import Subject
+from app.model.types import Session, SessionState
+from app.model.wording import PULL_REQUEST
+from app.model.workspaces import Checkout, Repository, link_number
+from app.store.checkouts import CheckoutStore
+from app.store.decisions import IntakeStore
+from app.store.sessions import SessionStore
 
 DIFF_CHARACTERS = 60_000
 """Part of a diff in a prompt: some 1,500 lines; the agent reads the rest in its clone."""

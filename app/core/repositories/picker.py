@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.core.inbound import Effect
-from app.core.keys import PlaceKey
-from app.core.repositories import wording
 from app.core.repositories.directory import Directory
-from app.core.stores.sessions import SessionStore
-from app.core.workspaces import FOLDER, NONE, Repository
 from app.errors import Conflict, RepositoryError, RepositoryGone
+from app.model import repository_wording as wording
+from app.model.inbound import Effect
+from app.model.keys import PlaceKey
+from app.model.workspaces import FOLDER, NONE, Repository
+from app.store.sessions import SessionStore
 
 logger = logging.getLogger(__name__)
 

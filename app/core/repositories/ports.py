@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from app.core.reviewing import Submission
-from app.core.types import Session
-from app.core.workspaces import (
+from app.model.reviews import Submission
+from app.model.types import Session
+from app.model.workspaces import (
     Author,
     Changes,
     Clone,

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import logging
 
+from app.clock import Clock
 from app.core.feed import Feed
-from app.core.ports import Clock
 from app.core.repositories.clones import Clones
 from app.core.repositories.ports import Forge
-from app.core.retry import persist
-from app.core.stores.repositories import CheckoutStore
-from app.core.stores.sessions import SessionStore
-from app.core.tasks import Tasks
-from app.core.types import Session
 from app.errors import BridgeError
+from app.model.types import Session
+from app.retry import persist
+from app.store.checkouts import CheckoutStore
+from app.store.sessions import SessionStore
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -8,21 +8,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
+from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
-from app.core.consent.offers import offer
 from app.core.feed import Feed
-from app.core.inbound import News
 from app.core.outbox import Outbox
-from app.core.ports import Clock
-from app.core.reasons import Reason
-from app.core.repositories import wording
 from app.core.repositories.ports import Checkouts
-from app.core.retry import persist, retry
-from app.core.stores.repositories import ProposalStore
-from app.core.updates import AskRequest
-from app.core.workspaces import Checked, Proposed
 from app.errors import RepositoryError
+from app.model import repository_wording as wording
+from app.model.inbound import News
+from app.model.offers import offer
+from app.model.reasons import Reason
+from app.model.updates import AskRequest
+from app.model.workspaces import Checked, Proposed
+from app.retry import persist, retry
+from app.store.proposals import ProposalStore
 
 logger = logging.getLogger(__name__)
 

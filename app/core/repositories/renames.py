@@ -6,13 +6,13 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.inbound import Naming, Renamed
-from app.core.ports import Clock
 from app.core.repositories.directory import Directory
 from app.core.repositories.ports import Checkouts
-from app.core.retry import persist
-from app.core.stores.repositories import NameStore
+from app.model.inbound import Naming, Renamed
+from app.retry import persist
+from app.store.names import NameStore
 
 logger = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.core.ports import Clock
+from app.clock import Clock
 from app.core.repositories.ports import Checkouts
-from app.core.retry import persist
-from app.core.stores.repositories import CheckoutStore
-from app.core.workspaces import Checkout, Clone, Rebuilt
 from app.errors import BridgeError
+from app.model.workspaces import Checkout, Clone, Rebuilt
+from app.retry import persist
+from app.store.checkouts import CheckoutStore
 
 logger = logging.getLogger(__name__)
 

@@ -5,17 +5,17 @@ No clone is read by another agent: what goes from one to another goes through th
 
 from __future__ import annotations
 
-from app.core.ports import Clock
-from app.core.repositories import wording
-from app.core.repositories.branch_names import branch_ref
+from app.clock import Clock
 from app.core.repositories.clones import Ask, Clones, Shipping
-from app.core.repositories.commit_messages import commit_message
 from app.core.repositories.ports import Checkouts
-from app.core.retry import persist
-from app.core.stores.repositories import CheckoutStore
-from app.core.types import Session
-from app.core.workspaces import Checkout, Clone, Followed, Head, Repository, Work
 from app.errors import RepositoryError
+from app.model import repository_wording as wording
+from app.model.branch_names import branch_ref
+from app.model.commit_messages import commit_message
+from app.model.types import Session
+from app.model.workspaces import Checkout, Clone, Followed, Head, Repository, Work
+from app.retry import persist
+from app.store.checkouts import CheckoutStore
 
 
 class SharedClones:

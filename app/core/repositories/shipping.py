@@ -12,16 +12,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 from weakref import WeakValueDictionary
 
-from app.core.ports import Clock
-from app.core.posts import Pushed
-from app.core.repositories import wording
+from app.clock import Clock
 from app.core.repositories.clones import Clones, Shipping
-from app.core.repositories.commit_messages import commit_message, proposal_body, subject
 from app.core.repositories.ports import Checkouts, Forge
-from app.core.retry import persist
-from app.core.stores.repositories import CheckoutStore
-from app.core.types import Session
-from app.core.workspaces import (
+from app.errors import RepositoryError
+from app.model import repository_wording as wording
+from app.model.commit_messages import commit_message, proposal_body, subject
+from app.model.posts import Pushed
+from app.model.types import Session
+from app.model.workspaces import (
     Checkout,
     Clone,
     Gathered,
@@ -31,7 +30,8 @@ from app.core.workspaces import (
     Work,
     link_number,
 )
-from app.errors import RepositoryError
+from app.retry import persist
+from app.store.checkouts import CheckoutStore
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 
 from app.core.folders import Folders
 from app.core.repositories.clones import Clones
-from app.core.stores.sessions import SessionStore
-from app.core.types import Session, SessionState
-from app.core.workspaces import Checkout
 from app.descent import discard
 from app.errors import RepositoryError
+from app.model.types import Session, SessionState
+from app.model.workspaces import Checkout
+from app.store.sessions import SessionStore
 
 logger = logging.getLogger(__name__)
 

@@ -10,23 +10,24 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 from uuid import uuid4
 
-from app.core import wording as general
+from app.clock import Clock
 from app.core.feed import Feed
-from app.core.inbound import Heard
-from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
-from app.core.ports import Clock
-from app.core.retry import persist
 from app.core.schedules import wording
 from app.core.schedules.command import ScheduleCommand, read, split
-from app.core.schedules.runs import RUN, to_delivery
-from app.core.schedules.store import ScheduleStore
+from app.core.schedules.runs import to_delivery
 from app.core.schedules.timing import find_next, first_times
-from app.core.schedules.types import Agreed, NewSchedule, PauseReason, Schedule, Timetable
-from app.core.tasks import Tasks
-from app.core.types import TurnRef
-from app.core.updates import AskRequest
+from app.core.schedules.types import Timetable
 from app.errors import Conflict, NotFound
+from app.model import wording as general
+from app.model.inbound import Heard
+from app.model.keys import PlaceKey, SessionKey
+from app.model.schedules import RUN, Agreed, NewSchedule, PauseReason, Schedule
+from app.model.types import TurnRef
+from app.model.updates import AskRequest
+from app.retry import persist
+from app.store.schedules import ScheduleStore
+from app.tasks import Tasks
 
 MOST = 10
 """Schedules of one agent in one place: enough for a team, few enough to read."""

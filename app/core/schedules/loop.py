@@ -9,15 +9,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Container
 
-from app.core.ports import Clock
-from app.core.retry import persist
+from app.clock import Clock
 from app.core.schedules.runs import run_name, to_delivery
-from app.core.schedules.store import ScheduleStore
 from app.core.schedules.timing import find_due
-from app.core.schedules.types import PauseReason, Schedule, Timetable
-from app.core.signals import ALONE, Signals, Topic
-from app.core.tasks import Tasks
+from app.core.schedules.types import Timetable
 from app.errors import Conflict
+from app.model.schedules import PauseReason, Schedule
+from app.retry import persist
+from app.signals import ALONE, Signals, Topic
+from app.store.schedules import ScheduleStore
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

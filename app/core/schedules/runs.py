@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import json
 
-from app.core.inbound import Decision, Delivery, Heard
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import NewPost, PostContent
 from app.core.schedules import wording
-from app.core.schedules.types import Schedule
-from app.core.types import Speaker
 from app.errors import DeliveryUnreadable
+from app.model.inbound import Decision, Delivery, Heard
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import NewPost, PostContent
+from app.model.schedules import RUN, Schedule
+from app.model.types import Speaker
 
-RUN = "schedule:"
-"""Starts the id of a run; no platform's ids start like this."""
 HEADER = "agent-bridge-schedule"
 """Marks the delivery of a run: no adapter stores a header of this name."""
 

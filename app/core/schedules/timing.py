@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import islice, pairwise
 
-from app.core.schedules.types import Due, Schedule, Timetable
+from app.core.schedules.types import Timetable
 from app.errors import Conflict
+from app.model.schedules import Due, Schedule
 
 CLOSEST_MINUTES = 5
 """The least time between two runs: more often would spend a budget before a person notices."""

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from app.core.amounts import count
-from app.core.ask_view import AskFact
-from app.core.consent.offers import LEAVE, TAKE
 from app.core.schedules.timing import MOST_MISSED
-from app.core.schedules.types import PauseReason, Schedule
-from app.core.updates import AskOption, AskRequest
+from app.model.amounts import count
+from app.model.ask_view import AskFact
+from app.model.offers import LEAVE, TAKE
+from app.model.schedules import PauseReason, Schedule
+from app.model.updates import AskOption, AskRequest
 
 EXAMPLE = '`schedule "0 9 * * 1-5" Summarise the open pull requests.`'
 REFUSED = "Not scheduled: {why}. Example: {example} runs on weekdays at 9:00."

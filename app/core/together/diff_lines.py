@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from app.core.reviewing import Finding
+from app.model.reviews import Finding
 
 _HUNK = re.compile(r"@@ -[0-9,]+ \+(?P<first>[0-9]+)(?:,(?P<count>[0-9]+))? @@")
 _FILE = "+++ b/"

@@ -6,22 +6,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from app.clock import Clock
 from app.core.delegation.delegations import Delegations
-from app.core.delegation.store import DelegationStore
-from app.core.delegation.types import Delegation, NewDelegation
 from app.core.feed import Feed
-from app.core.inbound import Heard
-from app.core.keys import PlaceKey
 from app.core.outbox import Outbox
-from app.core.ports import Clock
-from app.core.retry import persist
 from app.core.roster import Colleague, Roster
-from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.together import wording
-from app.core.together.store import GroupStore
-from app.core.types import OPEN_TURN_STATES, Session, Speaker, TurnRef, TurnState
-from app.core.updates import AskRequest
 from app.errors import Conflict
+from app.model.delegation import Delegation, NewDelegation
+from app.model.inbound import Heard
+from app.model.keys import PlaceKey
+from app.model.types import OPEN_TURN_STATES, Session, Speaker, TurnRef, TurnState
+from app.model.updates import AskRequest
+from app.retry import persist
+from app.store.delegations import DelegationStore
+from app.store.groups import GroupStore
+from app.store.sessions import SessionStore
+from app.store.turns import TurnStore
 
 
 class Act(Protocol):

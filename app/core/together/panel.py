@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from app.core.delegation.types import Delegation, NewDelegation
 from app.core.together import wording
 from app.core.together.group import Grouping
-from app.core.types import Session, Speaker, TurnState
 from app.errors import Conflict
+from app.model.delegation import Delegation, NewDelegation
+from app.model.types import Session, Speaker, TurnState
 
 SUMS_UP: Final = 2
 """The round in which the host sums up; in the first one all answer."""

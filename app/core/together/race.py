@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from app.core.consent.ledger import Ledger
-from app.core.consent.offers import CHOICE, LEAVE
-from app.core.delegation.types import Delegation, NewDelegation
-from app.core.keys import PlaceKey
 from app.core.repo_provider import RepoProvider
 from app.core.together import wording
 from app.core.together.group import Grouping
-from app.core.types import Session, Speaker, TurnRef, TurnState
-from app.core.updates import AskOption, AskRequest
-from app.core.workspaces import Work
 from app.errors import Conflict, RepositoryError
+from app.model.delegation import Delegation, NewDelegation
+from app.model.keys import PlaceKey
+from app.model.offers import CHOICE, LEAVE
+from app.model.types import Session, Speaker, TurnRef, TurnState
+from app.model.updates import AskOption, AskRequest
+from app.model.workspaces import Work
 
 
 class Race:

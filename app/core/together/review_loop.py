@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from app.core.delegation.types import Delegation, NewDelegation
-from app.core.reviewing import Review
-from app.core.stores.repositories import CheckoutStore
 from app.core.together import wording
 from app.core.together.group import Grouping
-from app.core.together.store import ReviewStore
-from app.core.types import Session, SessionState, Speaker, TurnState
-from app.core.workspaces import Checkout
 from app.errors import Conflict
+from app.model.delegation import Delegation, NewDelegation
+from app.model.reviews import Review
+from app.model.types import Session, SessionState, Speaker, TurnState
+from app.model.workspaces import Checkout
+from app.store.checkouts import CheckoutStore
+from app.store.reviews import ReviewStore
 
 AT_WORK = {SessionState.WORKING, SessionState.WAITING, SessionState.QUEUED}
 TASK_CHARACTERS = 8_000

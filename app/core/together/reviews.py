@@ -10,21 +10,22 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
+from app.clock import Clock
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.ports import Clock
 from app.core.repositories.ports import Checkouts, Forge
-from app.core.retry import persist
-from app.core.reviewing import Finding, NewReview, Review, Subject, Submission, Verdict
-from app.core.signals import ALONE, Signals
-from app.core.stores.sessions import SessionStore
-from app.core.tasks import Tasks
 from app.core.together import wording
 from app.core.together.diff_lines import find_outside, read_lines
-from app.core.together.store import GroupStore, ReviewStore
-from app.core.types import Session
-from app.core.workspaces import Repository
 from app.errors import Conflict, RepositoryError
+from app.model.reviews import Finding, NewReview, Review, Subject, Submission, Verdict
+from app.model.types import Session
+from app.model.workspaces import Repository
+from app.retry import persist
+from app.signals import ALONE, Signals
+from app.store.groups import GroupStore
+from app.store.reviews import ReviewStore
+from app.store.sessions import SessionStore
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -11,20 +11,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from app.core.delegation.types import Kind
 from app.core.feed import Feed
-from app.core.inbound import Heard
-from app.core.keys import PlaceKey
-from app.core.signals import ALONE, Facts, Signals, Topic
-from app.core.tasks import Tasks
 from app.core.together import wording
 from app.core.together.command import Wish
 from app.core.together.group import Act, Grouping
 from app.core.together.panel import Panel
 from app.core.together.race import Race
 from app.core.together.review_loop import ReviewLoop
-from app.core.types import Session
 from app.errors import Conflict
+from app.model.delegation import Kind
+from app.model.inbound import Heard
+from app.model.keys import PlaceKey
+from app.model.types import Session
+from app.signals import ALONE, Facts, Signals, Topic
+from app.tasks import Tasks
 
 LOOK_SECONDS: Final = 60.0
 """How often a group is looked at although nothing was reported: a report may be lost."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from app.core.reviewing import Finding, Review, Verdict
 from app.core.together.diff_lines import Shown
-from app.core.workspaces import Changes
+from app.model.reviews import Finding, Review, Verdict
+from app.model.workspaces import Changes
 
 OUTCOMES: Final[dict[Verdict, str]] = {
     "approve": "{agent} approved {what}.",

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from app.core.delegation.delegations import Delegations
-from app.core.delegation.types import Delegation
 from app.core.roster import Roster
 from app.core.tools import wording
-from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
-from app.core.types import OPEN_TURN_STATES, TurnState
+from app.model.delegation import Delegation
+from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.types import OPEN_TURN_STATES, TurnState
 
 TASK_CHARACTERS: Final = 32_000
 """The longest message to an agent: some ten pages."""

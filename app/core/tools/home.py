@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.core.delegation.store import DelegationStore
-from app.core.delegation.types import SERVICE
-from app.core.keys import SessionKey
-from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.tools import wording
-from app.core.tools.tool import Caller, ToolRefused
+from app.model.delegation import SERVICE
+from app.model.keys import SessionKey
+from app.model.tools import Caller, ToolRefused
+from app.store.delegations import DelegationStore
+from app.store.sessions import SessionStore
+from app.store.turns import TurnStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from app.core.consent.terms import Terms
 from app.core.memory import wording as notes
 from app.core.memory.keeper import NOTE_CHARACTERS, note_request
 from app.core.memory.log import Remembered
-from app.core.retry import persist
 from app.core.tools import wording
-from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
 from app.core.turns.reflection import is_trusted
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Entry, TurnRef
+from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.types import Entry, TurnRef
+from app.retry import persist
 
 ENTRIES: Final = 50
 """Notes that one call returns."""

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from app.core.tools import wording
-from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
-from app.core.updates import ASK_PERSON, Ask, AskOption, AskRequest
+from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.updates import ASK_PERSON, Ask, AskOption, AskRequest
 
 LONGEST_SECONDS: Final = 300
 """How long one call waits, unless the agent's program gives up sooner."""

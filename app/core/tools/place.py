@@ -13,16 +13,16 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from app.core.files.hostile import NotTaken
-from app.core.files.names import size_words
 from app.core.files.outgoing import FILES, listed
-from app.core.posts import MadeFile, NewPost, PostContent
-from app.core.retry import persist
 from app.core.tools import wording
 from app.core.tools.home import Home, Homes
-from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Entry
 from app.markdown.hidden import strip
+from app.model.file_names import size_words
+from app.model.posts import MadeFile, NewPost, PostContent
+from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.types import Entry
+from app.retry import persist
 
 POSTS: Final = 5
 """Posts of one turn: progress worth a message is rare, and the answer is posted anyway."""

@@ -11,15 +11,15 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from app.core.repositories.ports import Forge
-from app.core.retry import persist
 from app.core.tools import wording
-from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Entry
-from app.core.wording import pushed_words
-from app.core.workspaces import Examined, Work
 from app.errors import RepositoryError
 from app.markdown.hidden import strip
+from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.types import Entry
+from app.model.wording import pushed_words
+from app.model.workspaces import Examined, Work
+from app.retry import persist
 
 SHIP_SECONDS: Final = 280.0
 """How long a call may push, unless the agent's program gives up sooner."""

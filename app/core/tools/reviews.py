@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.core.delegation.delegations import Delegations
-from app.core.reviewing import VERDICTS, Finding
 from app.core.together import wording
 from app.core.together.reviews import Reviews
 from app.core.together.together import Together
-from app.core.tools.tool import Arguments, Caller, Result, Tool
+from app.model.reviews import VERDICTS, Finding
+from app.model.tools import Arguments, Caller, Result, Tool
 
 MOST_COMMENTS: Final = 50
 """Comments of one review: more than a person reads."""

@@ -7,14 +7,14 @@ from typing import Final
 
 from app.core.consent.ledger import Ledger
 from app.core.consent.terms import Terms
-from app.core.delegation.types import SERVICE
 from app.core.schedules.book import MOST, ScheduleBook
 from app.core.schedules.command import FIELDS
 from app.core.schedules.timing import CLOSEST_MINUTES
 from app.core.schedules.wording import moment
 from app.core.tools import wording
-from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
-from app.core.types import TurnRef
+from app.model.delegation import SERVICE
+from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.types import TurnRef
 
 WORDS_CHARACTERS: Final = 2_000
 PROPOSED: Final = 3

@@ -9,12 +9,13 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from app.core.ports import Counters
-from app.core.scope import Scope
-from app.core.stores.sessions import SessionStore, TurnStore
 from app.core.tools import wording
-from app.core.tools.tool import WAITS_SECONDS, Arguments, Caller, Result, Tool, ToolRefused
-from app.core.types import TurnState
+from app.model.ports import Counters
+from app.model.scope import Scope
+from app.model.tools import WAITS_SECONDS, Arguments, Caller, Result, Tool, ToolRefused
+from app.model.types import TurnState
+from app.store.sessions import SessionStore
+from app.store.turns import TurnStore
 
 logger = logging.getLogger(__name__)
 

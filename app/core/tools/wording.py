@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from app.core.roster import Colleague
+from app.model.tools import COMMAND
 
-COMMAND: Final = "agent-bridge-tool"
-"""The command by which an agent calls tools in a shell."""
 NO_TOOL: Final = "There is no tool {name!r} for you. List your tools to see which there are."
 TOO_LARGE: Final = "The arguments of {name} are too long: at most {limit} bytes."
 NO_TURN: Final = "Tools work only during your turn, and it is over."
@@ -23,33 +22,6 @@ INSTRUCTIONS: Final = (
     "Tools of the bridge through which people talk to you: other agents, your memory, the place "
     "where you were asked, and pull requests. They work only during your turn."
 )
-SKILL: Final = """---
-name: {name}
-description: {summary}
----
-
-# {tool}
-
-{description}
-
-Run the command with the arguments by name, quoted for the shell; what is no string is JSON:
-
-    {command} {tool} --KEY VALUE
-
-For long texts, write all arguments to standard input as one JSON object:
-
-    {command} {tool} - <<'END'
-    {{...}}
-    END
-
-It prints the result as JSON. If it fails, it prints why and ends with status 1.
-
-The JSON schema of the arguments:
-
-```json
-{schema}
-```
-"""
 SKILLS: Final = """Tools of the bridge through which people talk to you; they work during your turn.
 Run `{command} NAME --KEY VALUE` in a shell. `{command} NAME --help` describes a tool, and so does
 its SKILL.md in the folder `$AGENT_BRIDGE_SKILLS`:
@@ -98,7 +70,6 @@ def _introduce(colleague: Colleague) -> str:
     return f"- {colleague.name}{known}{about and f': {about}'}"
 
 
-ANSWERS: Final = "answer to your question: {question}"
 ASK_PERSON: Final = (
     "Ask the people you work for a question, where they asked you. Use it when you cannot go on "
     "without a decision or a fact that only they have; do not use it for permission to run "

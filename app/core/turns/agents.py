@@ -13,15 +13,16 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol
 
-from app.core.ports import AgentLauncher, AgentSession, Clock, OpenedSession
+from app.clock import Clock
 from app.core.repo_provider import RepoProvider
-from app.core.signals import ALONE, Facts, Signals, Topic
-from app.core.stores.sessions import SessionStore
-from app.core.tasks import Tasks
-from app.core.turns.standing import Standing, write_system_prompt
-from app.core.types import Session
-from app.core.updates import AskRequest, BridgeUpdate, Choices, StateUpdate
-from app.core.workspaces import Target, Workspace
+from app.model.ports import AgentLauncher, AgentSession, OpenedSession
+from app.model.system_prompt import SystemPrompt, write_system_prompt
+from app.model.types import Session
+from app.model.updates import AskRequest, BridgeUpdate, Choices, StateUpdate
+from app.model.workspaces import Target, Workspace
+from app.signals import ALONE, Facts, Signals, Topic
+from app.store.sessions import SessionStore
+from app.tasks import Tasks
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -127,7 +128,7 @@ class LiveAgents:
         self,
         session: Session,
         target: Target,
-        standing: Standing,
+        standing: SystemPrompt,
         *,
         meanwhile: Meanwhile = nullcontext,
     ) -> LiveAgent:

@@ -9,20 +9,20 @@ import asyncio
 import logging
 from dataclasses import replace
 
-from app.core import wording
 from app.core.consent.gate import Gate
-from app.core.consent.record import Decided
 from app.core.consent.terms import Terms
-from app.core.retry import persist
 from app.core.turns.course import Course
 from app.core.turns.display import TurnDisplay
 from app.core.turns.limits.slots import Slot
 from app.core.turns.limits.work_timer import WorkTimer
 from app.core.turns.phase import Event
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Session, Turn, TurnRef
-from app.core.updates import Ask, AskRequest, ToolUpdate
-from app.core.workspaces import Workspace
+from app.model import wording
+from app.model.record import Decided
+from app.model.types import Session, Turn, TurnRef
+from app.model.updates import Ask, AskRequest, ToolUpdate
+from app.model.workspaces import Workspace
+from app.retry import persist
 
 logger = logging.getLogger(__name__)
 

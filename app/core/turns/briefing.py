@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.core import wording
 from app.core.consent.terms import Terms
 from app.core.memory.log import Remembered
 from app.core.repositories.joint_work import Joined
-from app.core.retry import persist
 from app.core.turns.agents import LiveAgent
 from app.core.turns.errands import recall_errands
 from app.core.turns.prompt import Asked, compose
-from app.core.turns.standing import Standing, write_for_prompt
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Attachment, Entry, Message, Session, Turn
-from app.core.workspaces import Target
+from app.model import wording
+from app.model.system_prompt import SystemPrompt, write_for_prompt
+from app.model.types import Attachment, Entry, Message, Session, Turn
+from app.model.workspaces import Target
+from app.retry import persist
 
 HISTORY_ENTRIES = 60
 """Rows of the transcript for an agent that lost its conversation: some thirty exchanges."""
@@ -44,7 +44,7 @@ async def brief(
     turn: Turn,
     live: LiveAgent,
     target: Target,
-    standing: Standing,
+    standing: SystemPrompt,
     joined: Joined,
     *,
     is_fork: bool,

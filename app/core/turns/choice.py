@@ -12,19 +12,19 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.core import wording
+from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.consent.offers import CHOICE
-from app.core.keys import PlaceKey, SessionKey
-from app.core.ports import Clock
 from app.core.repositories.directory import Directory
-from app.core.retry import persist
-from app.core.stores.inbox import IntakeStore
-from app.core.stores.sessions import SessionStore
-from app.core.types import Message, Session
-from app.core.updates import AskOption, AskRequest
-from app.core.workspaces import NONE, Repository, Suggestion, web_address
 from app.errors import PostError, ServiceRefused
+from app.model import wording
+from app.model.keys import PlaceKey, SessionKey
+from app.model.offers import CHOICE
+from app.model.types import Message, Session
+from app.model.updates import AskOption, AskRequest
+from app.model.workspaces import NONE, Repository, Suggestion, web_address
+from app.retry import persist
+from app.store.decisions import IntakeStore
+from app.store.sessions import SessionStore
 
 logger = logging.getLogger(__name__)
 

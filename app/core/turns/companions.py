@@ -11,14 +11,14 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from app.core.inbound import Begun
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import NewPost, PostContent
-from app.core.retry import persist
-from app.core.tasks import Tasks
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Session, Turn, TurnState
 from app.errors import PostError, ServiceRefused
+from app.model.inbound import Begun
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import NewPost, PostContent
+from app.model.types import Session, Turn, TurnState
+from app.retry import persist
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from app.core.ports import Clock, Counters
+from app.clock import Clock
 from app.core.turns.phase import CLOSED, MEASURED, STAGES, Event, Phase, advance
+from app.model.ports import Counters
 
 
 class Course:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from app.core.delegation.types import SERVICE
 from app.core.files.outgoing import Given, listed
-from app.core.posts import Fact, NewPost, PostContent, Pushed
-from app.core.retry import persist
 from app.core.turns.companions import Companions
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Entry, PlaceView, Session, Turn, TurnRef, TurnState
 from app.core.update_router import UpdateRouter
-from app.core.wording import pushed_words
+from app.model.delegation import SERVICE
+from app.model.posts import Fact, NewPost, PostContent, Pushed
+from app.model.types import Entry, PlaceView, Session, Turn, TurnRef, TurnState
+from app.model.wording import pushed_words
+from app.retry import persist
 
 
 class TurnDisplay:

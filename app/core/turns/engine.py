@@ -12,20 +12,20 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
-from app.core import wording
-from app.core.delegation.types import SERVICE
-from app.core.keys import PlaceKey
-from app.core.outage import hold
-from app.core.posts import PostContent, Verbosity
-from app.core.retry import persist
-from app.core.signals import ALONE, Signals, Topic
-from app.core.tasks import Tasks
 from app.core.turns.limits.slots import Slots
 from app.core.turns.runner import TurnRun
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Outcome
-from app.core.types import Turn, TurnState
-from app.core.updates import Ask, AskRequest
+from app.model import wording
+from app.model.delegation import SERVICE
+from app.model.keys import PlaceKey
+from app.model.posts import PostContent, Verbosity
+from app.model.types import Turn, TurnState
+from app.model.updates import Ask, AskRequest
+from app.outage import hold
+from app.retry import persist
+from app.signals import ALONE, Signals, Topic
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

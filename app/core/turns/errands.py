@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.core.delegation import wording
 from app.core.delegation.delegations import cut
 from app.core.turns.turn_context import TurnContext
-from app.core.types import OPEN_TURN_STATES, Session, Turn
+from app.model.types import OPEN_TURN_STATES, Session, Turn
 
 
 @dataclass(frozen=True, slots=True)

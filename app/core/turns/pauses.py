@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from app.core.consent.offers import with_colleagues
 from app.core.consent.terms import Terms
-from app.core.keys import adapter_name
-from app.core.retry import persist
 from app.core.turns.display import TurnDisplay
 from app.core.turns.limits.obstacles import Obstacle, pause
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Turn
-from app.core.updates import AskRequest
+from app.model.keys import adapter_name
+from app.model.offers import with_colleagues
+from app.model.types import Turn
+from app.model.updates import AskRequest
+from app.retry import persist
 
 
 class TurnPauses:

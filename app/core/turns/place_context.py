@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.core.adapters import Adapter
-from app.core.schedules.runs import RUN
-from app.core.stores.sessions import TranscriptStore
 from app.core.turns.prompt import Said
-from app.core.types import Earlier, Entry, File, Message, Session, Turn
+from app.model.schedules import RUN
+from app.model.types import Earlier, Entry, File, Message, Session, Turn
+from app.store.transcript import TranscriptStore
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

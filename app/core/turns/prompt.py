@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from app.core.keys import SessionKey
 from app.core.memory.log import Remembered
 from app.core.memory.wording import NOTES, quote
-from app.core.types import Entry, Message
-from app.core.updates import Ask
-from app.core.workspaces import WorkspaceView
 from app.markdown.hidden import strip
+from app.model.keys import SessionKey
+from app.model.types import Entry, Message
+from app.model.updates import Ask
+from app.model.workspaces import WorkspaceView
 
 _OWN_DATA = ("your own request", "your own notes", NOTES)
 """Data blocks that bring nothing new to the agent."""

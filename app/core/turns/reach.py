@@ -12,13 +12,13 @@ from dataclasses import asdict
 from typing import Protocol
 
 from app.core.repo_provider import RepoProvider
-from app.core.signals import Facts, Signals, Topic
-from app.core.stores.sessions import SessionStore
 from app.core.turns.agents import LiveAgents
-from app.core.types import Session
-from app.core.updates import Choices
-from app.core.workspaces import Unshipped
 from app.errors import AgentError
+from app.model.types import Session
+from app.model.updates import Choices
+from app.model.workspaces import Unshipped
+from app.signals import Facts, Signals, Topic
+from app.store.sessions import SessionStore
 
 logger = logging.getLogger(__name__)
 

@@ -10,17 +10,17 @@ import logging
 from typing import Final
 
 from app.core.consent.terms import Terms
-from app.core.delegation.types import SERVICE
 from app.core.memory import wording
 from app.core.memory.keeper import NOTE_CHARACTERS, note_request, worth_keeping
-from app.core.ports import AgentSession
-from app.core.retry import persist
-from app.core.tasks import Tasks
 from app.core.turns.prompt import holds_words_of_others
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Entry, Session, Turn, TurnRef
-from app.core.updates import AskRequest, BridgeUpdate, TextUpdate, ToolUpdate
 from app.errors import BridgeError
+from app.model.delegation import SERVICE
+from app.model.ports import AgentSession
+from app.model.types import Entry, Session, Turn, TurnRef
+from app.model.updates import AskRequest, BridgeUpdate, TextUpdate, ToolUpdate
+from app.retry import persist
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

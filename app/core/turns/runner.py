@@ -9,14 +9,7 @@ import asyncio
 import logging
 from contextlib import AsyncExitStack
 
-from app.core import wording
 from app.core.consent.terms import Terms
-from app.core.keys import PlaceKey
-from app.core.ports import AgentSession
-from app.core.posts import Verbosity
-from app.core.repositories.wording import NOT_PUSHED
-from app.core.retry import persist
-from app.core.tasks import Tasks
 from app.core.turns.agents import LiveAgent
 from app.core.turns.asks import TurnAsks
 from app.core.turns.briefing import Briefing, brief
@@ -32,8 +25,14 @@ from app.core.turns.phase import CANCELLABLE, PROMPTED, Event, Phase
 from app.core.turns.reflection import Reflection, brings_words
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import TurnWaits
-from app.core.types import Session, Turn, TurnState
-from app.core.updates import (
+from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
+from app.model import wording
+from app.model.keys import PlaceKey
+from app.model.ports import AgentSession
+from app.model.posts import Verbosity
+from app.model.repository_wording import NOT_PUSHED
+from app.model.types import Session, Turn, TurnState
+from app.model.updates import (
     Ask,
     AskRequest,
     BridgeUpdate,
@@ -43,8 +42,9 @@ from app.core.updates import (
     ToolUpdate,
     UsageUpdate,
 )
-from app.core.workspaces import Shipped, Work
-from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
+from app.model.workspaces import Shipped, Work
+from app.retry import persist
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -6,31 +6,35 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.consent.terms import Terms
 from app.core.delegation.showing import Showing
-from app.core.delegation.store import DelegationStore
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
-from app.core.keys import PlaceKey
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
-from app.core.ports import Clock, Counters
-from app.core.posts import Verbosity
 from app.core.repo_provider import RepoProvider
-from app.core.stores.inbox import IntakeStore
-from app.core.stores.sessions import PostStore, SessionStore, TranscriptStore, TurnStore
-from app.core.stores.spending import SpendingStore
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.limits.costs import Estimate
 from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.core.turns.place_context import Surroundings
-from app.core.turns.standing import Personas
-from app.core.types import Session
+from app.model.keys import PlaceKey
+from app.model.ports import Counters
+from app.model.posts import Verbosity
+from app.model.system_prompt import Personas
+from app.model.types import Session
+from app.store.decisions import IntakeStore
+from app.store.delegations import DelegationStore
+from app.store.posts import PostStore
+from app.store.sessions import SessionStore
+from app.store.spending import SpendingStore
+from app.store.transcript import TranscriptStore
+from app.store.turns import TurnStore
 from app.vault import Vault
 
 

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Literal
 
-from app.core.ports import Clock
+from app.clock import Clock
 from app.core.repositories.hold import Hold
-from app.core.tasks import Tasks
 from app.core.turns.limits.slots import Slot
 from app.core.turns.limits.work_timer import WorkTimer
+from app.tasks import Tasks
 
 Outcome = Literal["ended", "late", "over"]
 """What came first: what was waited for, the bound, or the end of the turn that waits."""

@@ -15,8 +15,8 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
-from app.core.types import OPEN_TURN_STATES, Session, Turn
 from app.errors import AgentError, Conflict, StoreUnavailable
+from app.model.types import OPEN_TURN_STATES, Session, Turn
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
 from app.server.page.view.mentions import Names

@@ -13,9 +13,9 @@ from fastapi.responses import HTMLResponse
 from app.agents.catalog import AgentProgram, known_agents
 from app.agents.files import OWN, SHARED, AgentFile
 from app.config.names import is_secret
-from app.core.stores.filters import ListFilter
-from app.core.types import SessionState
 from app.errors import AgentRemoved, ConfigurationError, NotFound
+from app.model.filters import ListFilter
+from app.model.types import SessionState
 from app.server.files_api import list_with_problems
 from app.server.login import Visitor
 from app.server.page import queries

@@ -18,9 +18,9 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from starlette.convertors import PathConvertor, register_url_convertor
 
 from app.children.tree import Entry, Tree
-from app.core.files.names import HEAD_BYTES, UNKNOWN, picture_type, size_words
-from app.core.types import Session
 from app.errors import NotFound
+from app.model.file_names import HEAD_BYTES, UNKNOWN, picture_type, size_words
+from app.model.types import Session
 from app.server.elsewhere import fetch_elsewhere
 from app.server.login import Visitor, visitor
 from app.server.page import queries

@@ -14,8 +14,8 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Query
 
 from app.children.tree import Tree
-from app.core.visible import reveal_line
 from app.errors import NotFound
+from app.model.visible import reveal_line
 from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.browse import tree_of

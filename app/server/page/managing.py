@@ -11,9 +11,9 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Depends, Form, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from app.core.keys import PlaceKey
-from app.core.stores.conversations import Wanted
 from app.errors import BridgeError, Conflict, NotFound
+from app.model.conversations import Wanted
+from app.model.keys import PlaceKey
 from app.server.conversation_shapes import TITLE_CHARACTERS
 from app.server.conversations_api import export
 from app.server.login import SignedInRoute, Visitor, visitor

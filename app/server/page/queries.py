@@ -9,14 +9,13 @@ from typing import Literal
 from fastapi import Request
 
 from app.agents.identity import COLOURS
-from app.core.amounts import money
-from app.core.delegation.types import SERVICE
-from app.core.keys import SERVICE_NAME, PlaceKey
-from app.core.stores.conversations import Wanted
-from app.core.stores.grants import WantedGrants
-from app.core.suspension import describe_pause
-from app.core.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.errors import NotFound
+from app.model.amounts import money
+from app.model.asks import WantedGrants
+from app.model.conversations import Wanted
+from app.model.delegation import SERVICE
+from app.model.keys import SERVICE_NAME, PlaceKey
+from app.model.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.server.page.view.activity import describe
 from app.server.page.view.blocks import Asked
 from app.server.page.view.listing import archived_list, found_list, thread_list
@@ -128,16 +127,17 @@ def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
     )
 
 
-def paused_of(parts: Parts, key: PlaceKey | None) -> tuple[str, ...]:
-    """Say what the operator paused: of a thread what concerns it, else everything."""
-    paused = parts.operator.paused() if parts.operator is not None else ()
-    if key is not None and paused:
-        agents = {
+def notices_of(parts: Parts, key: PlaceKey | None) -> tuple[str, ...]:
+    """Say what people must know: of a thread what concerns it, else everything."""
+    agents = (
+        ()
+        if key is None
+        else (
             *listeners(parts, key),
             *(each.key.agent for each in parts.sessions.in_place(key)),
-        }
-        paused = [each for each in paused if each.covers(key, agents)]
-    return tuple(describe_pause(each, parts.name_of) for each in paused)
+        )
+    )
+    return tuple(parts.notices(key, agents))
 
 
 async def usual_agent(parts: Parts) -> str:

@@ -87,7 +87,7 @@ async def begin(
         events=f"/events?threads={threads}&to={picked}",
         missing=tuple(Missing(each.title, each.install) for each in parts.missing),
         troubles=queries.troubles_of(parts),
-        paused=queries.paused_of(parts, None),
+        paused=queries.notices_of(parts, None),
         examples=cast[picked].examples or EXAMPLES,
         picked=picked,
         repository=parts.picker.default(NEW),
@@ -145,7 +145,7 @@ async def read_thread(
         visitor=who.name,
         assets=addresses(),
         place=place,
-        paused=queries.paused_of(parts, key),
+        paused=queries.notices_of(parts, key),
         log=log,
         events=f"/events{place.path}?begin={first}&steps={steps}&threads={threads}",
         after=reading.last,
@@ -251,7 +251,7 @@ async def _not_found(parts: Parts, who: Visitor, cast: Cast, threads: int) -> HT
         visitor=who.name,
         assets=addresses(),
         events=f"/events?threads={threads}",
-        paused=queries.paused_of(parts, None),
+        paused=queries.notices_of(parts, None),
     )
     words = "Thread not found."
     return HTMLResponse(render.missing_page(shown, words), status_code=404, headers=HEADERS)

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 
-from app.core.keys import PlaceKey
 from app.errors import BridgeError
+from app.model.keys import PlaceKey
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
 from app.server.page.agent_pages import list_crew, to_html

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from app.core.feed import News
-from app.core.keys import PlaceKey
+from app.model.keys import PlaceKey
 from app.server.page import queries
 from app.server.page.view import render
 from app.server.page.view.patches import Patches
@@ -101,7 +101,7 @@ class Stream:
             else:
                 place = await queries.place_of(self.parts, cast, self.key, fold)
                 made = render.place_panels(place, cast) if place is not None else {}
-            made["paused"] = render.paused_panel(queries.paused_of(self.parts, self.key), cast)
+            made["paused"] = render.paused_panel(queries.notices_of(self.parts, self.key), cast)
             now, stirs = self.parts.clock.monotonic(), self.parts.feed.stirs
             due = stirs != self._stirs and now >= self._next_list
             if due or made.get("state") != self._panels.get("state"):

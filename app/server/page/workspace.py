@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import HTMLResponse
 
 from app.agents.catalog import settings_owner
-from app.core.types import Session
+from app.model.types import Session
 from app.server.elsewhere import fetch_elsewhere
 from app.server.login import Visitor, visitor
 from app.server.page.browse import list_scratch, workspace_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing_extensions import override
 
-from app.core.delegation.types import SERVICE
-from app.core.inbound import Delivery, Inbound
-from app.core.keys import PlaceKey, SessionKey
-from app.core.types import Speaker
 from app.errors import DeliveryRefused
+from app.model.delegation import SERVICE
+from app.model.inbound import Delivery, Inbound
+from app.model.keys import PlaceKey, SessionKey
+from app.model.types import Speaker
 from app.services.agents.wording import NOT_HERE
 from app.services.common.transcript_adapter import TranscriptAdapter
 

@@ -10,9 +10,9 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
-from app.core.inbound import Delivery
-from app.core.ports import Clock
-from app.core.retry import persist
+from app.clock import Clock
+from app.model.inbound import Delivery
+from app.retry import persist
 
 logger = logging.getLogger(__name__)
 

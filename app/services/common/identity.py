@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
-from app.core.ports import Clock
-from app.core.retry import persist
-from app.core.stores.housekeeping import SealedStore
+from app.clock import Clock
+from app.retry import persist
+from app.store.sealed import SealedStore
 
 OTHERS_SECONDS: Final = 10.0
 """Time limit to wait for the identities of the other agents at the start."""

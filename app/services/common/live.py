@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
-from app.core.ports import Clock
-from app.core.tasks import Tasks
+from app.clock import Clock
 from app.errors import BridgeError, ConfigurationError, PostDelayed
+from app.tasks import Tasks
 
 Made = TypeVar("Made")
 

@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 
 from cachetools import TTLCache
 
-from app.core.ports import Clock
+from app.clock import Clock
 from app.errors import PostDelayed, ServiceRefused
 
 CACHED_MEMBERS: Final = 10_000

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from app.core import wording
-from app.core.posts import PostContent
-from app.core.visible import reveal_line
 from app.markdown.code import span
+from app.model import wording
+from app.model.posts import PostContent
+from app.model.visible import reveal_line
 from app.services.common.wording import DONE_IN, PUSHED_TO, pull_request
 
 

@@ -7,9 +7,9 @@ from typing import Final
 from typing_extensions import override
 
 from app.core.adapters import Adapter
-from app.core.keys import SessionKey
-from app.core.posts import Cleaned, PostSend, PostSent
-from app.core.types import Speaker
+from app.model.keys import SessionKey
+from app.model.posts import Cleaned, PostSend, PostSent
+from app.model.types import Speaker
 from app.vault import Vault
 
 PACE_SECONDS: Final = 60.0

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
-from app.config import AgentEntry, Configuration, IdForm
-from app.core.findings import Finding
-from app.core.keys import PlaceKey
+from app.config import AgentConfig, Configuration, IdForm
+from app.model.findings import Finding
+from app.model.keys import PlaceKey
 from app.services.github.settings import NAME, GithubCredentials, GithubSettings
 from app.services.service import (
     BuildContext,
@@ -50,7 +50,7 @@ def manifest(request: ManifestRequest) -> None:
     register(request)
 
 
-def set_up(configuration: Configuration, agent: AgentEntry, title: str) -> Setup:
+def set_up(configuration: Configuration, agent: AgentConfig, title: str) -> Setup:
     """Say how to make an agent's App on GitHub."""
     from app.services.github.manifest import set_up as run  # noqa: PLC0415 - httpx, 0.1 s
 

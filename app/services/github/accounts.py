@@ -15,14 +15,15 @@ from typing import Any, Final
 
 import orjson
 
-from app.core.ports import Clock
-from app.core.retry import persist
-from app.core.stores.housekeeping import SealedStore, Sealer
+from app.clock import Clock
+from app.config.sealing import Sealer
 from app.errors import DeliveryRefused, PostDelayed
+from app.retry import persist
 from app.services.common.identity import Roster
 from app.services.github.names import Identities, Identity
 from app.services.github.payloads import Event
 from app.services.github.wording import OTHER_ACCOUNT
+from app.store.sealed import SealedStore
 
 logger = logging.getLogger(__name__)
 

@@ -13,15 +13,15 @@ import httpx
 from gidgethub import GitHubException
 from typing_extensions import override
 
+from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.inbound import Changed, Chore, Delivery, Heard, Inbound, Naming, News
-from app.core.keys import PlaceKey, SessionKey
-from app.core.ports import Clock
-from app.core.posts import Cleaned, PostSend, PostSent
-from app.core.types import Earlier, File, Speaker
-from app.core.workspaces import Checked
 from app.errors import DeliveryRefused, DeliveryUnreadable, PostDelayed, PostError
 from app.markdown.hidden import strip
+from app.model.inbound import Changed, Chore, Delivery, Heard, Inbound, Naming, News
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import Cleaned, PostSend, PostSent
+from app.model.types import Earlier, File, Speaker
+from app.model.workspaces import Checked
 from app.services.github import events, render, reviews, wording
 from app.services.github.accounts import Accounts, Directory
 from app.services.github.api import GithubApi

@@ -25,8 +25,8 @@ import httpx
 from gidgethub import GitHubException
 
 from app.core.files.download import FileRefused, download
-from app.core.files.names import UNKNOWN, ending, media_type, safe_name
-from app.core.types import File
+from app.model.file_names import UNKNOWN, ending, media_type, safe_name
+from app.model.types import File
 from app.services.github import wording
 from app.services.github.api import GithubApi
 from app.services.github.auth import TALKING

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pydantic import SecretStr
 
-from app.core.ports import Clock
+from app.clock import Clock
 from app.errors import PostRejected
 from app.services.github import wording
 from app.services.github.accounts import Installations

@@ -18,11 +18,11 @@ from typing import Any
 import httpx
 from gidgethub import GitHubException
 
-from app.core.consent.wording import markdown
-from app.core.ports import Clock
-from app.core.posts import PostContent, PostSend
-from app.core.updates import AskOption
+from app.clock import Clock
 from app.errors import PostError, PostRejected
+from app.model.ask_wording import markdown
+from app.model.posts import PostContent, PostSend
+from app.model.updates import AskOption
 from app.services.github import wording
 from app.services.github.api import GithubApi
 from app.services.github.events import STOP, Rerun, name_button

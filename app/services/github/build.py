@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from app.config import Configuration
 from app.config.sealing import Sealer
 from app.core.adapters import Adapter
-from app.core.keys import SessionKey, adapter_name
+from app.model.keys import SessionKey, adapter_name
 from app.services.common.identity import Remembered
 from app.services.github.accounts import Accounts, Directory, Installations
 from app.services.github.adapter import App, GithubAdapter

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from app.core.ports import Clock
+from app.clock import Clock
 from app.errors import PostDelayed
 from app.services.github.auth import TALKING, AppAuth, AppClient
 from app.services.github.transport import (

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from app.core.inbound import News
-from app.core.workspaces import Checked, Examined, Judged, Remark
 from app.errors import PostRejected
+from app.model.inbound import News
+from app.model.workspaces import Checked, Examined, Judged, Remark
 from app.services.github.api import GithubApi
 from app.services.github.names import Identities, Spot
 from app.services.github.payloads import Annotation, CheckRun, Output, Pull, Review, Status

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from app.core.types import Earlier
 from app.markdown.hidden import strip
+from app.model.types import Earlier
 from app.services.github.api import GithubApi
 from app.services.github.attachments import Hosts, files_in
 from app.services.github.names import Identities, Name, Spot

@@ -19,9 +19,9 @@ import httpx
 import orjson
 from gidgethub import GitHubException
 
-from app.core.inbound import Delivery
-from app.core.ports import Clock
+from app.clock import Clock
 from app.errors import DeliveryRefused, PostError, ServiceRefused
+from app.model.inbound import Delivery
 from app.services.common.catch_up import CatchUp, Take
 from app.services.common.signatures import verify_signature
 from app.services.github import wording

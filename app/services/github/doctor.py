@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 from gidgethub import GitHubException
 
+from app.clock import SystemClock
 from app.config import Configuration
-from app.core.clock import SystemClock
-from app.core.findings import Finding, ok, problem, warning
-from app.core.keys import adapter_name
 from app.errors import PostError
+from app.model.findings import Finding, ok, problem, warning
+from app.model.keys import adapter_name
 from app.services.github.accounts import Installations
 from app.services.github.api import GithubApi
 from app.services.github.auth import AppAuth, whose

@@ -18,12 +18,12 @@ from cachetools import TTLCache
 from gidgethub import GitHubException
 from pydantic import ValidationError
 
-from app.core.keys import PlaceKey, SessionKey
-from app.core.ports import Clock
-from app.core.reviewing import Submission
-from app.core.types import Session
-from app.core.workspaces import Author, Examined, Head, Judged, Proposal, Repository
+from app.clock import Clock
 from app.errors import PostError, PostRejected, RepositoryError
+from app.model.keys import PlaceKey, SessionKey
+from app.model.reviews import Submission
+from app.model.types import Session
+from app.model.workspaces import Author, Examined, Head, Judged, Proposal, Repository
 from app.services.github import wording
 from app.services.github.accounts import Directory
 from app.services.github.api import GithubApi

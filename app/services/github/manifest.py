@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 
-from app.config import AgentEntry, Configuration
+from app.config import AgentConfig, Configuration
 from app.config.location import default_settings_file
 from app.errors import BridgeError, ConfigurationError, ServiceRefused
 from app.services.common.addresses import require_public
@@ -215,7 +215,7 @@ def register(request: ManifestRequest) -> None:
     )
 
 
-def set_up(configuration: Configuration, agent: AgentEntry, _title: str) -> Setup:
+def set_up(configuration: Configuration, agent: AgentConfig, _title: str) -> Setup:
     """Say how to create an agent's App in the browser; GitHub's form takes its fields by name.
 
     Raises:
@@ -256,7 +256,7 @@ def store(dotenv: Path, settings: Mapping[str, str]) -> None:
         file.write(gap + lines)
 
 
-def _check(configuration: Configuration, settings: GithubSettings, entry: AgentEntry) -> None:
+def _check(configuration: Configuration, settings: GithubSettings, entry: AgentConfig) -> None:
     if (NAME, entry.id) in configuration.credentials:
         raise ConfigurationError(
             entry.setting("GITHUB_APP_ID"),

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.core.commands import parse as parse_command
-from app.core.inbound import Changed, Heard
 from app.markdown.hidden import Visible, strip
+from app.model.inbound import Changed, Heard
 from app.services.github import wording
 from app.services.github.names import Identities, Name, Spot
 from app.services.github.payloads import (

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from app.core.keys import PlaceKey
-from app.core.types import Speaker
 from app.errors import NotFound
 from app.markdown.hidden import words
+from app.model.keys import PlaceKey
+from app.model.types import Speaker
 from app.services.github.payloads import Account
 
 SERVICE = "github"

@@ -15,11 +15,11 @@ from dataclasses import replace
 import httpx
 from gidgethub import GitHubException
 
-from app.core.keys import SessionKey
-from app.core.notes import NoteCode
-from app.core.ports import Clock
-from app.core.posts import PostContent, PostSend, PostSent
+from app.clock import Clock
 from app.errors import PostError, PostRejected
+from app.model.keys import SessionKey
+from app.model.notes import NoteCode
+from app.model.posts import PostContent, PostSend, PostSent
 from app.services.github import render
 from app.services.github.accounts import Directory
 from app.services.github.api import GithubApi

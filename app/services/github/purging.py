@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.core.ports import Clock
-from app.core.posts import Cleaned
+from app.clock import Clock
+from app.model.posts import Cleaned
 from app.services.github import render
 from app.services.github.api import GithubApi
 from app.services.github.names import Name, Spot

@@ -12,15 +12,15 @@ from dataclasses import replace
 from html import escape
 
 from app.core.consent.answers import find_short
-from app.core.consent.offers import label_options
-from app.core.consent.wording import markdown, sentence
-from app.core.files.names import size_words
-from app.core.posts import DelegatedLine, Fact, MadeFile, PostContent, ToolLine, Verbosity
-from app.core.updates import PlanStep
-from app.core.visible import reveal_line
-from app.core.wording import MORE_AGENTS, OPEN, asked, progress, record
 from app.markdown.code import span
 from app.markdown.links import disarm
+from app.model.ask_wording import markdown, sentence
+from app.model.file_names import size_words
+from app.model.offers import label_options
+from app.model.posts import DelegatedLine, Fact, MadeFile, PostContent, ToolLine, Verbosity
+from app.model.updates import PlanStep
+from app.model.visible import reveal_line
+from app.model.wording import MORE_AGENTS, OPEN, asked, progress, record
 from app.services.common.outcome import lead
 from app.services.common.wording import NO_MESSAGE, ON_HOLD
 from app.services.github import wording

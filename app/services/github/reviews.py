@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import dedent, indent
 
-from app.core.inbound import Changed, Heard
 from app.markdown.hidden import Visible, strip
+from app.model.inbound import Changed, Heard
 from app.services.github import wording
 from app.services.github.messages import (
     Reader,

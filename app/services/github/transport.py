@@ -19,9 +19,9 @@ from gidgethub import BadRequest, GitHubException, RateLimitExceeded
 from gidgethub.httpx import GitHubAPI
 from gidgethub.sansio import accept_format
 
-from app.core.ports import Clock
-from app.core.retry import retry
+from app.clock import Clock
 from app.errors import PostDelayed, PostRejected
+from app.retry import retry
 from app.services.github import wording
 
 REQUESTER = "agent-bridge"

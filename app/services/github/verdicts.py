@@ -10,8 +10,8 @@ import logging
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from app.core.reviewing import Submission, Verdict
 from app.errors import PostRejected
+from app.model.reviews import Submission, Verdict
 from app.services.github import render, wording
 from app.services.github.api import GithubApi
 from app.services.github.names import Identities, Spot

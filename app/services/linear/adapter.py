@@ -14,16 +14,15 @@ from uuid import uuid4
 
 from typing_extensions import override
 
+from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.files.download import download
-from app.core.inbound import Begun, Delivery, Heard
-from app.core.keys import PlaceKey, SessionKey
-from app.core.ports import Clock
-from app.core.posts import PostContent, PostSend, PostSent
-from app.core.tasks import Tasks
-from app.core.types import Earlier, File, Speaker
-from app.core.workspaces import Repository, Suggestion
 from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused, SpeakerUnknown
+from app.model.inbound import Begun, Delivery, Heard
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import PostContent, PostSend, PostSent
+from app.model.types import Earlier, File, Speaker
+from app.model.workspaces import Repository, Suggestion
 from app.services.common.catch_up import CatchUp, Take
 from app.services.common.members import Members
 from app.services.common.paging import read_pages
@@ -38,6 +37,7 @@ from app.services.linear.missed import LOOK_BACK_SECONDS, PAGES, Page, prompts_s
 from app.services.linear.posting import Posting
 from app.services.linear.settings import LinearCredentials
 from app.services.linear.subjects import add_subject, read_subject
+from app.tasks import Tasks
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

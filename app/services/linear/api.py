@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 from pydantic import SecretStr
 
-from app.core.ports import Clock
+from app.clock import Clock
 from app.errors import PostDelayed, PostRejected, ServiceRefused
 from app.services.linear.auth import Tokens
 from app.vault import Vault

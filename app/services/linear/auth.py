@@ -14,12 +14,12 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_validator
 
-from app.core.ports import Clock
-from app.core.tasks import Tasks
+from app.clock import Clock
 from app.errors import PostDelayed, ServiceRefused
 from app.services.linear import wording
 from app.services.linear.grants import Grant, Grants
 from app.services.linear.settings import LinearCredentials
+from app.tasks import Tasks
 
 SCOPES: Final = ("read", "write", "app:assignable", "app:mentionable")
 """The scopes an agent needs; asking for another set would revoke its tokens."""

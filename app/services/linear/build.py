@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from app.config.sealing import Sealer
 from app.core.adapters import Adapter
-from app.core.keys import PlaceKey, SessionKey, adapter_name
+from app.model.keys import PlaceKey, SessionKey, adapter_name
 from app.services.linear.adapter import LinearAdapter
 from app.services.linear.grants import Grants
 from app.services.linear.manifest import install_address

@@ -8,12 +8,12 @@ from typing import Final
 
 from pydantic import SecretStr
 
+from app.clock import SystemClock
 from app.config import find_secret_key
 from app.config.sealing import Sealer
-from app.core.clock import SystemClock
-from app.core.findings import Finding, ok, problem, warning
-from app.core.keys import adapter_name
 from app.errors import BridgeError, ConfigurationError, ServiceRefused, StoreUnavailable
+from app.model.findings import Finding, ok, problem, warning
+from app.model.keys import adapter_name
 from app.services.common.addresses import REMEDY, is_public
 from app.services.linear.api import LinearApi
 from app.services.linear.auth import Tokens

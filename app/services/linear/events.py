@@ -13,11 +13,11 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from app.core.inbound import Delivery, Heard
-from app.core.keys import PlaceKey
-from app.core.types import Earlier, File, Speaker
 from app.errors import DeliveryUnreadable
 from app.markdown.hidden import strip
+from app.model.inbound import Delivery, Heard
+from app.model.keys import PlaceKey
+from app.model.types import Earlier, File, Speaker
 from app.services.linear import wording
 from app.services.linear.payloads import (
     Attached,

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from app.core.posts import MadeFile
 from app.errors import PostRejected
+from app.model.posts import MadeFile
 from app.services.linear.api import LinearApi, UploadFailed
 
 logger = logging.getLogger(__name__)

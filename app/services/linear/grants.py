@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass
 
 import orjson
 
-from app.core.ports import Clock
-from app.core.retry import persist
-from app.core.stores.housekeeping import SealedStore, Sealer
+from app.clock import Clock
+from app.config.sealing import Sealer
+from app.retry import persist
 from app.services.linear.wording import UNREADABLE
+from app.store.sealed import SealedStore
 
 
 @dataclass(frozen=True, slots=True)

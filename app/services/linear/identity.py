@@ -7,9 +7,9 @@ import logging
 from itertools import repeat
 from typing import Any, Final
 
-from app.core.ports import Clock
-from app.core.retry import retry
+from app.clock import Clock
 from app.errors import PostError, ServiceRefused
+from app.retry import retry
 from app.services.common.identity import Roster
 from app.services.linear.api import LinearApi
 from app.services.linear.auth import Tokens

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from app.core.posts import PostSend
 from app.errors import PostError, ServiceRefused
+from app.model.posts import PostSend
 from app.services.linear import events
 from app.services.linear.api import LinearApi, LinearRefused
 from app.services.linear.render import Change

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
-from app.core.keys import adapter_name
+from app.model.keys import adapter_name
 from app.services.common.live import LiveStep, Seen, Verdict, compare, no_credentials, wrong_place
 from app.services.linear.api import LinearApi
 from app.services.linear.auth import Tokens

@@ -11,7 +11,7 @@ import re
 from typing import Any, Final
 from urllib.parse import quote
 
-from app.config import AgentEntry, Configuration
+from app.config import AgentConfig, Configuration
 from app.services.common.addresses import require_public
 from app.services.linear.auth import SCOPES
 from app.services.linear.settings import NAME
@@ -63,7 +63,7 @@ def show(request: ManifestRequest) -> None:
     request.explain(steps(request, made, install_address(configuration.base_url, agent.id)))
 
 
-def describe(configuration: Configuration, agent: AgentEntry, title: str) -> dict[str, Any]:
+def describe(configuration: Configuration, agent: AgentConfig, title: str) -> dict[str, Any]:
     """Write the manifest of an agent of this bridge.
 
     Raises:
@@ -80,7 +80,7 @@ def describe(configuration: Configuration, agent: AgentEntry, title: str) -> dic
     )
 
 
-def set_up(configuration: Configuration, agent: AgentEntry, title: str) -> Setup:
+def set_up(configuration: Configuration, agent: AgentConfig, title: str) -> Setup:
     """Say how to create an agent's application in the browser.
 
     Raises:

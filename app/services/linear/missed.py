@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.core.inbound import Delivery
+from app.model.inbound import Delivery
 from app.services.linear import events
 from app.services.linear.webhook import Identity
 

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from app.core.inbound import Begun
-from app.core.keys import SessionKey
-from app.core.ports import Clock
-from app.core.posts import PostSend, PostSent
-from app.core.tasks import Tasks
+from app.clock import Clock
 from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
+from app.model.inbound import Begun
+from app.model.keys import SessionKey
+from app.model.posts import PostSend, PostSent
 from app.services.linear import events, render, wording
 from app.services.linear.activities import Activities
 from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
@@ -27,6 +26,7 @@ from app.services.linear.issue_state import IssueState
 from app.services.linear.presence import Conversation, Presence, Work
 from app.services.linear.proactive import open_session
 from app.services.linear.render import Activity, Change, Shown, activity_id
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from app.core.inbound import Begun
+from app.model.inbound import Begun
 from app.services.linear import wording
 from app.services.linear.activities import Activities
 from app.services.linear.api import LinearApi, LinearRefused

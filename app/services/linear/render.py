@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.amounts import count
-from app.core.consent.offers import label_options
-from app.core.consent.wording import markdown
-from app.core.files.names import size_words
-from app.core.posts import DelegatedLine, Fact, MadeFile, PostContent, ToolLine
-from app.core.updates import PlanStep
-from app.core.visible import reveal_line
-from app.core.wording import CUT_ANSWER, OPEN, STOPPED, asked, progress, record
 from app.markdown.code import fence, span
 from app.markdown.links import disarm
+from app.model.amounts import count
+from app.model.ask_wording import markdown
+from app.model.file_names import size_words
+from app.model.offers import label_options
+from app.model.posts import DelegatedLine, Fact, MadeFile, PostContent, ToolLine
+from app.model.updates import PlanStep
+from app.model.visible import reveal_line
+from app.model.wording import CUT_ANSWER, OPEN, STOPPED, asked, progress, record
 from app.services.common.outcome import lead
 from app.services.common.wording import NO_MESSAGE, ON_HOLD
 from app.services.linear import wording

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.core.inbound import Heard
+from app.model.inbound import Heard
 from app.services.linear import wording
 from app.services.linear.payloads import Anchored
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import orjson
 
-from app.core.inbound import Delivery
 from app.errors import DeliveryRefused, DeliveryUnreadable
+from app.model.inbound import Delivery
 from app.services.common.signatures import DeliveryStale, verify_signature, verify_time
 
 BODY_BYTES: Final = 5 * 1024 * 1024

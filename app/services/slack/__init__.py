@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
-from app.config import AgentEntry, Configuration, IdForm
-from app.core.findings import Finding
-from app.core.keys import PlaceKey
+from app.config import AgentConfig, Configuration, IdForm
+from app.model.findings import Finding
+from app.model.keys import PlaceKey
 from app.services.service import (
     BuildContext,
     CheckContext,
@@ -51,7 +51,7 @@ def manifest(request: ManifestRequest) -> None:
     show(request)
 
 
-def set_up(configuration: Configuration, agent: AgentEntry, title: str) -> Setup:
+def set_up(configuration: Configuration, agent: AgentConfig, title: str) -> Setup:
     """Say how to make an agent's app in Slack."""
     from app.services.slack.manifest import set_up as run  # noqa: PLC0415 - only this needs it
 

@@ -15,16 +15,15 @@ from typing import Any, Final, TypeVar
 import orjson
 from typing_extensions import override
 
+from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.files.download import download
-from app.core.inbound import Changed, Delivery, Heard, Inbound
-from app.core.keys import PlaceKey, SessionKey
-from app.core.ports import Clock
-from app.core.posts import Cleaned, PostSend, PostSent
-from app.core.retry import retry
-from app.core.tasks import Tasks
-from app.core.types import ActivePlace, Earlier, File, Speaker
 from app.errors import PostError, PostRejected, ServiceRefused
+from app.model.inbound import Changed, Delivery, Heard, Inbound
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import Cleaned, PostSend, PostSent
+from app.model.types import ActivePlace, Earlier, File, Speaker
+from app.retry import retry
 from app.services.common.catch_up import CatchUp, Take
 from app.services.slack import events, messages, wording
 from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused
@@ -40,6 +39,7 @@ from app.services.slack.shortcuts import NOT_THERE, Shortcuts
 from app.services.slack.socket import PING_SECONDS, Socket
 from app.services.slack.status import Status
 from app.services.slack.text import escape
+from app.tasks import Tasks
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

@@ -17,9 +17,8 @@ import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from app.core.clock import SystemClock
+from app.clock import Clock, SystemClock
 from app.core.files.download import FileRefused
-from app.core.ports import Clock
 from app.errors import PostDelayed, PostError, PostRejected
 from app.services.common.paging import read_pages
 from app.services.slack import wording

@@ -8,8 +8,8 @@ from typing import Any
 
 from itsdangerous import BadData, URLSafeSerializer
 
-from app.core.keys import adapter_name
 from app.errors import DeliveryUnreadable, ServiceRefused
+from app.model.keys import adapter_name
 from app.services.common.identity import Roster
 from app.services.slack.api import SlackApi, SlackRefused
 

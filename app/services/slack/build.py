@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from app.core.adapters import Adapter
-from app.core.keys import SessionKey
+from app.model.keys import SessionKey
 from app.services.common.identity import Remembered
 from app.services.service import BuildContext
 from app.services.slack.adapter import SlackAdapter, SlackApp

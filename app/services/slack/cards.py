@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from app.core.posts import DelegatedLine, PostContent, Verbosity
-from app.core.visible import reveal_line
-from app.core.wording import asked, progress
+from app.model.posts import DelegatedLine, PostContent, Verbosity
+from app.model.visible import reveal_line
+from app.model.wording import asked, progress
 from app.services.slack import wording
 from app.services.slack.text import line as one_line
 from app.services.slack.text import weigh

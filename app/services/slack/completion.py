@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from app.core.inbound import Inbound
-from app.core.ports import Clock
-from app.core.retry import retry
+from app.clock import Clock
 from app.errors import PostError, ServiceRefused
+from app.model.inbound import Inbound
+from app.retry import retry
 from app.services.slack import events
 from app.services.slack.api import TRANSIENT, SlackApi, SlackUncertain
 from app.services.slack.auth import Colleagues, Identity

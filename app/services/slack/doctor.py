@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final
 
-from app.core.findings import Finding, ok, problem, warning
-from app.core.keys import adapter_name
 from app.errors import PostError, ServiceRefused, StoreUnavailable
+from app.model.findings import Finding, ok, problem, warning
+from app.model.keys import adapter_name
 from app.services.service import CheckContext
 from app.services.slack import event_coverage
 from app.services.slack.api import SlackApi, SlackRefused

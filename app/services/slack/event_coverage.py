@@ -10,7 +10,7 @@ from typing import Final
 
 import orjson
 
-from app.core.inbound import Delivery
+from app.model.inbound import Delivery
 from app.services.slack.events import MISSED
 from app.services.slack.manifest import EVENTS
 

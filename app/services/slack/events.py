@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import orjson
 
-from app.core.inbound import Answered, Changed, Delivery, Heard, Inbound, Rated
-from app.core.keys import PlaceKey
-from app.core.types import Speaker
 from app.errors import DeliveryUnreadable
+from app.model.inbound import Answered, Changed, Delivery, Heard, Inbound, Rated
+from app.model.keys import PlaceKey
+from app.model.types import Speaker
 from app.services.slack.messages import (
     MENTION,
     Event,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from app.core.ports import Clock
+from app.clock import Clock
 from app.errors import PostDelayed
 
 MINUTE: Final = 60.0

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from app.config import AgentEntry, Configuration
+from app.config import AgentConfig, Configuration
 from app.services.common.addresses import REMEDY, is_public
 from app.services.service import ManifestRequest, Setup
 from app.services.slack.events import SHORTCUT
@@ -114,7 +114,7 @@ def show(request: ManifestRequest) -> None:
         )
 
 
-def set_up(_configuration: Configuration, agent: AgentEntry, title: str) -> Setup:
+def set_up(_configuration: Configuration, agent: AgentConfig, title: str) -> Setup:
     """Say how to create an agent's app in the browser."""
     address = creation_address(manifest(title, agent.description or ""))
     by_hand = (

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import orjson
 
-from app.core.inbound import Delivery
-from app.core.types import File
+from app.model.inbound import Delivery
+from app.model.types import File
 from app.services.slack.wording import SOMEONE
 
 NAME_CHARACTERS: Final = 80

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Collection
 from typing import Any, Final
 
-from app.core.ports import Clock
+from app.clock import Clock
 from app.errors import PostError
 from app.services.common.members import Member, Members
 from app.services.slack import wording

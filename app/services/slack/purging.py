@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, Final
 
 from app.core.files.download import FileRefused
-from app.core.keys import SessionKey
-from app.core.posts import Cleaned
+from app.model.keys import SessionKey
+from app.model.posts import Cleaned
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.auth import Identity
 from app.services.slack.events import channel_and_thread

@@ -9,13 +9,13 @@ import logging
 import re
 from typing import Final
 
-from app.core.ports import Clock
-from app.core.posts import PostSend
-from app.core.retry import retry
-from app.core.tasks import Tasks
+from app.clock import Clock
 from app.errors import PostError
+from app.model.posts import PostSend
+from app.retry import retry
 from app.services.slack.api import TRANSIENT, SlackApi
 from app.services.slack.events import channel_and_thread
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from app.core.ask_view import AskView, ShownFact
-from app.core.consent.offers import CHOICE
-from app.core.consent.wording import Sentence, gap, label, notes, sentence
-from app.core.posts import DelegatedLine, Fact, PostContent, Verbosity
-from app.core.updates import AskOption
-from app.core.visible import reveal_line
-from app.core.wording import MORE_AGENTS, OPEN, asked, headline, record
-from app.core.wording import progress as how_far
+from app.model.ask_view import AskView, ShownFact
+from app.model.ask_wording import Sentence, gap, label, notes, sentence
+from app.model.offers import CHOICE
+from app.model.posts import DelegatedLine, Fact, PostContent, Verbosity
+from app.model.updates import AskOption
+from app.model.visible import reveal_line
+from app.model.wording import MORE_AGENTS, OPEN, asked, headline, record
+from app.model.wording import progress as how_far
 from app.services.common.wording import DONE_IN, NO_MESSAGE, PUSHED_TO, pull_request
 from app.services.slack import cards, wording
 from app.services.slack.cards import FINAL, word

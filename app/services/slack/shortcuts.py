@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from app.core.keys import PlaceKey
 from app.errors import PostError
+from app.model.keys import PlaceKey
 from app.services.slack import events, wording
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.messages import Event

@@ -18,10 +18,10 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.socket_mode.aiohttp import SocketModeClient
 from slack_sdk.web.async_client import AsyncWebClient
 
-from app.core.keys import adapter_name
-from app.core.tasks import Tasks
 from app.errors import BridgeError, ServiceRefused
+from app.model.keys import adapter_name
 from app.services.slack.api import SDK_LOGGER, SlackRefused, SlackUncertain, failure
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

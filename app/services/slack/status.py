@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from app.core.keys import SessionKey
-from app.core.ports import Clock
-from app.core.tasks import Tasks
+from app.clock import Clock
 from app.errors import PostDelayed, PostError
+from app.model.keys import SessionKey
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.events import channel_and_thread, is_person
 from app.services.slack.wording import IS_WORKING
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

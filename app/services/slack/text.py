@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from app.core.visible import reveal_line
 from app.markdown.links import disarm
+from app.model.visible import reveal_line
 
 PART_CHARACTERS: Final = 10_000
 """Text of one message: Slack ends near 12,000, with everything that the message says."""

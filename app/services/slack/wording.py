@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.core.wording import PULL_REQUEST
+from app.model.wording import PULL_REQUEST
 
 NOT_CONNECTED: Final = "not connected to Slack yet"
 RECONNECTING: Final = "the connection to Slack is down; reconnecting"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing_extensions import override
 
-from app.core.inbound import Delivery, Heard
-from app.core.keys import PlaceKey
-from app.core.types import Speaker
+from app.model.inbound import Delivery, Heard
+from app.model.keys import PlaceKey
+from app.model.types import Speaker
 from app.services.common.transcript_adapter import PACE_SECONDS, TranscriptAdapter
 from app.services.web import events
 

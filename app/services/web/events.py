@@ -6,10 +6,10 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from app.core.inbound import Delivery, Heard, Repeat
-from app.core.keys import PlaceKey, SessionKey, adapter_name
-from app.core.types import File, Speaker
 from app.errors import DeliveryUnreadable
+from app.model.inbound import Delivery, Heard, Repeat
+from app.model.keys import PlaceKey, SessionKey, adapter_name
+from app.model.types import File, Speaker
 
 SERVICE = "web"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, bindparam, func, or_, select, update
 
-from app.core.posts import NewPost, PostContent
-from app.core.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
+from app.model.posts import NewPost, PostContent
+from app.model.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
 from app.store.commits.suspending import SUSPENDED
 from app.store.dialects import insert
 from app.store.posts import insert_post, turn_post_key

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, Connection, Integer, cast, insert, select, update
 
-from app.core.delegation.types import SERVICE
-from app.core.keys import PlaceKey
-from app.core.tools.wording import ANSWERS
-from app.core.types import BridgeSessionRequest, Entry, Speaker, TurnRef
+from app.model.delegation import ANSWERS, SERVICE
+from app.model.keys import PlaceKey
+from app.model.types import BridgeSessionRequest, Entry, Speaker, TurnRef
 from app.store.commits.admission import attach
 from app.store.dialects import Field
 from app.store.tables import (

@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, insert, select, update
 
-from app.core.ask_view import AskView
-from app.core.consent.offers import text_of
-from app.core.delegation.types import SERVICE
-from app.core.keys import SessionKey
-from app.core.notes import Note
-from app.core.posts import NewPost, PostContent
-from app.core.types import Entry, TurnRef
-from app.core.updates import AskRequest
+from app.model.ask_view import AskView
+from app.model.delegation import SERVICE
+from app.model.keys import SessionKey
+from app.model.notes import Note
+from app.model.offers import text_of
+from app.model.posts import NewPost, PostContent
+from app.model.types import Entry, TurnRef
+from app.model.updates import AskRequest
 from app.store.posts import end_post, insert_post
 from app.store.tables import ASK_HOLDS, ask, delegation, session, surface, turn
 from app.store.transcript import insert_entries

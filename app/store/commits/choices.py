@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, func, select, update
 
-from app.core.keys import AreaOf, PlaceKey
+from app.model.keys import AreaOf, PlaceKey
 from app.store.dialects import insert
 from app.store.tables import place
 

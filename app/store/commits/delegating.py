@@ -11,14 +11,20 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, exists, func, select
 
-from app.core.delegation.limits import Standing, find_reached
-from app.core.delegation.store import Begun
-from app.core.delegation.types import SERVICE, Delegation, DelegationLimits, NewDelegation
-from app.core.keys import PlaceKey
-from app.core.notes import Note, NoteCode
-from app.core.posts import NewPost, PostContent
-from app.core.schedules.runs import RUN
-from app.core.types import BridgeSessionRequest, Entry, Speaker, TurnState
+from app.model.delegation import (
+    SERVICE,
+    Begun,
+    Delegation,
+    DelegationLimits,
+    NewDelegation,
+    TreeCounts,
+    find_reached,
+)
+from app.model.keys import PlaceKey
+from app.model.notes import Note, NoteCode
+from app.model.posts import NewPost, PostContent
+from app.model.schedules import RUN
+from app.model.types import BridgeSessionRequest, Entry, Speaker, TurnState
 from app.store.commits.admission import attach
 from app.store.commits.asks import target_of
 from app.store.commits.words import keep_words
@@ -248,7 +254,7 @@ def _standing(
     since: float,
     now: float,
     limits: DelegationLimits,
-) -> Standing:
+) -> TreeCounts:
     """Count how far agents have gone since a person last said something in the root place."""
     begun = delegation.c.created_at >= since
     hour = delegation.c.created_at > now - HOUR_SECONDS
@@ -257,7 +263,7 @@ def _standing(
     first = select(func.min(delegation.c.created_at)).where(in_tree(root), begun)
     began = connection.execute(first).scalar()
     usd = 0.0 if limits.usd is None else _spent(connection, root)
-    return Standing(
+    return TreeCounts(
         agents=_chain(connection, new, parent),
         depth=1 if parent is None else parent.depth + 1,
         by_turn=_count(connection, mine, begun) if new.caller_turn is not None else 0,

@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
 
-from app.core.consent.offers import TAKE, text_of
-from app.core.keys import PlaceKey
-from app.core.notes import Note, NoteCode
-from app.core.types import BridgeSessionRequest, Entry, Speaker, TurnRef
+from app.model.keys import PlaceKey
+from app.model.notes import Note, NoteCode
+from app.model.offers import TAKE, text_of
+from app.model.types import BridgeSessionRequest, Entry, Speaker, TurnRef
 from app.store.commits.admission import attach
 from app.store.commits.asks import close_ask
 from app.store.tables import ASK_IS_OPEN, OFFER, ask, checkout, message, place, surface, turn

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select
 
-from app.core.inbound import Rated
-from app.core.notes import Note, NoteCode
-from app.core.types import Entry, TurnRef
+from app.model.inbound import Rated
+from app.model.notes import Note, NoteCode
+from app.model.types import Entry, TurnRef
 from app.store.tables import post, transcript
 from app.store.transcript import insert_entries
 

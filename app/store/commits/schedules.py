@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select, update
 
-from app.core.keys import SessionKey
-from app.core.notes import Note, NoteCode
-from app.core.posts import NewPost, PostContent
-from app.core.schedules.runs import RUN
-from app.core.schedules.types import PauseReason
-from app.core.types import Entry, TurnState
+from app.model.keys import SessionKey
+from app.model.notes import Note, NoteCode
+from app.model.posts import NewPost, PostContent
+from app.model.schedules import RUN, PauseReason
+from app.model.types import Entry, TurnState
 from app.store.posts import insert_post
 from app.store.tables import heard, message, place, schedule
 from app.store.transcript import insert_in_place

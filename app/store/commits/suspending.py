@@ -7,12 +7,12 @@ from typing import Final
 
 from sqlalchemy import Connection, and_, bindparam, exists, func, literal, or_, select
 
-from app.core.delegation.types import SERVICE
-from app.core.keys import SessionKey
-from app.core.notes import Note, NoteCode
-from app.core.posts import NewPost, PostContent
-from app.core.suspension import AGENT, ALL, PLACE
-from app.core.types import Entry
+from app.model.delegation import SERVICE
+from app.model.keys import SessionKey
+from app.model.notes import Note, NoteCode
+from app.model.posts import NewPost, PostContent
+from app.model.suspension import AGENT, ALL, PLACE
+from app.model.types import Entry
 from app.store.posts import insert_post
 from app.store.tables import place, post, surface, suspension, turn
 from app.store.transcript import insert_entries

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from app.config import IdForm
-from app.core.findings import Finding
+from app.model.findings import Finding
 from app.services.service import BuildContext, CheckContext, ManifestRequest, Presence, Service
 from echo_service.settings import NAME, EchoCredentials, EchoSettings
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing_extensions import override
 
+from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.inbound import Delivery, Inbound
-from app.core.keys import PlaceKey, SessionKey
-from app.core.ports import Clock
-from app.core.posts import PostSend, PostSent
-from app.core.types import Speaker
+from app.model.inbound import Delivery, Inbound
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import PostSend, PostSent
+from app.model.types import Speaker
 from echo_service import events, signing
 from echo_service.callback import Callback
 from echo_service.render import render

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import httpx
 
-from app.core.ports import Clock
+from app.clock import Clock
 from app.errors import PostDelayed, PostRejected
 from echo_service.settings import EchoCredentials
 from echo_service.signing import headers_for

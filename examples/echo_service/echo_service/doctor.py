@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from app.core.clock import SystemClock
-from app.core.findings import Finding, ok, problem
-from app.core.keys import adapter_name
+from app.clock import SystemClock
 from app.errors import PostError
+from app.model.findings import Finding, ok, problem
+from app.model.keys import adapter_name
 from app.services.service import CheckContext
 from echo_service.callback import Callback
 from echo_service.settings import NAME, EchoCredentials

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from app.core.inbound import Answered, Delivery, Heard
-from app.core.keys import PlaceKey
-from app.core.types import Speaker
 from app.errors import DeliveryUnreadable
+from app.model.inbound import Answered, Delivery, Heard
+from app.model.keys import PlaceKey
+from app.model.types import Speaker
 from echo_service.settings import NAME
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]

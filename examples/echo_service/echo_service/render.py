@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.core.posts import PostContent, PostSend
+from app.model.posts import PostContent, PostSend
 
 
 def render(post: PostSend) -> dict[str, Any]:

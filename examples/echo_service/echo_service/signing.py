@@ -6,8 +6,8 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
-from app.core.inbound import Delivery
 from app.errors import DeliveryRefused
+from app.model.inbound import Delivery
 
 WINDOW_SECONDS = 300.0
 """How far a sender's clock may be from ours; the bridge remembers deliveries far longer."""

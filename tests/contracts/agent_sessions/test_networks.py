@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.children.sandbox import Bubblewrap, find_bubblewrap
-from app.core.updates import NoticeUpdate
+from app.model.updates import NoticeUpdate
 from tests.agents.kits import Kit
 from tests.agents.model import Model
 from tests.agents.rig import Rig, told

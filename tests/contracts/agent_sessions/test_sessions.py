@@ -10,8 +10,8 @@ from contextlib import suppress
 
 import pytest
 
-from app.core.updates import StateUpdate
 from app.errors import AgentDied, AgentError, AgentRefused
+from app.model.updates import StateUpdate
 from tests.agents.rig import Listener, Rig, eventually, told
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -16,9 +16,10 @@ from app.acp.launch import AgentLaunch
 from app.acp.launcher import AcpLauncher
 from app.acp.peer import AgentTimeouts
 from app.children.environment import agent_environment
-from app.core.keys import PlaceKey, SessionKey
-from app.core.types import ProcessRecord, Session, SessionState
-from app.core.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
+from app.model.keys import PlaceKey, SessionKey
+from app.model.types import ProcessRecord, Session, SessionState
+from app.model.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
+from app.store.sessions import ProcessStore
 
 BOUND = 5.0
 DEMO = Path(__file__).parents[3] / "app" / "demo_agent.py"
@@ -204,7 +205,7 @@ class Workbench:
         }
         self.launcher = AcpLauncher(
             {"demo": AgentLaunch(**(launch | dict(self.changes)))},
-            self.processes,
+            cast("ProcessStore", self.processes),
             self.clock,
             self.counts,
             bridge="test",

@@ -11,7 +11,7 @@ from acp.schema import PromptCapabilities
 
 from app.acp import attachments
 from app.acp.attachments import TEXT_BYTES, blocks_of
-from app.core.types import Attachment
+from app.model.types import Attachment
 from tests.unit.acp.helpers import Bench, Memory, scripted
 from tests.unit.acp.test_session import opened
 

@@ -12,7 +12,8 @@ from acp.schema import PermissionOption, ToolCallUpdate
 from app.acp.audience import Audience
 from app.acp.client import BridgeAcpClient
 from app.acp.network import AudienceWitness
-from app.core.updates import (
+from app.errors import StoreUnavailable
+from app.model.updates import (
     AskOption,
     AskRequest,
     BridgeUpdate,
@@ -23,7 +24,6 @@ from app.core.updates import (
     ToolUpdate,
     UnknownUpdate,
 )
-from app.errors import StoreUnavailable
 from tests.unit.acp.helpers import BOUND, Counts, Memory
 
 pytestmark = pytest.mark.anyio

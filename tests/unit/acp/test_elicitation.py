@@ -16,7 +16,7 @@ from pydantic import AnyUrl
 from app.acp.audience import Audience
 from app.acp.client import BridgeAcpClient
 from app.acp.elicitation import MAX_FIELDS, MAX_TRIES, Field, Unfit, fields_of, question, value_of
-from app.core.updates import AskRequest
+from app.model.updates import AskRequest
 from tests.unit.acp.helpers import Bench, Memory, scripted
 from tests.unit.acp.test_session import opened, told
 

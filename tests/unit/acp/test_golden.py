@@ -11,7 +11,7 @@ import pytest
 from acp.schema import SessionNotification
 
 from app.acp.updates import bridge_update
-from app.core.updates import BridgeUpdate
+from app.model.updates import BridgeUpdate
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 AGENTS = sorted(path.stem for path in GOLDEN.glob("*.jsonl"))

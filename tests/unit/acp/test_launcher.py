@@ -18,9 +18,6 @@ from app.acp.peer import AgentTimeouts
 from app.children.layout import Confinement
 from app.children.prefixes import visible_prefixes
 from app.children.sandbox import Bubblewrap, find_bubblewrap
-from app.core.types import ProcessRecord
-from app.core.updates import StateUpdate
-from app.core.workspaces import Workspace
 from app.demo_agent import VERSION
 from app.errors import (
     AgentDied,
@@ -32,6 +29,9 @@ from app.errors import (
     NotFound,
     StoreUnavailable,
 )
+from app.model.types import ProcessRecord
+from app.model.updates import StateUpdate
+from app.model.workspaces import Workspace
 from tests.unit.acp.helpers import BOUND, DEMO, Bench, Memory, scripted, session
 from tests.unit.acp.test_session import begun, told
 from tests.unit.children.helpers import carriers

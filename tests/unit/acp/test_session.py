@@ -14,7 +14,8 @@ from app.acp import transport
 from app.acp.launcher import Opened
 from app.acp.peer import AgentTimeouts
 from app.acp.session import AcpSession
-from app.core.updates import (
+from app.errors import AgentDied, AgentMisbehaved, AgentRefused, AgentTimedOut, Conflict
+from app.model.updates import (
     BridgeUpdate,
     PromptEnd,
     StateUpdate,
@@ -24,8 +25,7 @@ from app.core.updates import (
     ToolUpdate,
     UsageUpdate,
 )
-from app.core.workspaces import Workspace
-from app.errors import AgentDied, AgentMisbehaved, AgentRefused, AgentTimedOut, Conflict
+from app.model.workspaces import Workspace
 from tests.unit.acp.helpers import BOUND, Bench, Memory, Workbench, scripted, session
 from tests.unit.children.helpers import carriers
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.acp.updates import TOO_DEEP, arguments_hash, ask_request, bridge_update
-from app.core.updates import (
+from app.model.updates import (
     AskOption,
     BridgeUpdate,
     Diff,

@@ -6,7 +6,7 @@ import pytest
 
 from app.agents.bounds import Bounds, Network, find_excess
 from app.config.hosts import HostPattern
-from app.core.consent.policy import PRESETS, Policy, Rule
+from app.model.policy import PRESETS, Policy, Rule
 
 CAREFUL = PRESETS["careful"]
 MAKE = Policy((Rule("allow", kind=("execute",), command=("make *",)), Rule("allow", ("read",))))

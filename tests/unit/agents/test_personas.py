@@ -15,7 +15,7 @@ from app.agents.labelling import label
 from app.agents.personas import AgentPersonas
 from app.agents.registry import Registry
 from app.config import load
-from app.core.keys import SessionKey
+from app.model.keys import SessionKey
 from app.services import registered_services
 from app.vault import Vault
 

@@ -10,7 +10,7 @@ import pytest
 
 from app.agents.prices import KNOWN, PriceList, read_prices
 from app.core.turns.limits.costs import complete
-from app.core.updates import Tokens, UsageUpdate
+from app.model.updates import Tokens, UsageUpdate
 
 MILLION = Tokens(1_000_000, 1_000_000)
 

@@ -6,7 +6,7 @@ import pytest
 
 from app.agents.catalog import known_agents
 from app.cli.visits import Visitor, known_login
-from app.config import AgentEntry
+from app.config import AgentConfig
 
 PROGRAMS = {program.name: program for program in known_agents()}
 
@@ -24,7 +24,7 @@ PROGRAMS = {program.name: program for program in known_agents()}
 def test_a_known_login_begins_like_the_agents_own_command(
     driver: str, command: str, login: str | None
 ) -> None:
-    entry = AgentEntry(name="it", command=tuple(command.split()), driver=driver)
+    entry = AgentConfig(name="it", command=tuple(command.split()), driver=driver)
     visiting = Visitor(entry, PROGRAMS[driver], None, None)  # type: ignore[arg-type]  # nobody is visited
 
     commands = [" ".join(method.command or ()) for method in known_login(visiting)]

@@ -16,9 +16,9 @@ from typer.testing import CliRunner, Result
 
 from app.agents.exposure import AS_ROOT, AS_YOU
 from app.cli.application import app
-from app.core.inbound import Decision, Delivery, Heard
-from app.core.keys import PlaceKey
-from app.core.types import BridgeSessionRequest, Speaker
+from app.model.inbound import Decision, Delivery, Heard
+from app.model.keys import PlaceKey
+from app.model.types import BridgeSessionRequest, Speaker
 from app.store.database import Database, sqlite_url
 from app.store.stores import Stores
 

@@ -19,8 +19,8 @@ from app.cli.api import BridgeUnreachable
 from app.cli.manifest import show
 from app.config import AgentRecord, Configuration, load
 from app.config.location import default_settings_file
-from app.core.findings import Finding, Verdict
 from app.errors import ConfigurationError
+from app.model.findings import Finding, Verdict
 from app.services import registered_services
 from app.services.github.doctor import checks
 from app.services.github.manifest import (
@@ -34,7 +34,7 @@ from app.services.github.manifest import (
     store,
 )
 from app.store.database import locked
-from tests.sim.github.world import SimulatedGithub
+from sim.github.world import SimulatedGithub
 from tests.support.doctor import check_context
 
 SECONDS = 30.0

@@ -12,17 +12,17 @@ import pytest
 
 from app.agents.catalog import known_agents
 from app.cli.manifest import show
+from app.clock import SystemClock
 from app.config import Configuration, ensure_secrets, load
 from app.config.sealing import Sealer
-from app.core.clock import SystemClock
-from app.core.findings import Finding, Verdict
-from app.core.inbound import Delivery
 from app.errors import ConfigurationError, NotFound
+from app.model.findings import Finding, Verdict
+from app.model.inbound import Delivery
 from app.services import registered_services
 from app.services.linear import doctor
 from app.services.linear.auth import SCOPES
 from app.services.linear.grants import Grant, Grants
-from tests.sim.linear import App, Linear
+from sim.linear import App, Linear
 from tests.support.bridge import DEMO
 from tests.support.doctor import check_context
 from tests.support.linear import credentials

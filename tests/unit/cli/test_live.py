@@ -17,9 +17,9 @@ from app.config import Configuration, load
 from app.errors import ConfigurationError, NotFound, PostDelayed
 from app.services import registered_services
 from app.services.common.live import LiveStep, Undo, Verdict, compare
-from app.sim.slack_server import SimulatedSlack
 from app.vault import Vault
-from tests.sim.linear import Linear
+from sim.linear import Linear
+from sim.slack.server import SimulatedSlack
 from tests.support.bridge import DEMO
 from tests.support.clock import FastClock, ManualClock
 from tests.support.github import Hub

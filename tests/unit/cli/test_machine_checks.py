@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.cli.machine_checks import check_sharing
 from app.config.loading import load
-from app.core.findings import Finding
+from app.model.findings import Finding
 from tests.support.bucket import serve_bucket
 
 KEY = {"BRIDGE_SECRET_KEY": "nKqR7vZ2tXwB5yLc9mPd4sGh-0123456789"}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from app.cli import output as lines
-from app.core.ask_view import AskFact
 from app.core.consent.views import PAGE, view_of
-from app.core.updates import AskRequest
+from app.model.ask_view import AskFact
+from app.model.updates import AskRequest
 from app.server.shapes import EntryOut
 
 

@@ -11,22 +11,22 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from app.cli.manifest import show
+from app.clock import SystemClock
 from app.config import AgentRecord, Configuration, ensure_secrets, load
 from app.config.sealing import Sealer
-from app.core.clock import SystemClock
-from app.core.findings import Finding, Verdict
 from app.errors import NotFound
+from app.model.findings import Finding, Verdict
 from app.services import registered_services
 from app.services.slack.doctor import check_events, checks
 from app.services.slack.manifest import EVENTS, OPTIONAL, SCOPES, creation_address, manifest, steps
-from app.sim.slack_model import EVENTS as ALL_EVENTS
-from app.sim.slack_model import SCOPES as ALL_SCOPES
-from app.sim.slack_model import App
-from app.sim.slack_server import SimulatedSlack
 from app.store.database import Database
 from app.store.guarding import Guard, put_on_guard
 from app.store.stores import Stores
 from app.vault import Vault
+from sim.slack.model import EVENTS as ALL_EVENTS
+from sim.slack.model import SCOPES as ALL_SCOPES
+from sim.slack.model import App
+from sim.slack.server import SimulatedSlack
 from tests.support.bridge import DEMO
 from tests.support.doctor import check_context
 from tests.support.memory import delivery, prepare_store

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from app.config import AgentEntry, AgentRecord
+from app.config import AgentConfig, AgentRecord
 from app.config.roster import extend
 from app.errors import ConfigurationError
 from tests.unit.test_config import configured
 
 
-def agents(tmp_path: Path, **entries: Any) -> dict[str, AgentEntry]:
+def agents(tmp_path: Path, **entries: Any) -> dict[str, AgentConfig]:
     """Configure these agents."""
     return dict(configured(tmp_path, {"AGENTS_JSON": json.dumps(entries)}).agents)
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.inbound import Effect, Heard
-from app.core.keys import PlaceKey
 from app.core.repositories.directory import Directory
 from app.core.turns.choice import OFFERED, Choice, RepositoryChoice, find_named, question
-from app.core.types import TurnState
-from app.core.updates import Ask
 from app.errors import RepositoryError
+from app.model.inbound import Effect, Heard
+from app.model.keys import PlaceKey
+from app.model.types import TurnState
+from app.model.updates import Ask
 from app.services import find_area
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Rules, running_desk

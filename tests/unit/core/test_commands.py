@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.core.commands import Command, parse
 from app.core.together.command import Wish
-from app.core.wording import HELP
+from app.model.wording import HELP
 
 
 @pytest.mark.parametrize(

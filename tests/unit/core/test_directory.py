@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.core.keys import PlaceKey
 from app.core.repositories.directory import Directory, SetFor
-from app.core.workspaces import Repository
 from app.errors import Conflict
+from app.model.keys import PlaceKey
+from app.model.workspaces import Repository
 from app.services import find_area, find_repository
 
 WEB = PlaceKey("web", "t1")

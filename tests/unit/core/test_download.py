@@ -10,7 +10,7 @@ import pytest
 
 from app.core.files import download as module
 from app.core.files.download import FileRefused, download
-from app.core.types import File
+from app.model.types import File
 
 pytestmark = pytest.mark.anyio
 

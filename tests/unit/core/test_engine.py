@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from app.core.ports import AgentListener
-from app.core.posts import Fact
-from app.core.types import File, TurnState
-from app.core.updates import AskOption, AskRequest
+from app.model.ports import AgentListener
+from app.model.posts import Fact
+from app.model.types import File, TurnState
+from app.model.updates import AskOption, AskRequest
 from app.store.database import FILE_NAME
 from tests.support.desk import Rules, open_desk, running_desk
 from tests.support.memory import decision, heard

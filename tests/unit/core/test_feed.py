@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.core.feed import Feed, News, Unfinished
-from app.core.keys import PlaceKey
-from app.core.types import Entry, TurnRef
+from app.model.keys import PlaceKey
+from app.model.types import Entry, TurnRef
 from app.store.stores import Stores
 from tests.support.clock import ManualClock
 from tests.support.memory import decision, heard, open_stores

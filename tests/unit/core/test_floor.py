@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.inbound import Heard
 from app.core.intake.floor import decide
-from app.core.keys import PlaceKey
-from app.core.types import PlaceView, Speaker, Untagged
+from app.model.inbound import Heard
+from app.model.keys import PlaceKey
+from app.model.types import PlaceView, Speaker, Untagged
 
 UNTAGGED = Heard(
     place=PlaceKey("slack", "C1:1"),

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from app.core.inbound import Changed, Delivery, Heard, Naming
 from app.core.intake.dispatch import ASK_AGAIN_SECONDS, HELD_SECONDS
-from app.core.keys import PlaceKey
-from app.core.ports import AgentListener
-from app.core.types import PlaceView, Speaker
-from app.core.updates import AskOption, AskRequest
 from app.errors import DeliveryUnreadable, PostDelayed, SpeakerUnknown, StoreUnavailable
+from app.model.inbound import Changed, Delivery, Heard, Naming
+from app.model.keys import PlaceKey
+from app.model.ports import AgentListener
+from app.model.types import PlaceView, Speaker
+from app.model.updates import AskOption, AskRequest
 from app.store.retention import DAY_SECONDS, forget
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Presence, Rules, open_desk, running_desk

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.core.delegation.types import DelegationLimits, NewDelegation, WorkspaceKind
 from app.core.repositories.joint_work import DIFF_CHARACTERS, Joined
-from app.core.workspaces import Work
+from app.model.delegation import DelegationLimits, NewDelegation, WorkspaceKind
+from app.model.workspaces import Work
 from tests.support.pair import ANN, BRANCH, Pair, pair
 from tests.support.yard import SECRET
 

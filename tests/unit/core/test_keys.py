@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.keys import PlaceKey, SessionKey
 from app.errors import NotFound
+from app.model.keys import PlaceKey, SessionKey
 from app.services import find_area
 
 externals = st.text(min_size=1)

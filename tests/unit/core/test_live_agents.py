@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.core.inbound import Heard
-from app.core.turns.standing import Standing
-from app.core.types import TurnState
+from app.model.inbound import Heard
+from app.model.system_prompt import SystemPrompt
+from app.model.types import TurnState
 from tests.support.clock import ManualClock
 from tests.support.desk import Rules, running_desk
 from tests.support.memory import heard
@@ -94,7 +94,7 @@ async def test_a_conversation_that_begins_afresh_never_gets_the_process_of_the_o
         await desk.reached(1, "done")
         fresh = replace(desk.session(), acp_session_id=None, generation=2)
 
-        live = await desk.live.take(fresh, None, Standing())
+        live = await desk.live.take(fresh, None, SystemPrompt())
 
         assert (live.how, live.generation) == ("new", 2)
         assert desk.launcher.told("close") == [""]

@@ -8,12 +8,12 @@ from secrets import token_hex
 
 import pytest
 
-from app.core.availability import unmet
 from app.core.feed import News
-from app.core.keys import PlaceKey
-from app.core.ports import AgentListener
-from app.core.signals import Facts, Topic
-from app.core.updates import AskOption, AskRequest, TextUpdate
+from app.model.availability import unmet
+from app.model.keys import PlaceKey
+from app.model.ports import AgentListener
+from app.model.updates import AskOption, AskRequest, TextUpdate
+from app.signals import Facts, Topic
 from tests.support.desk import PATIENCE_SECONDS, Rules
 from tests.support.members import Hub, Members, open_members
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.core import wording
-from app.core.notes import Note, NoteCode
-from app.core.reasons import Reason
+from app.model import wording
+from app.model.notes import Note, NoteCode
+from app.model.reasons import Reason
 
 SEVERAL = "several agents are here and none was mentioned"
 

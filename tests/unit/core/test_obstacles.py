@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.turns.limits.obstacles import Obstacle, obstacle, pause, spoken_obstacle
-from app.core.wording import limit_reset
+from app.model.wording import limit_reset
 
 NOW = 1_800_000_000.0
 INTERNAL = -32603

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from app.core.keys import SessionKey
 from app.core.outbox import Outbox
-from app.core.posts import NewPost, PostContent, PostSend, PostSent
 from app.errors import PostDelayed, PostRejected
+from app.model.keys import SessionKey
+from app.model.posts import NewPost, PostContent, PostSend, PostSent
 from app.server.metrics import Metrics
 from app.store.database import Database
 from app.store.posts import finish_post, insert_post

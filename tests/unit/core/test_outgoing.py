@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.consent.policy import PRESETS
-from app.core.files.names import safe_name
 from app.core.files.outgoing import Given, Outgoing
-from app.core.keys import SessionKey
-from app.core.ports import AgentListener
-from app.core.posts import MadeFile
-from app.core.types import Turn, TurnState
-from app.core.updates import AskOption, AskRequest, FileUpdate, ToolUpdate
+from app.model.file_names import safe_name
+from app.model.keys import SessionKey
+from app.model.policy import PRESETS
+from app.model.ports import AgentListener
+from app.model.posts import MadeFile
+from app.model.types import Turn, TurnState
+from app.model.updates import AskOption, AskRequest, FileUpdate, ToolUpdate
 from app.vault import Vault
 from tests.support.desk import Desk, Rules, running_desk, say_ok
 from tests.support.memory import decision, heard

@@ -11,18 +11,18 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.core.inbound import Heard
-from app.core.keys import PlaceKey
-from app.core.ports import AgentListener
 from app.core.repo_provider import RepoProvider
-from app.core.stores.spending import Share
 from app.core.turns.agents import STARTS
 from app.core.turns.limits.daily import DailyLimits
-from app.core.types import Session, SessionState, Speaker, TurnState
-from app.core.updates import TextUpdate, UsageUpdate
-from app.core.workspaces import Shipped, Target, Work
 from app.errors import AgentRefused
-from app.store.turns import Turns
+from app.model.inbound import Heard
+from app.model.keys import PlaceKey
+from app.model.ports import AgentListener
+from app.model.spending import Share
+from app.model.types import Session, SessionState, Speaker, TurnState
+from app.model.updates import TextUpdate, UsageUpdate
+from app.model.workspaces import Shipped, Target, Work
+from app.store.turns import TurnStore
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Presence, Rules, Script, running_desk, say_ok
 from tests.support.memory import heard
@@ -437,16 +437,16 @@ async def test_a_turn_that_its_budget_cut_off_is_not_delivered(
 async def test_a_stop_in_the_moment_of_a_pause_is_said(
     poor_desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk, pause = poor_desk, Turns.pause
+    desk, pause = poor_desk, TurnStore.pause
     desk.launcher.script = spending(2.0)
     await desk.hear(to_demo("work"))
     await desk.reached(1, "done")
 
-    async def pause_after_a_stop(turns: Turns, *args: Any, **kwargs: Any) -> Any:
+    async def pause_after_a_stop(turns: TurnStore, *args: Any, **kwargs: Any) -> Any:
         await desk.manager.stop(1)
         return await pause(turns, *args, **kwargs)
 
-    monkeypatch.setattr(Turns, "pause", pause_after_a_stop)
+    monkeypatch.setattr(TurnStore, "pause", pause_after_a_stop)
     await desk.hear(to_demo("more"))
     await desk.until(lambda: desk.posts()[-1].content.note == "Stopped.")
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from app.core.inbound import Changed, Heard
-from app.core.keys import PlaceKey
-from app.core.ports import AgentListener
-from app.core.types import Earlier, File, Speaker
 from app.errors import AgentRefused, PostRejected
+from app.model.inbound import Changed, Heard
+from app.model.keys import PlaceKey
+from app.model.ports import AgentListener
+from app.model.types import Earlier, File, Speaker
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import ANN
 

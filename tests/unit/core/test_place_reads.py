@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from app.core.inbound import Heard
-from app.core.keys import PlaceKey
-from app.core.ports import AgentListener
-from app.core.types import PlaceView
-from app.core.updates import TextUpdate, ToolUpdate
-from app.store.decisions import Decisions
+from app.model.inbound import Heard
+from app.model.keys import PlaceKey
+from app.model.ports import AgentListener
+from app.model.types import PlaceView
+from app.model.updates import TextUpdate, ToolUpdate
+from app.store.decisions import IntakeStore
 from tests.support.desk import Rules, running_desk
 from tests.support.memory import heard
 
@@ -31,13 +31,13 @@ def said(text: str, service: str, thread: str) -> Heard:
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[PlaceKey]:
     """Count how often each place is read."""
     counted: Counter[PlaceKey] = Counter()
-    read = Decisions.place
+    read = IntakeStore.place
 
-    def place(self: Decisions, where: PlaceKey) -> PlaceView:
+    def place(self: IntakeStore, where: PlaceKey) -> PlaceView:
         counted[where] += 1
         return read(self, where)
 
-    monkeypatch.setattr(Decisions, "place", place)
+    monkeypatch.setattr(IntakeStore, "place", place)
     return counted
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.keys import SessionKey
 from app.core.turns.prompt import Asked, Said, compose
-from app.core.types import Entry, Message, Speaker
-from app.core.workspaces import WorkspaceView
+from app.model.keys import SessionKey
+from app.model.types import Entry, Message, Speaker
+from app.model.workspaces import WorkspaceView
 
 SURFACE = SessionKey("web", "t1", "demo")
 

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from app.core.clock import SystemClock
+from app.clock import SystemClock
 from app.core.folders import Folders
-from app.core.inbound import Decision, Heard
-from app.core.keys import PlaceKey
-from app.core.posts import Pushed
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
 from app.core.repositories.shipping import Proposing, Shipper
-from app.core.types import BridgeSessionRequest, Message, Session, Speaker
-from app.core.updates import AskRequest, BridgeUpdate
-from app.core.workspaces import Clone, Ship, Shipped, Target, Work
 from app.errors import RepositoryError
+from app.model.inbound import Decision, Heard
+from app.model.keys import PlaceKey
+from app.model.posts import Pushed
+from app.model.types import BridgeSessionRequest, Message, Session, Speaker
+from app.model.updates import AskRequest, BridgeUpdate
+from app.model.workspaces import Clone, Ship, Shipped, Target, Work
 from app.store.stores import Stores
 from tests.support.git_server import git
 from tests.support.memory import open_stores

@@ -7,8 +7,8 @@ from itertools import islice
 import pytest
 from typing_extensions import override
 
-from app.core.retry import backoff, retry
 from app.errors import PostDelayed, PostRejected
+from app.retry import backoff, retry
 from tests.support.clock import HastyClock
 
 pytestmark = pytest.mark.anyio

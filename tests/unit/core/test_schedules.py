@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.commands import Command, parse
-from app.core.inbound import Heard
-from app.core.keys import PlaceKey, SessionKey
 from app.core.schedules import command
 from app.core.schedules.command import ScheduleCommand
 from app.core.schedules.runs import run_name, to_delivery
 from app.core.schedules.timing import MOST_MISSED, find_due, first_times
-from app.core.schedules.types import Schedule
-from app.core.types import Speaker
 from app.errors import AgentRefused, Conflict, PostRejected
+from app.model.inbound import Heard
+from app.model.keys import PlaceKey, SessionKey
+from app.model.schedules import Schedule
+from app.model.types import Speaker
 from app.timetable import CronTimetable
 from tests.support.clock import START, ManualClock
 from tests.support.desk import Desk, Rules, running_desk

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert
 
-from app.core.inbound import Effect, Heard
-from app.core.keys import PlaceKey
-from app.core.ports import AgentListener
-from app.core.stores.conversations import Wanted
-from app.core.types import TurnState
-from app.core.updates import TextUpdate, ToolUpdate
+from app.model.conversations import Wanted
+from app.model.inbound import Effect, Heard
+from app.model.keys import PlaceKey
+from app.model.ports import AgentListener
+from app.model.types import TurnState
+from app.model.updates import TextUpdate, ToolUpdate
 from app.store.tables import surface
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, running_desk

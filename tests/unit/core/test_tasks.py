@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from app.core import tasks
-from app.core.tasks import Tasks
+from app import tasks
+from app.tasks import Tasks
 
 pytestmark = pytest.mark.anyio
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from app.core.ports import AgentListener
-from app.core.types import TurnState
-from app.core.updates import AskOption, AskRequest, TextUpdate
+from app.model.ports import AgentListener
+from app.model.types import TurnState
+from app.model.updates import AskOption, AskRequest, TextUpdate
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import heard

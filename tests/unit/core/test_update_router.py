@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.core.feed import Feed, Unfinished
-from app.core.posts import PostContent, ToolLine
-from app.core.types import Entry, TurnRef
 from app.core.update_router import ANSWER_CHARACTERS, ROW_CHARACTERS, UpdateRouter
-from app.core.updates import (
+from app.model.posts import PostContent, ToolLine
+from app.model.types import Entry, TurnRef
+from app.model.updates import (
     PlanStep,
     PlanUpdate,
     TextUpdate,

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.core import wording
-from app.core.ask_view import AskView, ShownFact
-from app.core.consent import wording as asks
-from app.core.posts import Outcome, PostContent, Pushed
-from app.core.updates import PlanStep
 from app.errors import AgentDied, AgentLoginNeeded, AgentRefused, AgentTimedOut
+from app.model import ask_wording as asks
+from app.model import wording
+from app.model.ask_view import AskView, ShownFact
+from app.model.posts import Outcome, PostContent, Pushed
+from app.model.updates import PlanStep
 from app.services.common import wording as services
 from app.services.github import wording as github
 from app.services.linear import wording as linear

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from app.core.repositories.progress import AGAIN_SECONDS, WorkProgress
-from app.core.workspaces import Checkout, Judged, Repository
 from app.errors import RepositoryError
+from app.model.workspaces import Checkout, Judged, Repository
 
 pytestmark = pytest.mark.anyio
 

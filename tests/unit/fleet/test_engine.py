@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import pytest
 
-from app.core.clock import SystemClock
-from app.core.keys import SessionKey
-from app.core.signals import ALONE
-from app.core.stores.members import Claim
+from app.clock import SystemClock
 from app.core.turns.turn_context import TurnContext
-from app.core.types import Turn, TurnState
 from app.fleet.engine import FleetTurnEngine
 from app.fleet.worker import FleetWorker, Hands
+from app.model.keys import SessionKey
+from app.model.members import Claim
+from app.model.types import Turn, TurnState
+from app.signals import ALONE
 
 pytestmark = pytest.mark.anyio
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import pytest
 
-from app.core.stores.members import Beat, HandedOut, Member, Role
 from app.errors import StoreUnavailable
 from app.fleet.membership import BEATS_PER_LEASE, Membership
+from app.model.members import Beat, HandedOut, Member, Role
+from app.store.members import MemberStore
 from tests.support.clock import ManualClock
 
 LEASE = 10.0
@@ -83,7 +85,7 @@ async def watched() -> AsyncIterator[Watched]:
         opened.append("desk")
 
     membership = Membership(
-        rows,
+        cast("MemberStore", rows),
         clock,
         name="own",
         role="all",

@@ -10,7 +10,7 @@ from procrastinate import PsycopgConnector
 from procrastinate.jobs import Job, Notification
 from procrastinate.manager import JobManager
 
-from app.core.clock import SystemClock
+from app.clock import SystemClock
 from app.fleet.worker import Hands, _Jobs
 
 QUEUES = ["common", "ada"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.workspaces import Changes, Clone, Diff, Hidden
+from app.model.workspaces import Changes, Clone, Diff, Hidden
 from app.repos.differences import DIFF_BYTES
 from app.repos.viewer import search
 from tests.support.deep import BELOW_PATHS, dug

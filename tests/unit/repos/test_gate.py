@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from app.core.workspaces import Author
+from app.model.workspaces import Author
 from app.repos.inspection import Inspector, Update
 from tests.support.git_server import git
 from tests.support.variants import quick

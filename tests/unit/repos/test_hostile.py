@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from app.children.sandbox import Unavailable
-from app.core.repositories.branch_names import is_branch
-from app.core.workspaces import Clone
 from app.errors import RepositoryError
+from app.model.branch_names import is_branch
+from app.model.workspaces import Clone
 from tests.support.git_server import git
 from tests.support.variants import quick
 from tests.support.yard import FOUND, Yard, open_yard

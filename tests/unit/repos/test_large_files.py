@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.workspaces import Clone
+from app.model.workspaces import Clone
 from app.repos.lfs import Pointer, parse_pointer
 from tests.support.git_server import GitServer, pointer
 from tests.support.variants import quick

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.core.workspaces import Clone, Rebuilt
 from app.errors import RepositoryError
+from app.model.workspaces import Clone, Rebuilt
 from app.repos.sandboxed_git import Inside
 from app.repos.saved_states import look_at
 from tests.support.git_server import git

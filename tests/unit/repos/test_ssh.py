@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from app.children.sandbox import Unavailable
-from app.core.workspaces import Clone
 from app.errors import RepositoryError
+from app.model.workspaces import Clone
 from tests.support.ssh_server import SSHD, SshServer
 from tests.support.yard import FOUND, Yard, open_yard
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.workspaces import Repository
+from app.model.workspaces import Repository
 from app.repos.submodules import DEPTH, Submodule, parse, source
 from tests.support.git_server import git
 from tests.support.variants import quick

@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from app.core.types import Entry
+from app.model.types import Entry
 from app.server.exporting import Exported, file_name, write_markdown
 
 Kind = Literal["message", "text", "thought", "tool", "plan", "ask", "notice"]

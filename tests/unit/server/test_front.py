@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.core.clock import SystemClock
-from app.core.inbound import Delivery
+from app.clock import SystemClock
 from app.errors import StoreUnavailable
+from app.model.inbound import Delivery
 from app.server import bodies
 from app.server.front import Front
 from app.server.metrics import Metrics

@@ -21,7 +21,7 @@ from itsdangerous import URLSafeSerializer
 from pydantic import SecretStr
 
 from app.core.availability import Availabilities
-from app.core.inbound import Delivery
+from app.model.inbound import Delivery
 from app.server import api, login, problems
 from app.server.front import Front
 from app.server.login import Visitor, visitor

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from app.config.bucket import Bucket
 from app.config.sealing import Sealer
-from app.core.ports import Shelf
+from app.model.ports import Shelf
 from app.shelf.bucket import BucketShelf
 from app.shelf.folder import FolderShelf
 from app.shelf.sealed import SealedShelf

@@ -14,8 +14,8 @@ import httpx
 import jwt
 import pytest
 
-from tests.sim.github.state import App, Issue, Repository, Status, Token
-from tests.sim.github.world import SimulatedGithub
+from sim.github.state import App, Issue, Repository, Status, Token
+from sim.github.world import SimulatedGithub
 
 WRITE = {"contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"}
 

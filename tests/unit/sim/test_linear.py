@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.sim.linear import App, Linear, LinearSession
-from tests.sim.linear.records import new_id
-from tests.sim.linear.rules import LinearRefusal
+from sim.linear import App, Linear, LinearSession
+from sim.linear.records import new_id
+from sim.linear.rules import LinearRefusal
 from tests.support.clock import START, ManualClock
 
 THOUGHT = {"type": "thought", "body": "Hm."}

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.sim import slack_model as slack
-from app.sim.slack_server import SimulatedSlack
+from sim.slack import model as slack
+from sim.slack.server import SimulatedSlack
 from tests.support.clock import START
 
 

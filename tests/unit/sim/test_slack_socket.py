@@ -8,8 +8,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from app.sim.slack_model import App
-from app.sim.slack_server import SimulatedSlack
+from sim.slack.model import App
+from sim.slack.server import SimulatedSlack
 
 pytestmark = pytest.mark.anyio
 

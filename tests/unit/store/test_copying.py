@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, text
 
-from app.core.clock import SystemClock
+from app.clock import SystemClock
 from app.errors import BackupUnusable
+from app.features.pause.store import SuspensionStore
 from app.store.copying import copy_in, copy_out
 from app.store.database import Database, sqlite_url
 from app.store.tables import metadata
@@ -46,7 +47,7 @@ async def test_a_copy_has_every_row_and_goes_on_with_the_numbers(tmp_path: Path)
         for place in ("t1", "t2"):
             await stores.decisions.accept(decision(heard(HARD, place), "demo"))
         await stores.sealed.keep("name", "value")
-        await stores.suspensions.add("agent:demo", "operator")
+        await stores.open(SuspensionStore).add("agent:demo", "operator")
         await database.writer.run(
             lambda connection: connection.execute(text("delete from post where id = 4"))
         )

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from app.core.delegation.types import Delegation, DelegationLimits, NewDelegation
-from app.core.keys import PlaceKey
-from app.core.notes import Note, NoteCode
-from app.core.posts import PostContent
-from app.core.types import TurnRef, TurnState
+from app.model.delegation import Delegation, DelegationLimits, NewDelegation
+from app.model.keys import PlaceKey
+from app.model.notes import Note, NoteCode
+from app.model.posts import PostContent
+from app.model.types import TurnRef, TurnState
 from app.store import tables
 from app.store.database import Database
 from app.store.stores import Stores

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Table, func, insert, select
 
-from app.core.clock import SystemClock
-from app.core.keys import PlaceKey
-from app.core.notes import Note, NoteCode
+from app.clock import SystemClock
+from app.model.keys import PlaceKey
+from app.model.notes import Note, NoteCode
 from app.store import tables
 from app.store.database import Database
 from app.store.stores import Stores

@@ -12,9 +12,9 @@ import pytest
 from psycopg import errors
 from sqlalchemy import Connection, insert, select
 
-from app.core.outage import hurried
-from app.core.retry import persist
 from app.errors import StoreUnavailable
+from app.outage import hurried
+from app.retry import persist
 from app.store import postgresql
 from app.store.database import Database
 from app.store.tables import sealed

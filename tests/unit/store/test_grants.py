@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.core.clock import SystemClock
-from app.core.notes import Note, NoteCode
+from app.clock import SystemClock
+from app.model.notes import Note, NoteCode
 from app.store import tables
 from app.store.retention import DAY_SECONDS, forget
 from app.vault.octets import vault_of

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from sqlalchemy import text
 
 from app.config.sealing import Sealer
-from app.core.inbound import Delivery
+from app.model.inbound import Delivery
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.guarding import Guard, put_on_guard
 from app.store.reading import reading

@@ -7,9 +7,9 @@ from contextvars import ContextVar
 
 import pytest
 
-from app.core.outage import hold, hurried, is_hurried, watch
-from app.core.tasks import Tasks
+from app.outage import hold, hurried, is_hurried, watch
 from app.store.holding import Holding, step_aside
+from app.tasks import Tasks
 
 pytestmark = pytest.mark.anyio
 

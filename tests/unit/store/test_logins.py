@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.core.stores.housekeeping import LoginStore
 from app.store.database import Database
+from app.store.logins import LoginStore
 from app.store.tables import login
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores

@@ -10,15 +10,16 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from app.core.clock import SystemClock
-from app.core.posts import PostContent
-from app.core.stores.members import COMMON, Claim, Member
-from app.core.types import TurnState
+from app.clock import SystemClock
 from app.errors import StoreUnavailable
+from app.features.pause.store import SuspensionStore
+from app.model.members import COMMON, Claim, Member
+from app.model.posts import PostContent
+from app.model.types import TurnState
 from app.store.database import Database
 from app.store.fencing import Fence
-from app.store.jobs import Jobs
-from app.store.members import Members
+from app.store.jobs import JobStore
+from app.store.members import MemberStore
 from app.store.stores import Stores
 from tests.support import postgres
 from tests.support.memory import decision, heard
@@ -36,8 +37,8 @@ class Process:
         clock = SystemClock()
         fence = Fence(lambda: self.deaths.append(self.name))
         self.stores = Stores.on(self.database, clock.now)
-        self.members = Members(self.database, clock.now, fence)
-        self.jobs = Jobs(self.database, fence)
+        self.members = MemberStore(self.database, clock.now, fence)
+        self.jobs = JobStore(self.database, fence)
 
     async def join(self, *, slots: int = 4) -> None:
         await self.members.join(self.name, "all", slots)
@@ -321,7 +322,7 @@ async def test_what_the_operator_paused_is_not_served(pair: tuple[Process, Proce
     assert job is not None
     turn = ada.stores.turns.next_turn(session)
     assert turn is not None
-    await ada.stores.suspensions.add("all", "operator")
+    await ada.stores.open(SuspensionStore).add("all", "operator")
 
     claim = await ada.jobs.claim(turn, job, {"demo": 1}, total=None, of_agent=None)
     await ada.jobs.finish(job, {})
@@ -329,7 +330,7 @@ async def test_what_the_operator_paused_is_not_served(pair: tuple[Process, Proce
 
     assert claim.answer == "idle"
     assert ada.jobs_now() == []
-    await ada.stores.suspensions.remove("all")
+    await ada.stores.open(SuspensionStore).remove("all")
     await ada.jobs.queue_all()
     assert ada.jobs_now() == [(str(session), COMMON, "todo")]
 

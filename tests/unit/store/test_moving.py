@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, delete, select, text
 
-from app.core.delegation.types import DelegationLimits, NewDelegation
-from app.core.updates import AskOption, AskRequest
 from app.errors import Conflict, StoreUnavailable
+from app.model.delegation import DelegationLimits, NewDelegation
+from app.model.updates import AskOption, AskRequest
 from app.store import moving, tables
 from app.store.database import Database, sqlite_url
 from app.store.dialects import Field

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from app.core.clock import SystemClock
-from app.core.inbound import Decision, Heard, Naming, Renamed
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import NewPost, PostContent
-from app.core.types import BridgeSessionRequest, Speaker
-from app.core.workspaces import Checkout, Repository
-from app.store.names import Names
+from app.clock import SystemClock
+from app.model.inbound import Decision, Heard, Naming, Renamed
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import NewPost, PostContent
+from app.model.types import BridgeSessionRequest, Speaker
+from app.model.workspaces import Checkout, Repository
+from app.store.names import NameStore
 from app.store.stores import Stores
 from tests.support.memory import open_stores
 
@@ -126,7 +126,7 @@ async def test_what_was_never_heard_of_goes_along_if_the_event_names_it(stores: 
 
 async def test_a_name_that_another_bridge_followed_is_known_at_once(tmp_path: Path) -> None:
     with open_stores(tmp_path, SystemClock()) as (database, stores):
-        other = Names(database)
+        other = NameStore(database)
         await stores.names.follow(called(1, "o/first"))
         await stores.names.follow(called(1, "o/second", "o/first"))
         assert other.now(HOST, "o/first") == "o/second"

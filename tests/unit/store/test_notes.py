@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select, update
 
-from app.core.keys import PlaceKey
-from app.core.notes import Note, NoteCode
-from app.core.types import Entry
+from app.model.keys import PlaceKey
+from app.model.notes import Note, NoteCode
+from app.model.types import Entry
 from app.store.commits.endings import end_waiting
 from app.store.database import Database, sqlite_url
 from app.store.stores import Stores

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from app.core.consent.offers import LEAVE, TAKE, offer
-from app.core.posts import PostContent
-from app.core.stores.filters import ListFilter
-from app.core.types import SessionState, TurnRef, TurnState
-from app.core.updates import Ask
-from app.core.workspaces import Checkout, Opened, Proposed, Repository
+from app.model.filters import ListFilter
+from app.model.offers import LEAVE, TAKE, offer
+from app.model.posts import PostContent
+from app.model.types import SessionState, TurnRef, TurnState
+from app.model.updates import Ask
+from app.model.workspaces import Checkout, Opened, Proposed, Repository
 from app.store.stores import Stores
 from tests.support.clock import ManualClock
 from tests.support.memory import decision, heard, open_stores

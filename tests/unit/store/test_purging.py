@@ -25,11 +25,11 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeDecorator
 
 from app.config.sealing import Sealer
-from app.core.erasure.types import Purge
-from app.core.keys import SessionKey
+from app.model.erasure import Purge
+from app.model.keys import SessionKey
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.guarding import Guard, put_on_guard
-from app.store.purging import PurgeRows, purged_texts
+from app.store.purging import PurgeStore, purged_texts
 from app.store.tables import agent, metadata
 from app.vault import Vault
 from app.vault.octets import vault_of
@@ -77,7 +77,7 @@ async def test_no_column_keeps_the_text(database: Database, tmp_path: Path) -> N
             fill(table, connection)
 
     await database.writer.run(write)
-    rows, vault = PurgeRows(database, lambda: 1.0), vault_of(LEAKED)
+    rows, vault = PurgeStore(database, lambda: 1.0), vault_of(LEAKED)
 
     trail = await rows.trace(vault)
     changed = await rows.redact(vault)
@@ -95,7 +95,7 @@ async def test_no_column_keeps_the_text(database: Database, tmp_path: Path) -> N
 
 
 async def test_what_was_purged_is_stored_sealed(database: Database, tmp_path: Path) -> None:
-    rows = PurgeRows(database, lambda: 1.0)
+    rows = PurgeStore(database, lambda: 1.0)
     key = SessionKey("slack", "C1:1700.1", "demo")
     purge = Purge("one", LEAKED, frozenset({key}))
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.core.keys import SessionKey
-from app.core.posts import MadeFile, NewPost, PostContent, PostSent
-from app.core.types import File
+from app.model.keys import SessionKey
+from app.model.posts import MadeFile, NewPost, PostContent, PostSent
+from app.model.types import File
 from app.store.posts import insert_post
 from app.store.retention import AT_ONCE, DAY_SECONDS, forget, named_files, unread_deliveries
 from tests.support.clock import ManualClock

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from sqlalchemy import JSON, bindparam, insert, text
 
-from app.core.clock import SystemClock
-from app.core.keys import PlaceKey
-from app.core.stores.conversations import Wanted
+from app.clock import SystemClock
+from app.model.conversations import Wanted
+from app.model.keys import PlaceKey
 from app.store import tables
-from app.store.conversations import SEARCHED_ROWS, ConversationRows
+from app.store.conversations import SEARCHED_ROWS, ConversationStore
 from app.store.database import Database
 from tests.support.memory import open_stores
 
@@ -62,7 +62,7 @@ def _surface(number: int) -> dict[str, Any]:
 
 
 async def found(database: Database, *words: str) -> list[str]:
-    sessions = ConversationRows(database, lambda: 0.0)
+    sessions = ConversationStore(database, lambda: 0.0)
     return [each.place.name for each in await sessions.search(words, Wanted(), limit=20)]
 
 
@@ -81,7 +81,7 @@ async def test_the_case_of_no_letter_counts(database: Database, word: str) -> No
 
 
 async def test_what_was_found_is_shown_and_the_most_recent_comes_first(database: Database) -> None:
-    sessions = ConversationRows(database, lambda: 0.0)
+    sessions = ConversationStore(database, lambda: 0.0)
 
     (heron,) = await sessions.search(["heron"], Wanted(), limit=20)
     many = await sessions.search(["ordinary"], Wanted(), limit=3)

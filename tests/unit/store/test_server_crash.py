@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Insert, insert, select
 
-from app.core.clock import SystemClock
-from app.core.retry import persist
+from app.clock import SystemClock
+from app.retry import persist
 from app.store.database import Database
 from app.store.fencing import Fence
-from app.store.members import Members
+from app.store.members import MemberStore
 from app.store.tables import sealed
 from tests.support.postgres import Cluster, need_server
 
@@ -44,7 +44,7 @@ async def test_a_commit_that_a_crash_undid_is_repeated_although_its_number_is_us
         ours.open()
         theirs.open()
         clock = SystemClock()
-        members = Members(ours, clock.now, Fence(lambda: None))
+        members = MemberStore(ours, clock.now, Fence(lambda: None))
         await members.join("ours", "all", 1)
         attempts = 0
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from app.core.clock import SystemClock
-from app.core.signals import Facts, Topic
+from app.clock import SystemClock
+from app.signals import Facts, Topic
 from app.store.database import Database
 from app.store.signals import Notifications
 from tests.support.postgres import need_server, server

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from app.core.clock import SystemClock
-from app.core.inbound import Effect
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import PostContent
-from app.core.types import Entry, SessionState, Speaker, TurnRef, TurnState
-from app.core.updates import AskOption, AskRequest
+from app.clock import SystemClock
+from app.model.inbound import Effect
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import PostContent
+from app.model.types import Entry, SessionState, Speaker, TurnRef, TurnState
+from app.model.updates import AskOption, AskRequest
 from app.store.stores import Stores
 from tests.support.memory import decision, delivery, heard, open_stores, opened
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from app.core.posts import DelegatedLine, PostContent
+from app.model.posts import DelegatedLine, PostContent
 from app.store.values import content_of, content_row
 
 CONTENT = PostContent(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.core import wording
-from app.core.consent.offers import PAUSE_OPTIONS
-from app.core.ports import Clock
-from app.core.retry import persist
-from app.core.stores.sessions import SessionStore
-from app.core.stores.spending import Share, SpendingStore
+from app.clock import Clock
 from app.core.turns.limits.daily import DailyLimits
-from app.core.types import Session
-from app.core.updates import AskRequest, PromptEnd, UsageUpdate
+from app.model import wording
+from app.model.offers import PAUSE_OPTIONS
+from app.model.spending import Share
+from app.model.types import Session
+from app.model.updates import AskRequest, PromptEnd, UsageUpdate
+from app.retry import persist
+from app.store.sessions import SessionStore
+from app.store.spending import SpendingStore
 
 WARNING = 0.8
 """The part of a budget after which the place is told: early enough to act on it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from app.core.updates import Tokens, UsageUpdate
+from app.model.updates import Tokens, UsageUpdate
 
 Estimate = Callable[[str, Tokens], float | None]
 """Estimates what tokens of a model cost, in dollars; None if that is not known."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from app.core.stores.spending import Share
+from app.model.spending import Share
 
 SHARES: tuple[Share, ...] = ("person", "place", "agent", "day")
 

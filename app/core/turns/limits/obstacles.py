@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
-from app.core import wording
-from app.core.consent.offers import PAUSE_OPTIONS
-from app.core.updates import AskRequest
+from app.model import wording
+from app.model.offers import PAUSE_OPTIONS
+from app.model.updates import AskRequest
 
 LONGEST_WORDS = 600
 """A longer answer, in characters, is not just an error: agents explain limits in one line."""

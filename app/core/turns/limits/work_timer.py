@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.core.ports import Clock
+from app.clock import Clock
 
 
 class WorkTimer:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.core.updates import Choices
 from app.errors import ConfigurationError
+from app.model.updates import Choices
 from app.server.page.view.agent_fields import FIELDS, GROUPS, RULES, Field, Group, Offered
 
 ENV = "env"

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from app.core.files.names import size_words
-from app.core.stores.conversations import Contents
-from app.core.types import Thread
-from app.core.workspaces import Unshipped
+from app.model.conversations import Contents
+from app.model.file_names import size_words
+from app.model.types import Thread
+from app.model.workspaces import Unshipped
 from app.server.titles import path_of, title_of
 
 Asked = Literal["manage", "clear", "fork", "delete"]

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from app.core.consent.offers import CANCEL, GO_ON, HAND_OVER
-from app.core.notes import NoteCode
+from app.model.notes import NoteCode
+from app.model.offers import CANCEL, GO_ON, HAND_OVER
 from app.server.page.view import cards
 from app.server.page.view.blocks import Failed, Note, Question
 from app.server.page.view.views import Agent

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.core.feed import Unfinished
-from app.core.types import Entry
+from app.model.types import Entry
 from app.server.page.view.blocks import Block, Turn
 from app.server.page.view.render import Renderer
 from app.server.page.view.steps import calls_of

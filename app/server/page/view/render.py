@@ -16,13 +16,13 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from app.core import amounts
-from app.core.consent import wording
-from app.core.delegation.types import SERVICE
-from app.core.files.names import size_words
-from app.core.stores.grants import Grant
-from app.core.visible import reveal_line
-from app.core.wording import DELEGATED
+from app.model import amounts
+from app.model import ask_wording as wording
+from app.model.asks import Grant
+from app.model.delegation import SERVICE
+from app.model.file_names import size_words
+from app.model.visible import reveal_line
+from app.model.wording import DELEGATED
 from app.server.page.view import cards, diffs, markdown, notices, steps, views
 from app.server.page.view.agents import AgentLine, Crew, MemoryNote, NewForm, Shown
 from app.server.page.view.blocks import Block, Call, Said, Words

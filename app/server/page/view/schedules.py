@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.core.schedules import wording
-from app.core.schedules.types import Schedule
+from app.model.schedules import Schedule
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from app.core.ask_view import kept_view
-from app.core.consent import wording
 from app.core.feed import Unfinished
-from app.core.files.names import size_words
-from app.core.notes import NoteCode
-from app.core.types import Entry
+from app.model import ask_wording as wording
+from app.model.ask_view import kept_view
+from app.model.file_names import size_words
+from app.model.notes import NoteCode
+from app.model.types import Entry
 from app.server.page.view import markdown
 from app.server.page.view.blocks import (
     LOG,

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
-from app.core.availability import Availability
-from app.core.keys import PlaceKey
-from app.core.stores.grants import Grant
-from app.core.types import Entry, Session, SessionState
-from app.core.updates import Choice
+from app.model.asks import Grant
+from app.model.availability import Availability
+from app.model.keys import PlaceKey
+from app.model.types import Entry, Session, SessionState
+from app.model.updates import Choice
 from app.server.page.view.blocks import ErrandHead
 from app.server.page.view.mentions import Names
 from app.server.page.view.work import Work

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.core.workspaces import FOLDER, NONE, Changes, WorkspaceView
+from app.model.workspaces import FOLDER, NONE, Changes, WorkspaceView
 
 _OUTCOMES = {"merged": ("merged", "acc"), "closed": ("closed", "")}
 _CHECKS = {

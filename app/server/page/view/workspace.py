@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from app.core.workspaces import Diff, Scope, WorkspaceView
+from app.model.workspaces import Diff, Scope, WorkspaceView
 from app.server.page.view import changes, diffs, highlight
 from app.server.page.view.changes import FileChange
 

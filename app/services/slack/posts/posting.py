@@ -12,12 +12,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from app.clock import Clock
 from app.core.files.download import FileRefused
-from app.core.keys import SessionKey
-from app.core.ports import Clock
-from app.core.posts import PostContent, PostSend, PostSent
-from app.core.tasks import Tasks
 from app.errors import PostDelayed, PostError, PostRejected
+from app.model.keys import SessionKey
+from app.model.posts import PostContent, PostSend, PostSent
 from app.services.slack import render, text
 from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
 from app.services.slack.auth import Identity, Seal
@@ -28,6 +27,7 @@ from app.services.slack.posts.shown import Shown, search
 from app.services.slack.posts.streams import KEEP_SECONDS, STREAM_SECONDS, Streams
 from app.services.slack.posts.writing import Writer
 from app.services.slack.wording import REST_IN_FILE
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

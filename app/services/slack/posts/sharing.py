@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from app.core.files.download import FileRefused
-from app.core.files.names import size_words
-from app.core.posts import MadeFile, PostSend, PostSent
+from app.model.file_names import size_words
+from app.model.posts import MadeFile, PostSend, PostSent
 from app.services.slack import wording
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.events import channel_and_thread

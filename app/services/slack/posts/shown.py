@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import orjson
 
-from app.core.keys import SessionKey
-from app.core.posts import PostSend
+from app.model.keys import SessionKey
+from app.model.posts import PostSend
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.events import channel_and_thread
 from app.services.slack.text import PART_CHARACTERS

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from app.core.ports import Clock
-from app.core.posts import PostSend, Verbosity
+from app.clock import Clock
 from app.errors import PostDelayed
 from app.markdown.links import disarm
+from app.model.posts import PostSend, Verbosity
 from app.services.slack import cards, render, text, wording
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.auth import Identity

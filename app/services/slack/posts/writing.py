@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from app.core.ports import Clock
-from app.core.posts import PostSend
+from app.clock import Clock
+from app.model.posts import PostSend
 from app.services.slack import render
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.events import channel_and_thread

@@ -16,7 +16,7 @@ from app.acp.probing import probe
 from app.acp.probing.probe import STEPS, Probe, red_square
 from app.acp.probing.visit import Visits
 from app.children.environment import agent_environment
-from app.core.clock import SystemClock
+from app.clock import SystemClock
 from app.demo_agent import VERSION
 from tests.unit.acp.helpers import DEMO, Counts, StillClock, scripted
 from tests.unit.children.helpers import carriers

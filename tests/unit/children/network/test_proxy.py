@@ -16,7 +16,7 @@ from app.children.network.dialing import Dialer
 from app.children.network.proxy import HEAD_BYTES, Proxy
 from app.children.network.rules import Rules
 from app.config.hosts import HostPattern
-from app.core.tasks import Tasks
+from app.tasks import Tasks
 from tests.support.outside import PUBLIC, Staged
 
 pytestmark = pytest.mark.anyio

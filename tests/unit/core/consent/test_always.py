@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from app.core.consent.grants import ALWAYS, ALWAYS_EDITS, GRANT_SECONDS
-from app.core.consent.policy import Policy, Rule
-from app.core.inbound import Heard
-from app.core.ports import AgentListener
-from app.core.stores.filters import EVERYTHING, ListFilter
-from app.core.stores.grants import Grant, WantedGrants
-from app.core.updates import AskOption, AskRequest, TextUpdate, ToolUpdate
+from app.core.consent.grants import ALWAYS, ALWAYS_EDITS
 from app.errors import Conflict, NotFound
+from app.model.asks import GRANT_SECONDS, Grant, WantedGrants
+from app.model.filters import EVERYTHING, ListFilter
+from app.model.inbound import Heard
+from app.model.policy import Policy, Rule
+from app.model.ports import AgentListener
+from app.model.updates import AskOption, AskRequest, TextUpdate, ToolUpdate
 from app.store.tables import ask as ask_table
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, running_desk

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.core.consent.answers import find_option, find_short, is_short
-from app.core.consent.offers import CHOICE, label_options
-from app.core.updates import AskOption
+from app.model.offers import CHOICE, label_options
+from app.model.updates import AskOption
 
 ONCE = AskOption("a", "Allow once", "allow_once")
 REJECT = AskOption("r", "Reject", "reject_once")

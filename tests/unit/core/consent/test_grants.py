@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from app.core.consent import wording
-from app.core.consent.calls import call_of
 from app.core.consent.grants import ALWAYS, ALWAYS_EDITS, offer_grants, scopes_of
-from app.core.updates import AskOption, AskRequest, Diff, GrantScope, ToolUpdate
+from app.model import ask_wording as wording
+from app.model.calls import call_of
+from app.model.updates import AskOption, AskRequest, Diff, GrantScope, ToolUpdate
 
 HOME = ("/w", "/real/w")
 ONCE = AskOption("a", "Allow once", "allow_once")

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from app.core.consent.gate import Gate, Judged
-from app.core.consent.policy import PRESETS, Policy, Rule
 from app.core.folders import Folders
-from app.core.inbound import Heard
-from app.core.ports import AgentListener
-from app.core.stores.filters import ListFilter
-from app.core.types import Speaker
-from app.core.updates import AskOption, AskRequest, TextUpdate, ToolUpdate
 from app.errors import NotFound
+from app.model.filters import ListFilter
+from app.model.inbound import Heard
+from app.model.policy import PRESETS, Policy, Rule
+from app.model.ports import AgentListener
+from app.model.types import Speaker
+from app.model.updates import AskOption, AskRequest, TextUpdate, ToolUpdate
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Rules, running_desk
 from tests.support.memory import ANN, heard

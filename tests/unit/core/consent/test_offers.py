@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.consent.offers import (
+from app.model.offers import (
     OPTIONS,
     find_allowing,
     find_refusing,
@@ -15,7 +15,7 @@ from app.core.consent.offers import (
     shortlist,
     text_of,
 )
-from app.core.updates import AskOption
+from app.model.updates import AskOption
 
 ONCE = AskOption("a", "Allow once", "allow_once")
 ALWAYS = AskOption("w", "Allow always", "allow_always")

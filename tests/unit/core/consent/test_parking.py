@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from app.core.inbound import Heard
-from app.core.ports import AgentListener
-from app.core.types import SessionState, TurnState
-from app.core.updates import AskOption, AskRequest, TextUpdate, ToolUpdate
+from app.model.inbound import Heard
+from app.model.ports import AgentListener
+from app.model.types import SessionState, TurnState
+from app.model.updates import AskOption, AskRequest, TextUpdate, ToolUpdate
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import heard

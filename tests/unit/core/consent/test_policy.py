@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.consent.calls import Call, call_of, subject
-from app.core.consent.policy import PRESETS, Policy, Rule, Verdict, decide
-from app.core.updates import Diff, ToolUpdate
+from app.model.calls import Call, call_of, subject
+from app.model.policy import PRESETS, Policy, Rule, Verdict, decide
+from app.model.updates import Diff, ToolUpdate
 
 HOME = "/data/workspaces/1-web"
 GIT_STATUS = Policy((Rule("allow", command=("git status*",)),))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.consent import record, wording
-from app.core.keys import PlaceKey
-from app.core.stores.grants import Grant
-from app.core.updates import Ask, AskOption
+from app.model import ask_wording as wording
+from app.model import record
+from app.model.asks import Grant
+from app.model.keys import PlaceKey
+from app.model.updates import Ask, AskOption
 
 OPTIONS = (AskOption("a", "Allow once", "allow_once"), AskOption("r", "Reject", "reject_once"))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.consent.calls import Call
-from app.core.consent.policy import PRESETS, Policy, Rule
 from app.core.consent.reading import only_reads
 from app.core.consent.unasked import needed_asking
+from app.model.calls import Call
+from app.model.policy import PRESETS, Policy, Rule
 
 CAREFUL = PRESETS["careful"]
 

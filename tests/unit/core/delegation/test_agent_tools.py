@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from app.core.availability import unmet
-from app.core.keys import PlaceKey, SessionKey
-from app.core.ports import AgentListener
-from app.core.scope import Scope
-from app.core.types import Speaker
-from app.core.updates import TextUpdate
 from app.errors import BridgeError
+from app.model.availability import unmet
+from app.model.keys import PlaceKey, SessionKey
+from app.model.ports import AgentListener
+from app.model.scope import Scope
+from app.model.types import Speaker
+from app.model.updates import TextUpdate
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import ANN, heard
 

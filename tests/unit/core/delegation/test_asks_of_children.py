@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from app.core.keys import PlaceKey, SessionKey
-from app.core.ports import AgentListener
-from app.core.types import Entry
-from app.core.updates import AskOption, AskRequest, TextUpdate
+from app.model.keys import PlaceKey, SessionKey
+from app.model.ports import AgentListener
+from app.model.types import Entry
+from app.model.updates import AskOption, AskRequest, TextUpdate
 from tests.support.colleagues import Asking, asked, message
 from tests.support.desk import STRANGER, Desk, Rules, running_desk
 from tests.support.memory import heard

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from app.core.delegation.showing import Showing
-from app.core.ports import AgentListener
-from app.core.posts import PostSend
-from app.core.updates import TextUpdate
+from app.model.ports import AgentListener
+from app.model.posts import PostSend
+from app.model.updates import TextUpdate
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import heard
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from app.core.delegation.types import DelegationLimits
-from app.core.keys import PlaceKey
-from app.core.ports import AgentListener
-from app.core.types import TurnState
+from app.model.delegation import DelegationLimits
+from app.model.keys import PlaceKey
+from app.model.ports import AgentListener
+from app.model.types import TurnState
 from tests.support.clock import ManualClock
 from tests.support.colleagues import Asking, Working, asked, die, has_asked, message
 from tests.support.desk import Desk, Rules, running_desk

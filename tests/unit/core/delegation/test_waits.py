@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from app.core.repositories.hold import Hold
-from app.core.tasks import Tasks
 from app.core.turns.limits.slots import Slots
 from app.core.turns.limits.work_timer import WorkTimer
 from app.core.turns.waits import TurnWaits
+from app.tasks import Tasks
 from tests.support.clock import ManualClock
 
 pytestmark = pytest.mark.anyio

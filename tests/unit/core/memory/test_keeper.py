@@ -11,11 +11,11 @@ from typing_extensions import override
 
 from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
-from app.core.clock import SystemClock
+from app.clock import SystemClock
 from app.core.memory.keeper import MemoryKeeper, worth_keeping
 from app.errors import NotFound
 from app.store.database import Database
-from app.store.memory import MemoryRows
+from app.store.memory import MemoryStore
 from app.store.stores import Stores
 from app.vault import Vault
 from tests.support.memory import open_stores
@@ -81,7 +81,7 @@ async def test_a_note_whose_row_outlived_its_line_is_not_doubled(house: House) -
     assert await house.stores.memory.kept() == []
 
 
-class Forgetful(MemoryRows):
+class Forgetful(MemoryStore):
     """A store that dies between the line in the file and the row."""
 
     @override

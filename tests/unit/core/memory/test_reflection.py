@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from app.core.consent.offers import LEAVE, TAKE
 from app.core.memory.wording import WORTH_KEEPING
-from app.core.ports import AgentListener
 from app.core.turns.prompt import holds_words_of_others
-from app.core.updates import AskOption, AskRequest, TextUpdate
+from app.model.offers import LEAVE, TAKE
+from app.model.ports import AgentListener
+from app.model.updates import AskOption, AskRequest, TextUpdate
 from app.store.tables import place
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import heard

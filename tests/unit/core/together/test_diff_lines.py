@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.core.reviewing import Finding
 from app.core.together.diff_lines import find_outside, read_lines
+from app.model.reviews import Finding
 
 DIFF = """\
 diff --git a/a.py b/a.py

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from app.core.clock import SystemClock
+from app.clock import SystemClock
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.reviewing import Finding, Review, Submission
-from app.core.signals import ALONE, Signals
 from app.core.together import reviews
 from app.core.together.reviews import Reviews
 from app.core.tools.reviews import Submitting
-from app.core.tools.tool import Caller, Result
 from app.errors import Conflict, RepositoryError
+from app.model.reviews import Finding, Review, Submission
+from app.model.tools import Caller, Result
 from app.server.metrics import Metrics
+from app.signals import ALONE, Signals
 from tests.support.forge import Forge
 from tests.support.members import Hub
 from tests.support.pair import BRANCH, PLACE, Pair, pair

@@ -12,8 +12,8 @@ import pytest
 from typing_extensions import override
 
 from app.core.tools import wording
-from app.core.tools.tool import Arguments
-from app.core.types import SessionState
+from app.model.tools import Arguments
+from app.model.types import SessionState
 from tests.support.at_work import AtWork, at_work, helping, hold
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, running_desk

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from app.core.inbound import Changed
-from app.core.keys import PlaceKey
 from app.core.tools import wording
-from app.core.types import Speaker
+from app.model.inbound import Changed
+from app.model.keys import PlaceKey
+from app.model.types import Speaker
 from tests.support.at_work import AtWork, at_work, helping
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import ANN, heard

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from app.core.consent.offers import LEAVE, TAKE
 from app.core.schedules.book import MOST
 from app.core.tools import wording
-from app.core.types import Speaker
+from app.model.offers import LEAVE, TAKE
+from app.model.types import Speaker
 from tests.support.at_work import at_work, helping
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import ANN

@@ -7,12 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from app.core.keys import PlaceKey, SessionKey
-from app.core.scope import Scope
-from app.core.stores.sessions import SessionStore, TurnStore
-from app.core.tools.tool import Arguments, Caller, Result, Tool, ToolRefused
 from app.core.tools.toolbox import Toolbox
-from app.core.types import Session, SessionState, Turn, TurnState
+from app.model.keys import PlaceKey, SessionKey
+from app.model.scope import Scope
+from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.types import Session, SessionState, Turn, TurnState
+from app.store.sessions import SessionStore
+from app.store.turns import TurnStore
 from tests.agents.rig import Notes
 from tests.support.scoping import CASES
 

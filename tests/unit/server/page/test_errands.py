@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.core.feed import Unfinished
-from app.core.types import Entry, Thread, TurnRef
+from app.model.types import Entry, Thread, TurnRef
 from app.server.conversations_api import export
 from app.server.titles import path_of
 from tests.support.document import Element, parse

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from httpx import Response
 
 from app.core.feed import Unfinished
-from app.core.stores.conversations import Wanted
-from app.core.types import Entry
+from app.model.conversations import Wanted
+from app.model.types import Entry
 from app.server.page.assets import assets
 from app.server.page.view.patches import Patch
 from tests.support.document import Document, Element, parse
@@ -108,8 +109,12 @@ async def test_a_thread_that_is_not_there_is_said_to_be_missing(desk: Office) ->
     assert "Thread not found" in answer.text
 
 
-PAGE_BYTES = 84_000
+PAGE_BYTES = 40_000
 """What a page loads of style and scripts: less than one photograph."""
+
+
+def transferred(answers: Iterable[Response]) -> int:
+    return sum(each.num_bytes_downloaded for each in answers if b"<svg" not in each.content)
 
 
 async def test_style_and_scripts_are_kept_as_long_as_they_do_not_change(desk: Office) -> None:
@@ -121,11 +126,22 @@ async def test_style_and_scripts_are_kept_as_long_as_they_do_not_change(desk: Of
     assert {address.partition("?")[0].rpartition("/")[2] for address in addresses} == {
         *assets().keys() - {"changes.css", "changes.js", "agents.css", "forms.js", "managed.css"}
     }
-    assert sum(len(each.content) for each in answers if b"<svg" not in each.content) < PAGE_BYTES
+    assert transferred(answers) < PAGE_BYTES
     assert {answer.status_code for answer in answers} == {200}
     assert all("immutable" in answer.headers["cache-control"] for answer in answers)
     assert (await desk.http.get("/static/page.css?v=old")).headers["cache-control"] == "no-cache"
     assert (await desk.http.get("/static/../pages/routes.py")).status_code == 404
+
+
+async def test_style_and_scripts_come_compressed_when_the_browser_takes_that(desk: Office) -> None:
+    asked = await desk.http.get("/static/page.css", headers={"Accept-Encoding": "gzip, br"})
+    plain = await desk.http.get("/static/page.css", headers={"Accept-Encoding": "identity"})
+
+    assert asked.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in plain.headers
+    assert asked.content == plain.content
+    assert asked.num_bytes_downloaded < plain.num_bytes_downloaded / 2
+    assert asked.headers["vary"] == plain.headers["vary"] == "Accept-Encoding"
 
 
 async def test_the_page_of_agents_is_as_light_as_the_others(desk: Office) -> None:
@@ -135,7 +151,7 @@ async def test_the_page_of_agents_is_as_light_as_the_others(desk: Office) -> Non
     answers = [await desk.http.get(address) for address in addresses]
 
     assert {"agents.css", "forms.js"} <= {each.partition("?")[0][8:] for each in addresses}
-    assert sum(len(each.content) for each in answers if b"<svg" not in each.content) < PAGE_BYTES
+    assert transferred(answers) < PAGE_BYTES
     assert "Codex" in tree(page).text
 
 

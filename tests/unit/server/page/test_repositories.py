@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.stores.conversations import Wanted
+from app.model.conversations import Wanted
 from tests.support.office import ADMIN_TOKEN, Office, key, office
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.core.keys import PlaceKey
+from app.model.keys import PlaceKey
 from tests.support.office import Office, office
 
 pytestmark = pytest.mark.anyio

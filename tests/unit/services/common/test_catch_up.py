@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from app.core.inbound import Delivery
 from app.errors import PostDelayed, StoreUnavailable
+from app.model.inbound import Delivery
 from app.services.common.catch_up import CatchUp
 from app.services.common.paging import read_pages
 from tests.support.clock import START, HastyClock, ManualClock

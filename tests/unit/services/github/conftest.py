@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.github.world import SimulatedGithub
+from sim.github.world import SimulatedGithub
 from tests.support.clock import HastyClock
 from tests.support.github_desk import Desk
 

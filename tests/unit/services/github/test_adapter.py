@@ -10,19 +10,19 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.core.inbound import Chore, Delivery
-from app.core.notes import Note, NoteCode
-from app.core.posts import PostContent, PostSend, PostSent
-from app.core.types import Speaker
 from app.errors import PostDelayed, PostRejected
+from app.model.inbound import Chore, Delivery
+from app.model.notes import Note, NoteCode
+from app.model.posts import PostContent, PostSend, PostSent
+from app.model.types import Speaker
 from app.services.github.accounts import Directory
 from app.services.github.adapter import GithubAdapter
 from app.services.github.events import Rerun
 from app.services.github.transport import Pace
-from tests.sim.github.answers import Reply
-from tests.sim.github.hooks import Attempt, Event
-from tests.sim.github.state import Issue
-from tests.sim.github.world import SimulatedGithub
+from sim.github.answers import Reply
+from sim.github.hooks import Attempt, Event
+from sim.github.state import Issue
+from sim.github.world import SimulatedGithub
 from tests.support.clock import ManualClock
 from tests.support.github_desk import Desk
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.inbound import Answered, Chore, Heard, Inbound
-from app.core.posts import PostContent
-from app.core.types import Speaker
-from app.core.updates import AskOption
 from app.errors import DeliveryUnreadable
+from app.model.inbound import Answered, Chore, Heard, Inbound
+from app.model.posts import PostContent
+from app.model.types import Speaker
+from app.model.updates import AskOption
 from app.services.github import board
 from app.services.github.events import Rerun
 from app.services.github.names import Identities, Identity

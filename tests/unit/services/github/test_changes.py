@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.inbound import Changed
 from app.errors import PostDelayed
-from tests.sim.github.answers import Reply
-from tests.sim.github.state import Comment, Issue, new_number
+from app.model.inbound import Changed
+from sim.github.answers import Reply
+from sim.github.state import Comment, Issue, new_number
 from tests.support.github_desk import Desk
 
 pytestmark = pytest.mark.anyio

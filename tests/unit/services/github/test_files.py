@@ -9,13 +9,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.core.types import File
+from app.model.types import File
 from app.services.github import wording
 from app.services.github.attachments import Files, Hosts, files_in
 from app.services.github.names import Name, Spot
-from tests.sim.github.git import Answer
-from tests.sim.github.state import Comment, Issue
-from tests.sim.github.world import SimulatedGithub
+from sim.github.git import Answer
+from sim.github.state import Comment, Issue
+from sim.github.world import SimulatedGithub
 from tests.support.clock import HastyClock
 from tests.support.github_desk import Desk
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from app.core.keys import PlaceKey, SessionKey
-from app.core.workspaces import Head, Repository
 from app.errors import RepositoryError
+from app.model.keys import PlaceKey, SessionKey
+from app.model.workspaces import Head, Repository
 from app.services.github import forge
 from app.services.github.accounts import Directory
 from app.services.github.forge import KEPT_SECONDS, GithubForge
 from app.services.github.names import Identity
 from app.services.github.transport import PAUSES
-from tests.sim.github.answers import Reply
+from sim.github.answers import Reply
 from tests.support.clock import ManualClock
 from tests.support.github_desk import BRANCH, Desk, Office
 

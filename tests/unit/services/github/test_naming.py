@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from app.core.inbound import Delivery, Naming
 from app.errors import DeliveryUnreadable
+from app.model.inbound import Delivery, Naming
 from app.services.github.events import name_repository, parse
 from tests.support.github_desk import Desk
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.core.inbound import News
-from app.core.keys import PlaceKey
-from app.core.workspaces import Checked, Examined, Judged, Remark
 from app.errors import DeliveryUnreadable
+from app.model.inbound import News
+from app.model.keys import PlaceKey
+from app.model.workspaces import Checked, Examined, Judged, Remark
 from app.services.github.checks import (
     LOG_CHARACTERS,
     RUN_CHARACTERS,
@@ -22,7 +22,7 @@ from app.services.github.checks import (
 )
 from app.services.github.names import Identities, Identity
 from app.services.github.payloads import Annotation, CheckRun, Output
-from tests.sim.github.state import Check, Status
+from sim.github.state import Check, Status
 from tests.support import github_desk
 from tests.support.github_desk import Desk
 from tests.support.github_openapi import GOLDEN

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from app.core.inbound import Delivery
+from app.model.inbound import Delivery
 from app.services.github.manifest import EVENTS
 from tests.support.github_desk import Desk
 from tests.support.github_openapi import GOLDEN

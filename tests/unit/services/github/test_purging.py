@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.posts import PostContent, PostSend
+from app.model.posts import PostContent, PostSend
 from app.vault.octets import vault_of
-from tests.sim.github.state import Issue
+from sim.github.state import Issue
 from tests.support.github_desk import Desk
 
 pytestmark = pytest.mark.anyio

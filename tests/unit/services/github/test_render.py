@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.posts import DelegatedLine, Fact, PostContent, ToolLine
-from app.core.updates import AskOption, PlanStep
+from app.model.posts import DelegatedLine, Fact, PostContent, ToolLine
+from app.model.updates import AskOption, PlanStep
 from app.services.github import render
 
 MARKER = "<!-- agent-bridge:ab-7 -->"

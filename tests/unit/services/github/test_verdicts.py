@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.reviewing import Finding, Submission, Verdict
 from app.errors import RepositoryError
-from tests.sim.github.answers import Reply
-from tests.sim.github.state import Issue, Review
+from app.model.reviews import Finding, Submission, Verdict
+from sim.github.answers import Reply
+from sim.github.state import Issue, Review
 from tests.support.github_desk import BRANCH, Desk, Office
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from app.core.intake.access import Access
-from tests.sim.github.answers import Reply
-from tests.sim.github.state import Issue
+from sim.github.answers import Reply
+from sim.github.state import Issue
 from tests.support.github_desk import Desk
 
 pytestmark = pytest.mark.anyio

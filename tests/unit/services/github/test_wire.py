@@ -15,17 +15,17 @@ from graphql import build_schema, validate
 from graphql import parse as parse_document
 from jsonschema import Draft202012Validator
 
-from app.core.inbound import Answered, Delivery, Heard, News
-from app.core.posts import PostContent, PostSend
-from app.core.types import Speaker
-from app.core.updates import AskOption
 from app.errors import DeliveryRefused
+from app.model.inbound import Answered, Delivery, Heard, News
+from app.model.posts import PostContent, PostSend
+from app.model.types import Speaker
+from app.model.updates import AskOption
 from app.services.github import api
 from app.services.github.events import name_repository, parse
 from app.services.github.names import Identities, Identity, Spot
 from app.services.github.wording import OTHER_ACCOUNT
-from tests.sim.github.rest import GRAPHQL
-from tests.sim.github.state import Check
+from sim.github.rest import GRAPHQL
+from sim.github.state import Check
 from tests.support.github_desk import Desk, Office, read
 from tests.support.github_openapi import GOLDEN, golden, operation, shapes
 

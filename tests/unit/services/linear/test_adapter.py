@@ -13,13 +13,13 @@ import pytest
 from pydantic import SecretStr
 
 from app.config.sealing import Sealer
-from app.core.inbound import Begun, Delivery, Heard
-from app.core.keys import PlaceKey, SessionKey
 from app.core.outbox import Outbox
-from app.core.posts import Fact, MadeFile, NewPost, PostContent, PostSend, ToolLine
-from app.core.types import Speaker
-from app.core.updates import AskOption, PlanStep
 from app.errors import PostDelayed, PostRejected, ServiceRefused, SpeakerUnknown
+from app.model.inbound import Begun, Delivery, Heard
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import Fact, MadeFile, NewPost, PostContent, PostSend, ToolLine
+from app.model.types import Speaker
+from app.model.updates import AskOption, PlanStep
 from app.server.metrics import Metrics
 from app.services.common.signatures import DeliveryStale
 from app.services.linear.adapter import LinearAdapter
@@ -27,8 +27,8 @@ from app.services.linear.grants import Grants
 from app.services.linear.settings import LinearCredentials
 from app.store.posts import finish_post, insert_post
 from app.vault import Vault
-from tests.sim.linear import Anchor, App, Linear, LinearSession
-from tests.sim.linear.workspace import STALE_SECONDS
+from sim.linear import Anchor, App, Linear, LinearSession
+from sim.linear.workspace import STALE_SECONDS
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores
 

@@ -13,8 +13,8 @@ import graphql
 import pytest
 
 from app.services.linear.api import DocumentName, document
-from tests.sim.linear import Linear
-from tests.sim.linear.schema import SDL
+from sim.linear import Linear
+from sim.linear.schema import SDL
 
 NAMES = get_args(DocumentName)
 

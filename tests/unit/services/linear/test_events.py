@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.inbound import Delivery, Heard
-from app.core.keys import PlaceKey
-from app.core.types import Speaker
 from app.errors import DeliveryUnreadable
+from app.model.inbound import Delivery, Heard
+from app.model.keys import PlaceKey
+from app.model.types import Speaker
 from app.services.linear.events import (
     AccessChanged,
     LinearIssue,
@@ -23,7 +23,7 @@ from app.services.linear.events import (
     upload_path,
 )
 from app.services.linear.wording import HANDLE, HANDLE_THREAD
-from tests.sim.linear import App, Issue, Linear, LinearSession, Person
+from sim.linear import App, Issue, Linear, LinearSession, Person
 
 Json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=10),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.inbound import Heard
-from app.core.keys import PlaceKey
-from app.core.types import Speaker
+from app.model.inbound import Heard
+from app.model.keys import PlaceKey
+from app.model.types import Speaker
 from app.services.linear.events import AUTOMATION, in_own_words
 from app.services.linear.proactive import find_issue
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-from app.core.posts import DelegatedLine, Fact, PostContent, ToolLine
-from app.core.updates import AskOption, PlanStep
+from app.model.posts import DelegatedLine, Fact, PostContent, ToolLine
+from app.model.updates import AskOption, PlanStep
 from app.services.linear.render import Activity, Change, Shown, Step, activity_id, steps
-from tests.sim.linear.rules import check_content, check_signal, checked_plan
+from sim.linear.rules import check_content, check_signal, checked_plan
 
 WORKING = PostContent(kind="turn", state="working")
 READ = ToolLine("1", "app.py", "completed", "read")

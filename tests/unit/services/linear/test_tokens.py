@@ -20,8 +20,8 @@ from app.services.linear.grants import Grant, Grants
 from app.services.linear.settings import LinearCredentials
 from app.store.stores import Stores
 from app.vault import Vault
-from tests.sim.linear import App, Linear
-from tests.sim.linear.oauth import GRACE_SECONDS, GRANTED_SECONDS
+from sim.linear import App, Linear
+from sim.linear.oauth import GRACE_SECONDS, GRANTED_SECONDS
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores
 

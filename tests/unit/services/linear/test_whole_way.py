@@ -14,17 +14,17 @@ import pytest
 from pydantic import SecretStr
 
 from app.acp.elicitation import consent
-from app.core.inbound import Delivery
-from app.core.ports import AgentListener
-from app.core.updates import TextUpdate
 from app.errors import AgentLoginNeeded, StoreUnavailable
+from app.model.inbound import Delivery
+from app.model.ports import AgentListener
+from app.model.updates import TextUpdate
 from app.server.front import Front
 from app.server.metrics import Metrics
 from app.services.linear.adapter import LinearAdapter
 from app.services.linear.settings import LinearCredentials
 from app.vault import Vault
-from tests.sim.linear import App, Linear, LinearSession
-from tests.sim.linear.hooks import HookDelivery
+from sim.linear import App, Linear, LinearSession
+from sim.linear.hooks import HookDelivery
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, at_once, running_desk
 

@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
-from app.core.clock import SystemClock
-from app.core.inbound import Changed, Delivery, Heard
-from app.core.keys import PlaceKey, SessionKey
-from app.core.posts import MadeFile, PostContent, PostSend
-from app.core.tasks import Tasks
-from app.core.types import ActivePlace, File, Speaker
-from app.core.updates import AskOption
+from app.clock import SystemClock
 from app.errors import PostDelayed, PostRejected, ServiceRefused, StoreUnavailable
+from app.model.inbound import Changed, Delivery, Heard
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import MadeFile, PostContent, PostSend
+from app.model.types import ActivePlace, File, Speaker
+from app.model.updates import AskOption
 from app.services.slack.adapter import SlackAdapter
 from app.services.slack.api import bypasses_proxy, is_slack_address
 from app.services.slack.messages import files_of
-from app.sim.slack_model import CANVAS, SCOPES, App
-from app.sim.slack_server import SimulatedSlack
+from app.tasks import Tasks
 from app.vault.octets import vault_of
+from sim.slack.model import CANVAS, SCOPES, App
+from sim.slack.server import SimulatedSlack
 from tests.support.slack import slack_adapter
 
 pytestmark = pytest.mark.anyio

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.inbound import Answered, Changed, Delivery, Heard, Inbound
-from app.core.keys import PlaceKey
-from app.core.types import File, Speaker
 from app.errors import DeliveryUnreadable
+from app.model.inbound import Answered, Changed, Delivery, Heard, Inbound
+from app.model.keys import PlaceKey
+from app.model.types import File, Speaker
 from app.services.slack.auth import Seal
 from app.services.slack.events import Reader
 from app.services.slack.messages import Known, everything_in, files_of, plain

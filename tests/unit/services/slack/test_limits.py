@@ -6,7 +6,7 @@ import pytest
 
 from app.errors import PostDelayed
 from app.services.slack.limits import SHARES, Limits
-from app.sim.slack_api import TIERS
+from sim.slack.api import TIERS
 from tests.support.clock import ManualClock
 
 pytestmark = pytest.mark.anyio

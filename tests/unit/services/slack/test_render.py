@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.posts import DelegatedLine, Fact, Outcome, PostContent, ToolLine
-from app.core.updates import AskOption, PlanStep
+from app.model.posts import DelegatedLine, Fact, Outcome, PostContent, ToolLine
+from app.model.updates import AskOption, PlanStep
 from app.services.slack import cards, render
 from app.services.slack import text as texts
 from app.services.slack.auth import Seal
-from app.sim.slack_blocks import block_words, buttons, check_blocks, lists
+from sim.slack.blocks import block_words, buttons, check_blocks, lists
 
 BUSY = PostContent(
     kind="turn",

@@ -6,9 +6,9 @@ from typing import Any, get_args
 
 import pytest
 
-from app.config.agents import KEYS, AgentEntry, Preset
-from app.core.updates import Choice, Choices, Option
+from app.config.agents import KEYS, AgentConfig, Preset
 from app.errors import ConfigurationError, Conflict
+from app.model.updates import Choice, Choices, Option
 from app.server.page.view.agent_fields import FIELDS, RULES
 from app.server.page.view.agent_form import (
     Around,
@@ -41,7 +41,7 @@ def test_every_field_is_a_key_of_an_entry_and_offers_what_the_registry_takes() -
     assert presets == [*get_args(Preset), RULES]
     for key in ("sandbox", "network", "ship", "delegation_voice"):
         offered = tuple(value for value, _ in FIELDS[key].choices)
-        assert offered == get_args(AgentEntry.model_fields[key].annotation)
+        assert offered == get_args(AgentConfig.model_fields[key].annotation)
 
 
 @pytest.mark.parametrize("key", ENTRIES)

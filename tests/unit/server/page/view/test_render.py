@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.core.ask_view import AskView, ShownFact
-from app.core.keys import PlaceKey, SessionKey
-from app.core.types import Entry, Session, SessionState, Thread
+from app.model.ask_view import AskView, ShownFact
+from app.model.keys import PlaceKey, SessionKey
+from app.model.types import Entry, Session, SessionState, Thread
 from app.server import titles
 from app.server.page import assets
 from app.server.page.queries import decisions_of as decisions

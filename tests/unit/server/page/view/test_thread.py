@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.core.feed import Unfinished
-from app.core.types import Entry
+from app.model.types import Entry
 from app.server.page.view.blocks import (
     Batch,
     Call,

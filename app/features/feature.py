@@ -1,0 +1,45 @@
+"""Defines what the folder of a feature exports: names of what it adds, imported when it is used.
+
+The rest of the code loops over the list of features and names none of them. The value is light, so
+that the command line can look at it without importing a web framework.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fastapi import APIRouter
+
+    from app.core.runtime import Runtime
+    from app.features.part import Part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """One capability; each reference is `module:attribute` below its package."""
+
+    name: str
+    """One word of lower-case letters."""
+    package: str
+    part: str
+    """The class of its part, which takes the runtime."""
+    routes: tuple[str, ...] = ()
+    """The routers of the API and of the page."""
+
+    def build(self, runtime: Runtime) -> Part:
+        """Build its part of one bridge."""
+        part: Part = self._load(self.part)(runtime)
+        return part
+
+    def routers(self) -> Sequence[APIRouter]:
+        """Return its routes."""
+        return [self._load(reference) for reference in self.routes]
+
+    def _load(self, reference: str) -> Any:
+        module, _, attribute = reference.partition(":")
+        return getattr(import_module(f"{self.package}.{module}"), attribute)

@@ -1,0 +1,54 @@
+"""Defines the part that a feature adds to one running bridge: its life, and where it may speak."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from fastapi import Request
+
+from app.core.runtime import Runtime
+from app.model.keys import PlaceKey
+from app.model.tools import Tool
+from app.server.parts import Check
+
+P = TypeVar("P", bound="Part")
+
+
+class Part:
+    """What a feature does in one bridge; a default for everything that it may leave out."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def start(self) -> None:
+        """Begin background work, once the bridge goes on with what the last run left."""
+
+    async def close(self) -> None:
+        """End background work; before running turns get their grace time."""
+
+    def holds_start(self) -> bool:
+        """Tell whether the bridge must not begin its work yet."""
+        return False
+
+    def checks(self) -> Sequence[Check]:
+        """Say why a bridge that works should get no requests."""
+        return ()
+
+    def notices(self, place: PlaceKey | None, agents: Iterable[str]) -> Sequence[str]:
+        """Say what people must know on every page, or in one place with its agents."""
+        return ()
+
+    def tools(self) -> Iterable[Tool]:
+        """List the tools that agents get."""
+        return ()
+
+
+def find_part(kind: type[P]) -> Callable[[Request], P]:
+    """Return a dependency of routes that finds the part of a feature."""
+
+    def find(request: Request) -> P:
+        part: P = next(each for each in request.app.state.features if isinstance(each, kind))
+        return part
+
+    return find

@@ -1,0 +1,87 @@
+"""Serves pauses and drain under /api/v1."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from app.errors import Conflict
+from app.features.part import find_part
+from app.features.pause.service import Draining, Pauses
+from app.features.pause.shapes import DrainOut, PauseOut, PauseScope
+from app.model.suspension import AGENT, ALL, PLACE, Suspension, describe_pause
+from app.server.login import SignedInRoute, visitor
+from app.server.parts import Parts, PartsOf
+from app.server.problems import RESPONSES
+from app.server.shapes import Page
+
+Pausing = Annotated[Pauses, Depends(find_part(Pauses))]
+
+router = APIRouter(
+    prefix="/api/v1",
+    route_class=SignedInRoute,
+    dependencies=[Depends(visitor)],
+    responses=RESPONSES,
+)
+
+
+@router.get("/pauses")
+async def list_pauses(parts: PartsOf, pauses: Pausing) -> Page[PauseOut]:
+    """List what is paused."""
+    return Page(items=[_pause_out(parts, each) for each in pauses.paused()])
+
+
+@router.post("/pauses")
+async def pause(parts: PartsOf, pauses: Pausing, scope: PauseScope) -> Page[PauseOut]:
+    """Pause everything, an agent or a place; running turns end, messages are kept."""
+    await pauses.pause(_written(parts, scope))
+    return await list_pauses(parts, pauses)
+
+
+@router.post("/pauses/resume")
+async def resume(parts: PartsOf, pauses: Pausing, scope: PauseScope) -> Page[PauseOut]:
+    """Let everything, an agent or a place go on; what waits begins at once."""
+    if not await pauses.resume(_written(parts, scope)):
+        raise Conflict("that is not paused. `agent-bridge pauses` lists what is")
+    return await list_pauses(parts, pauses)
+
+
+@router.get("/drain")
+async def read_drain(pauses: Pausing) -> DrainOut:
+    """Tell whether the bridge is being drained, and what still has to end."""
+    return _drain_out(await pauses.drain())
+
+
+@router.post("/drain")
+async def drain(pauses: Pausing) -> DrainOut:
+    """Begin no further turns; `/readyz` says no. What is queued runs after the next start."""
+    return _drain_out(await pauses.drain(begin=True))
+
+
+@router.delete("/drain")
+async def end_drain(pauses: Pausing) -> DrainOut:
+    """Begin turns again."""
+    return _drain_out(await pauses.drain(begin=False))
+
+
+def _written(parts: Parts, scope: PauseScope) -> str:
+    if scope.agent is not None:
+        return f"{AGENT}{parts.find_agent(scope.agent).id}"
+    return ALL if scope.place is None else f"{PLACE}{scope.place}"
+
+
+def _pause_out(parts: Parts, paused: Suspension) -> PauseOut:
+    kind, name = paused.split()
+    name = parts.name_of(name) if kind == "agent" else name
+    return PauseOut(
+        kind=kind,
+        name=name,
+        since=paused.since,
+        reason=paused.reason,
+        words=describe_pause(paused, parts.name_of),
+    )
+
+
+def _drain_out(found: Draining) -> DrainOut:
+    return DrainOut(draining=found.draining, turns=found.turns, posts=found.posts)

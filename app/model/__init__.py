@@ -1,0 +1,1 @@
+"""Values that every layer shares: no I/O, no vendor, frozen."""

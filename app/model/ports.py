@@ -1,0 +1,187 @@
+"""Protocols that the outside implements for the core: time, agents, files.
+
+A port has one method per decision. What must be true together is one method and one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from app.model.keys import PlaceKey
+from app.model.posts import Verbosity
+from app.model.types import Attachment, Session
+from app.model.updates import AskRequest, BridgeUpdate, Choices, PromptEnd
+from app.model.workspaces import Workspace
+
+
+class Counters(Protocol):
+    """Counters, durations and stages of turns that can be read from outside."""
+
+    def count(self, name: str, amount: int = 1, **labels: str) -> None:
+        """Add to a counter."""
+        ...
+
+    def observe(self, name: str, seconds: float, **labels: str) -> None:
+        """Add a duration to a histogram."""
+        ...
+
+    def trace(self, stage: str, turn: int, began: float, ended: float, **facts: str) -> None:
+        """Record a stage of a turn, from one time to another."""
+        ...
+
+
+class TurnEngine(Protocol):
+    """Runs turns; takes ids, never live objects."""
+
+    def submit(self, session: int) -> None:
+        """Run the queued turns of a session."""
+        ...
+
+    async def cancel(self, session: int) -> None:
+        """Stop the running turn of a session, if there is one, and those stopped with it."""
+        ...
+
+    def show(self, place: PlaceKey, verbosity: Verbosity) -> None:
+        """Change how much detail the running turns of a place show from now on."""
+        ...
+
+
+class AgentListener(Protocol):
+    """Receives what an agent does."""
+
+    async def on_update(self, update: BridgeUpdate) -> None:
+        """Take one update; may wait for the store, never for a platform or for the agent."""
+        ...
+
+    async def on_ask(self, request: AskRequest) -> str | None:
+        """Get a person's answer: an option id, free text where allowed, None if cancelled."""
+        ...
+
+
+class AgentSession(Protocol):
+    """One conversation with one live agent process."""
+
+    @property
+    def acp_session_id(self) -> str:
+        """The agent's id of the conversation."""
+        ...
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        ...
+
+    @property
+    def choices(self) -> Choices:
+        """The modes and models that it offers."""
+        ...
+
+    async def prompt(
+        self, text: str, listener: AgentListener, *, files: Sequence[Attachment] = ()
+    ) -> PromptEnd:
+        """Send a prompt and follow what happens until the agent ends its turn.
+
+        The text names every file by its path; files are sent in a form that the agent accepts.
+
+        Raises:
+            AgentError: it died, hung, misbehaved or answered with an error.
+        """
+        ...
+
+    async def cancel(self) -> None:
+        """Ask the agent to end its turn; returns when it did or on timeout."""
+        ...
+
+    async def configure(self, *, mode: str | None, model: str | None) -> None:
+        """Set mode and model where the agent offers them.
+
+        Raises:
+            AgentRefused: it does not offer that.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End the process and everything it started."""
+        ...
+
+
+class OpenedSession(Protocol):
+    """The result of starting an agent."""
+
+    @property
+    def session(self) -> AgentSession:
+        """The conversation."""
+        ...
+
+    @property
+    def how(self) -> Literal["new", "resumed", "loaded", "lost"]:
+        """`lost`: there was a conversation, but the agent could not restore it."""
+        ...
+
+    @property
+    def instructed(self) -> bool:
+        """Whether it took the system prompt."""
+        ...
+
+
+class AgentLauncher(Protocol):
+    """Starts agents."""
+
+    async def open(
+        self,
+        session: Session,
+        workspace: Workspace,
+        listener: AgentListener,
+        *,
+        system: str = "",
+    ) -> OpenedSession:
+        """Start the agent's process and its conversation, resuming an earlier one if there is one.
+
+        `system` is its system prompt, if it takes one.
+
+        Raises:
+            AgentError: it could not be started or did not answer.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End every process that is still starting or stopping."""
+        ...
+
+
+class Shelf(Protocol):
+    """Files that every machine of a bridge finds, by name; each is replaced as a whole."""
+
+    async def put(self, name: str, file: Path) -> None:
+        """Store a copy of a file.
+
+        Raises:
+            OSError: it cannot be stored.
+        """
+        ...
+
+    async def get(self, name: str, into: Path) -> bool:
+        """Copy a stored file to a path; False if there is none.
+
+        Raises:
+            OSError: it cannot be read or written.
+        """
+        ...
+
+    async def names(self, folder: str) -> Sequence[str]:
+        """List the stored files below a folder, by their whole names.
+
+        Raises:
+            OSError: they cannot be listed.
+        """
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Remove a stored file, if there is one.
+
+        Raises:
+            OSError: it cannot be removed.
+        """
+        ...

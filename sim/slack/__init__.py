@@ -1,0 +1,1 @@
+"""The simulated Slack: one workspace with Web API and Socket Mode on loopback."""
