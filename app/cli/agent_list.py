@@ -30,7 +30,7 @@ INTERPRETERS: Final = ("python", "node", "npx", "uvx", "bun", "deno")
 """Programs whose name says little about the agent they run."""
 
 COMMANDS = commands()
-agents = add_group(COMMANDS, "agents")
+agents = add_group(COMMANDS, "agents", "List, add, change, probe and log in agents.")
 
 
 @agents.command("list")

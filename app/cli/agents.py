@@ -33,7 +33,7 @@ TEXTS: Final = ("env", "credentials")
 """Tables whose values are text, also if they look like JSON."""
 
 COMMANDS = commands()
-agents = add_group(COMMANDS, "agents", "List, add, change, probe and log in agents.")
+agents = add_group(COMMANDS, "agents")
 Name = Annotated[str, Argument(metavar="NAME", help="The name of the agent; see `agents list`.")]
 
 

@@ -35,8 +35,8 @@ MODULES: Final[Mapping[str, Mapping[str, str]]] = {
     "app.cli.ask": {"ask": "Ask an agent something and follow what it does."},
     "app.cli.doctor": {"doctor": "Check this machine, the settings and the services."},
     "app.cli.manifest": {"manifest": "Set up an agent on Slack, GitHub or Linear."},
-    "app.cli.agents": {"agents": "List, add, change, probe and log in agents."},
-    "app.cli.agent_list": {"agents": ""},
+    "app.cli.agent_list": {"agents": "List, add, change, probe and log in agents."},
+    "app.cli.agents": {"agents": ""},
     "app.cli.agent_files": {"agents": ""},
     "app.cli.sessions": {"sessions": "Show the work of agents in conversations."},
     "app.cli.conversations": {
