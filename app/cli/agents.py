@@ -17,9 +17,9 @@ from typer import Argument, Option
 
 from app.agents.exposure import shorten_isolation
 from app.agents.origin import label_origin
-from app.cli.api import REMOVAL, Api, BridgeRefused, agent_path
+from app.cli.api import MOST_LISTED, REMOVAL, Api, BridgeRefused, agent_path
 from app.cli.framing import Json, add_group, commands, examples, read_all_agents, read_configuration
-from app.cli.output import say, show_json, show_table
+from app.cli.output import count, say, show_json, show_table
 from app.config import Configuration
 from app.config.agents import EXTENDS
 from app.config.records import merge
@@ -148,11 +148,11 @@ def remove_agent(
     if not yes and not sys.stdin.isatty():
         raise Conflict("`agents remove` asks first. Without a terminal, say --yes")
     api = Api()
-    found = api.all_items(SessionOut, "/sessions", by="before", agent=name, limit=500)
-    count = sum(each.state != SessionState.REMOVED for each in found)
+    found = api.all_items(SessionOut, "/sessions", by="before", agent=name, limit=MOST_LISTED)
+    work = count(sum(each.state != SessionState.REMOVED for each in found), "session")
     question = (
-        f"Remove {name}? It has {count} session{'' if count == 1 else 's'}: running work is "
-        "stopped, the history stays readable, and its home is archived."
+        f"Remove {name}? It has {work}: running work is stopped, the history stays readable, "
+        "and its home is archived."
     )
     if not yes and not typer.confirm(question, err=True):
         say("Nothing was removed.")

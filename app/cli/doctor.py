@@ -21,7 +21,7 @@ from app.cli import machine_checks as machine
 from app.cli.agent_checks import check_agents, check_drift
 from app.cli.api import connect, is_running
 from app.cli.framing import Json, commands, examples, hint, read_all_agents
-from app.cli.output import one_line, show_json
+from app.cli.output import count, one_line, show_json
 from app.cli.screen import margin
 from app.cli.stored import make_context, make_vault, read_registry
 from app.config import Configuration, from_process
@@ -127,13 +127,15 @@ class Report:
     def end(self, words: str = "") -> bool:
         """Sum up; returns whether there was no problem."""
         self._margin.still()
-        count = Counter(each["verdict"] for each in self._found)
-        problems, warnings = count[Verdict.PROBLEM], count[Verdict.WARNING]
+        verdicts = Counter(each["verdict"] for each in self._found)
+        problems, warnings = verdicts[Verdict.PROBLEM], verdicts[Verdict.WARNING]
         if self._as_json:
             show_json({"healthy": not problems, "findings": self._found})
         else:
-            total = f"{_count(problems, 'problem')}, {_count(warnings, 'warning')}."
-            typer.echo(f"\n{' '.join(filter(None, (total.capitalize(), words)))}")
+            counts = ((problems, "problem"), (warnings, "warning"))
+            parts = (count(number, word) if number else f"no {word}s" for number, word in counts)
+            total = f"{', '.join(parts)}.".capitalize()
+            typer.echo(f"\n{' '.join(filter(None, (total, words)))}")
         return not problems
 
 
@@ -172,7 +174,3 @@ def _with_stored_agents(configuration: Configuration) -> Registry:
     with suppress(StoreUnavailable):
         return read_registry(configuration)
     return Registry(configuration, known_agents())
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number or 'no'} {word}{'' if number == 1 else 's'}"

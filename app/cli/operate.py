@@ -16,7 +16,7 @@ from typer import Argument, Option
 
 from app.cli.api import Api, find_bridge
 from app.cli.framing import Json, Yes, commands, confirm, examples, read_configuration
-from app.cli.output import one_line, show_json
+from app.cli.output import count, one_line, show_json
 from app.cli.stored import make_guard, read_registry
 from app.clock import SystemClock
 from app.config import Configuration
@@ -56,16 +56,12 @@ def pause(scope: Scope = None, *, everything: Everything = False) -> None:
     No new turn begins there, and running ones end as usual. Messages are kept and answered after
     `resume`; people are told once. This lasts over restarts.
     """
-    _check_scope(scope, everything=everything)
-    configuration = read_configuration()
-    if (bridge := find_bridge(configuration)) is not None:
-        _show(bridge.post(Page[PauseOut], "/pauses", **_named(scope)).items)
-        return
+    configuration = _read(scope, everything=everything)
 
     async def add(rows: SuspensionStore) -> None:
         await rows.add(_stored_name(configuration, scope), "operator")
 
-    _show(_on_store(configuration, add))
+    _change(configuration, "/pauses", scope, add)
 
 
 @COMMANDS.command(epilog=examples("resume --all", "resume codex"))
@@ -74,21 +70,17 @@ def resume(scope: Scope = None, *, everything: Everything = False, yes: Yes = Fa
 
     After a restore it shows what will be sent and begun, and asks.
     """
-    _check_scope(scope, everything=everything)
-    configuration = read_configuration()
+    configuration = _read(scope, everything=everything)
     restored = any(each.reason == "restored" for each in _list(configuration))
     if restored and everything and not yes:
         show_pending(configuration)
         confirm("Send and begin all of this now?", otherwise="nothing was changed")
-    if (bridge := find_bridge(configuration)) is not None:
-        _show(bridge.post(Page[PauseOut], "/pauses/resume", **_named(scope)).items)
-        return
 
     async def remove(rows: SuspensionStore) -> None:
         if await rows.remove(_stored_name(configuration, scope)) is None:
             raise Conflict("that is not paused. `agent-bridge pauses` lists what is")
 
-    _show(_on_store(configuration, remove))
+    _change(configuration, "/pauses/resume", scope, remove)
 
 
 @COMMANDS.command("pauses")
@@ -127,7 +119,7 @@ def drain(
     elif is_over:
         words = "Drained: nothing runs. Stop the bridge now."
     else:
-        turns = f"{found.turns} turn{'' if found.turns == 1 else 's'}"
+        turns = count(found.turns, "turn")
         words = f"Draining: {turns} and {found.posts} unsent posts are left."
     sys.stdout.write(f"{words}\n")
     raise typer.Exit(1 if wait and not undo and not is_over else 0)
@@ -200,16 +192,20 @@ def _on_store(
             database.close()
 
 
-def _check_scope(scope: str | None, *, everything: bool) -> None:
+def _read(scope: str | None, *, everything: bool) -> Configuration:
     if (scope is None) != everything:
         raise typer.BadParameter("say --all, or name one agent or place.")
+    return read_configuration()
 
 
-def _named(scope: str | None) -> dict[str, object]:
-    """Name what to pause as the API takes it."""
-    if scope is None:
-        return {"all": True}
-    return {"place": scope} if ":" in scope else {"agent": scope}
+def _change(configuration: Configuration, path: str, scope: str | None, change: Change) -> None:
+    """Pause or resume, over the API or else in the store, and show what is paused then."""
+    if (bridge := find_bridge(configuration)) is None:
+        _show(_on_store(configuration, change))
+        return
+    kind = "place" if scope and ":" in scope else "agent"
+    named = {"all": True} if scope is None else {kind: scope}
+    _show(bridge.post(Page[PauseOut], path, **named).items)
 
 
 def _stored_name(configuration: Configuration, scope: str | None) -> str:

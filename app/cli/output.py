@@ -61,6 +61,11 @@ def say(words: str) -> None:
     sys.stderr.write(f"{one_line(hint(words))}\n")
 
 
+def count(number: float, word: str) -> str:
+    """Count things, such as `2 steps`."""
+    return f"{number:g} {word}{'' if number == 1 else 's'}"
+
+
 def when(at: float) -> str:
     """Format a time in local time."""
     return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M %Z")
