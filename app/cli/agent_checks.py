@@ -22,12 +22,12 @@ from app.agents.registry import Registry
 from app.children.hardening import make_undumpable
 from app.children.proc_table import new_marker
 from app.children.stop import StopSteps, running
-from app.cli.output import one_line
 from app.config import AgentConfig, Configuration
 from app.errors import AgentNotStarted, ConfigurationError
 from app.model.availability import AgentCheck
 from app.model.findings import Finding, ok, problem, warning
 from app.server.agent_shapes import AgentOut
+from app.terminal.output import one_line
 from app.vault import Vault
 
 VERSION_SECONDS: Final = 10.0

@@ -12,11 +12,11 @@ from urllib.parse import quote
 from typer import Argument, Option
 
 from app.cli.agents import Name
-from app.cli.api import Api, agent_path
-from app.cli.framing import Json, add_group, commands, examples
-from app.cli.output import say, show_list
 from app.errors import Conflict, NotFound
 from app.server.agent_shapes import FileDetail, FileOut, NoteOut
+from app.terminal.api import Api, agent_path
+from app.terminal.framing import Json, add_group, commands, examples
+from app.terminal.output import say, show_list
 
 SHARED: Final = "-"
 """Means all agents where the name of one is expected."""

@@ -18,13 +18,13 @@ from app.agents.exposure import NOT_ISOLATED, shorten_isolation
 from app.agents.isolation import shelter_all
 from app.agents.origin import label_origin
 from app.agents.registry import Registry
-from app.cli.api import find_bridge
-from app.cli.framing import Json, add_group, commands, hint, read_all_agents
-from app.cli.output import show_json, show_table
 from app.config import Configuration
 from app.model.availability import Availability
 from app.model.wording import AVAILABILITY
 from app.server.agent_shapes import AgentOut, AvailabilityOut, CheckOut
+from app.terminal.api import find_bridge
+from app.terminal.framing import Json, add_group, commands, hint, read_all_agents
+from app.terminal.output import show_json, show_table
 
 INTERPRETERS: Final = ("python", "node", "npx", "uvx", "bun", "deno")
 """Programs whose name says little about the agent they run."""

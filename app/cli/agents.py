@@ -17,9 +17,6 @@ from typer import Argument, Option
 
 from app.agents.exposure import shorten_isolation
 from app.agents.origin import label_origin
-from app.cli.api import MOST_LISTED, REMOVAL, Api, BridgeRefused, agent_path
-from app.cli.framing import Json, add_group, commands, examples, read_all_agents, read_configuration
-from app.cli.output import count, say, show_json, show_table
 from app.config import Configuration
 from app.config.agents import EXTENDS
 from app.config.records import merge
@@ -27,6 +24,16 @@ from app.errors import BridgeError, Conflict
 from app.model.types import SessionState
 from app.server.agent_shapes import AgentDetail, AgentOut
 from app.server.shapes import Page, SessionOut
+from app.terminal.api import MOST_LISTED, REMOVAL, Api, BridgeRefused, agent_path
+from app.terminal.framing import (
+    Json,
+    add_group,
+    commands,
+    examples,
+    read_all_agents,
+    read_configuration,
+)
+from app.terminal.output import count, say, show_json, show_table
 
 STDIN: Final = "-"
 TEXTS: Final = ("env", "credentials")

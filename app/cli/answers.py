@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
-from app.cli.output import one_line
-from app.cli.screen import Screen
 from app.model.updates import AskKind
 from app.server.shapes import OptionOut
+from app.terminal.output import one_line
+from app.terminal.screen import Screen
 
 LINE_BYTES: Final = 4096
 """The longest line that a terminal delivers."""

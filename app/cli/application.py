@@ -20,8 +20,8 @@ from typer import Option
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from app.cli.framing import NAME, examples, hint
 from app.errors import BridgeError
+from app.terminal.framing import NAME, examples, hint
 
 INTERRUPTED: Final = 130
 """The exit status that shells expect after Ctrl-C."""
@@ -86,7 +86,7 @@ def in_one_line() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
     else:
         return
-    from app.cli.output import one_line  # noqa: PLC0415 - 0.1 s
+    from app.terminal.output import one_line  # noqa: PLC0415 - 0.1 s
 
     typer.echo(f"{NAME}: {one_line(hint(words))}", err=True)
     raise typer.Exit(1)

@@ -21,16 +21,16 @@ from typer import Argument, Option
 
 from app.cli import where
 from app.cli.answers import Allow, Person, Responder, Rule
-from app.cli.api import connect
 from app.cli.conversation import AgentUnknown, Conversation, Remote, Way
-from app.cli.framing import commands, examples, read_configuration
-from app.cli.screen import Screen, margin
 from app.cli.where import Where
 from app.config import Configuration
 from app.errors import BridgeError
 from app.model.types import TurnState
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import TEXT_CHARACTERS, NewSession
+from app.terminal.api import connect
+from app.terminal.framing import commands, examples, read_configuration
+from app.terminal.screen import Screen, margin
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BY_SIGNAL: Final = 128
@@ -244,7 +244,7 @@ async def _way_to(
             way = Remote(bridge)
             yield way, new if new.agent else _address(new, await way.agents())
             return
-    from app.cli.stored import read_registry  # noqa: PLC0415 - 0.5 s that a running bridge saves
+    from app.terminal.stored import read_registry  # noqa: PLC0415 - 0.5 s that a running bridge saves
 
     registry = await asyncio.to_thread(read_registry, configuration)
     if not new.agent:

@@ -17,8 +17,6 @@ from typer import Argument, Option
 from app.backup.archive import Contents
 from app.backup.stream import Sealing, Secret, read_sealing
 from app.backup.unpacking import check as check_archive
-from app.cli.api import is_running
-from app.cli.framing import Yes, commands, confirm, examples, read_configuration
 from app.cli.operate import show_pending
 from app.config import Configuration, find_secret_key
 from app.config.database import read_database_url
@@ -29,6 +27,8 @@ from app.store.moving import move
 from app.store.reading import name_store
 from app.store.rollback import roll_back
 from app.store.schema import HEAD_REVISION
+from app.terminal.api import is_running
+from app.terminal.framing import Yes, commands, confirm, examples, read_configuration
 
 SHORTEST_PASSPHRASE: Final = 12
 """Characters: a backup can be tried against a list of words for as long as someone likes."""

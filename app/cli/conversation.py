@@ -8,10 +8,8 @@ from contextlib import aclosing, suppress
 from http import HTTPStatus
 from typing import Final, Protocol
 
-from app.cli import output, where
+from app.cli import where
 from app.cli.answers import Question, Responder
-from app.cli.api import BridgeRefused, Connection
-from app.cli.screen import Screen
 from app.errors import BridgeError, Conflict, NotFound
 from app.model.ask_view import kept_view
 from app.model.types import TurnState
@@ -27,6 +25,9 @@ from app.server.shapes import (
     UnfinishedOut,
 )
 from app.tasks import Tasks
+from app.terminal import output
+from app.terminal.api import BridgeRefused, Connection
+from app.terminal.screen import Screen
 
 LOOK_SECONDS: Final = 0.2
 """How often a quiet turn is polled: the events report its rows, not its end."""

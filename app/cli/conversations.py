@@ -8,11 +8,11 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from app.cli.api import REMOVAL, Api
-from app.cli.framing import Json, NotConfirmed, Yes, add_group, commands, confirm, examples
-from app.cli.output import one_line, printable, show_list, when
 from app.model.file_names import size_words
 from app.server.conversation_shapes import ContentsOut, ConversationOut
+from app.terminal.api import REMOVAL, Api
+from app.terminal.framing import Json, NotConfirmed, Yes, add_group, commands, confirm, examples
+from app.terminal.output import one_line, printable, show_list, when
 
 COMMANDS = commands()
 conversations = add_group(

@@ -19,17 +19,17 @@ from app.agents.catalog import known_agents
 from app.agents.registry import Registry
 from app.cli import machine_checks as machine
 from app.cli.agent_checks import check_agents, check_drift
-from app.cli.api import connect, is_running
-from app.cli.framing import Json, commands, examples, hint, read_all_agents
-from app.cli.output import count, one_line, show_json
-from app.cli.screen import margin
-from app.cli.stored import make_context, make_vault, read_registry
 from app.config import Configuration, from_process
 from app.errors import BridgeError, ConfigurationError, Conflict, StoreUnavailable
 from app.model.findings import Finding, Verdict, ok, problem
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import Page
 from app.services import added_services, registered_services
+from app.terminal.api import connect, is_running
+from app.terminal.framing import Json, commands, examples, hint, read_all_agents
+from app.terminal.output import count, one_line, show_json
+from app.terminal.screen import margin
+from app.terminal.stored import make_context, make_vault, read_registry
 from app.vault import Vault
 
 COLOURS: Final = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.PROBLEM: "red"}

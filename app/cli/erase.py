@@ -10,11 +10,11 @@ import httpx
 import typer
 from typer import Argument, Option
 
-from app.cli.api import Api
-from app.cli.framing import NotConfirmed, Yes, commands, confirm, examples
-from app.cli.output import one_line
 from app.errors import Conflict
 from app.server.erasure_api import ErasedOut, PersonOut
+from app.terminal.api import Api
+from app.terminal.framing import NotConfirmed, Yes, commands, confirm, examples
+from app.terminal.output import one_line
 
 ERASURE: Final = httpx.Timeout(3600.0, connect=2.0)
 """To purge a text, every file and every object of every repository is read."""

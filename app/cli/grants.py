@@ -8,11 +8,11 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from app.cli.api import MOST_LISTED, Api
-from app.cli.framing import Json, add_group, commands, examples
-from app.cli.output import show_list
 from app.server.grants_api import GrantOut
 from app.server.spending_api import SpendingOut
+from app.terminal.api import MOST_LISTED, Api
+from app.terminal.framing import Json, add_group, commands, examples
+from app.terminal.output import show_list
 
 COMMANDS = commands()
 grants = add_group(COMMANDS, "grants", "See and take back what people always allow.")

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from app.cli.output import count, one_line, show_table
-from app.cli.screen import Margin, margin
-from app.cli.stored import make_context
 from app.clock import Clock, SystemClock
 from app.config import Configuration
 from app.errors import BridgeError, Conflict, NotFound
 from app.services import registered_services
 from app.services.common.live import LiveStep, Seen, Undo, Verdict
 from app.services.service import LiveRequest
+from app.terminal.output import count, one_line, show_table
+from app.terminal.screen import Margin, margin
+from app.terminal.stored import make_context
 from app.vault import Vault
 
 Confirm = Callable[[str], Awaitable[bool]]

@@ -19,12 +19,12 @@ from uuid import uuid4
 
 from app.agents.origin import label_origin
 from app.children.file_lock import hold
-from app.cli.api import local_address
 from app.config import Configuration, cautions, ensure_secrets
 from app.config.bridge_secrets import FILE_NAME
 from app.errors import ConfigurationError, StoreUnavailable
 from app.model.findings import Finding, ok, problem, warning
 from app.shelf.bucket import BucketShelf
+from app.terminal.api import local_address
 
 LITTLE_DISK: Final = 1024**3
 """One build of a project can fill this."""

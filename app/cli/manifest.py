@@ -11,12 +11,12 @@ from typer import Argument, Option
 from app.agents.catalog import known_agents
 from app.agents.registry import Registry
 from app.cli.agents import set_credentials
-from app.cli.api import is_running, not_running
-from app.cli.framing import commands, examples, hint, read_all_agents
 from app.config import Configuration
 from app.errors import NotFound
 from app.services import registered_services
 from app.services.service import ManifestRequest
+from app.terminal.api import is_running, not_running
+from app.terminal.framing import commands, examples, hint, read_all_agents
 
 COMMANDS = commands()
 

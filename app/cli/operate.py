@@ -14,10 +14,6 @@ from typing import Annotated, Final
 import typer
 from typer import Argument, Option
 
-from app.cli.api import Api, find_bridge
-from app.cli.framing import Json, Yes, commands, confirm, examples, read_configuration
-from app.cli.output import count, one_line, show_json
-from app.cli.stored import make_guard, read_registry
 from app.clock import SystemClock
 from app.config import Configuration
 from app.errors import Conflict
@@ -27,6 +23,10 @@ from app.model.suspension import AGENT, ALL, PLACE, Pending, describe_pause
 from app.server.shapes import Page
 from app.store.database import Database, locked
 from app.store.reading import reading
+from app.terminal.api import Api, find_bridge
+from app.terminal.framing import Json, Yes, commands, confirm, examples, read_configuration
+from app.terminal.output import count, one_line, show_json
+from app.terminal.stored import make_guard, read_registry
 from app.vault import Vault
 
 LOOK_SECONDS: Final = 0.5

@@ -9,11 +9,11 @@ import typer
 from pydantic import ValidationError
 from typer import Argument, Option
 
-from app.cli.api import Api
-from app.cli.framing import Json, add_group, commands, examples
-from app.cli.output import show_list
 from app.core.schedules.command import split
 from app.server.schedule_shapes import NewSchedule, ScheduleOut
+from app.terminal.api import Api
+from app.terminal.framing import Json, add_group, commands, examples
+from app.terminal.output import show_list
 
 COMMANDS = commands()
 schedules = add_group(COMMANDS, "schedules", "Ask agents the same thing again and again.")

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from app.cli.api import find_bridge
-from app.cli.framing import Json, add_group, command_name, commands, read_configuration
-from app.cli.output import one_line, show_json, show_list, transcript_lines, when
 from app.model.types import SessionState
 from app.server.shapes import EntryOut, SessionDetail, SessionOut
+from app.terminal.api import find_bridge
+from app.terminal.framing import Json, add_group, command_name, commands, read_configuration
+from app.terminal.output import one_line, show_json, show_list, transcript_lines, when
 
 COMMANDS = commands()
 sessions = add_group(COMMANDS, "sessions", "Show the work of agents in conversations.")
@@ -30,7 +30,7 @@ def list_sessions(
     if (bridge := find_bridge(configuration)) is not None:
         found = bridge.items(SessionOut, "/sessions", agent=agent, state=state, limit=limit)
     else:
-        from app.cli.stored import stored_sessions  # noqa: PLC0415 - 0.5 s that a bridge saves
+        from app.terminal.stored import stored_sessions  # noqa: PLC0415 - 0.5 s that a bridge saves
 
         found = stored_sessions(configuration, agent=agent, state=state, limit=limit)
     show_list(
@@ -57,7 +57,7 @@ def show_session(
         found = bridge.get(SessionDetail, path)
         entries = bridge.all_items(EntryOut, f"{path}/transcript", after=0)
     else:
-        from app.cli.stored import stored_session  # noqa: PLC0415 - 0.5 s that a bridge saves
+        from app.terminal.stored import stored_session  # noqa: PLC0415 - 0.5 s that a bridge saves
 
         found, entries = stored_session(configuration, session)
     if as_json:

@@ -23,9 +23,6 @@ from app.agents.registry import Registry
 from app.children.foreground import run_in_terminal
 from app.children.hardening import make_undumpable
 from app.children.proc_table import new_marker
-from app.cli.api import agent_path, find_bridge
-from app.cli.output import one_line, printable, show_table
-from app.cli.screen import Margin, margin
 from app.clock import SystemClock
 from app.config import AgentConfig, Configuration, forget_process_secrets
 from app.errors import BridgeError
@@ -33,6 +30,9 @@ from app.main import bridge_id, launches
 from app.model.updates import AskRequest, BridgeUpdate, TextUpdate
 from app.server.agent_shapes import AgentOut
 from app.server.metrics import Metrics
+from app.terminal.api import agent_path, find_bridge
+from app.terminal.output import one_line, printable, show_table
+from app.terminal.screen import Margin, margin
 from app.vault import Vault
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.cli.stored import make_context
 from app.config import Configuration
 from app.services.service import CheckContext
+from app.terminal.stored import make_context
 from app.vault import Vault
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pytest
 
 from app.cli.answers import Allow, Person, Question, Rule, match
-from app.cli.screen import Plain, Screen
 from app.server.shapes import OptionOut
+from app.terminal.screen import Plain, Screen
 
 OPTIONS = [
     OptionOut(id="allow", name="Allow once", kind="allow_once"),

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from app.cli.api import BridgeUnreachable
 from app.cli.manifest import show
 from app.config import AgentRecord, Configuration, load
 from app.config.location import default_settings_file
@@ -34,6 +33,7 @@ from app.services.github.manifest import (
     store,
 )
 from app.store.database import locked
+from app.terminal.api import BridgeUnreachable
 from sim.github.world import SimulatedGithub
 from tests.support.doctor import check_context
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from typing_extensions import override
 
-from app.cli import output
 from app.server.shapes import EntryOut
+from app.terminal import output
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -17,12 +17,12 @@ from typing import Any, Final, TypeVar
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from app.cli.framing import read_configuration
 from app.config import Configuration, ensure_secrets
 from app.config.agents import NAME
 from app.errors import BridgeError, NotFound
 from app.server.local_socket import SOCKET_HOST, socket_path
 from app.server.shapes import Page
+from app.terminal.framing import read_configuration
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.cli.screen import Margin, Plain, Screen, margin
 from app.server.shapes import EntryOut
+from app.terminal.screen import Margin, Plain, Screen, margin
 
 
 class TerminalFile(io.StringIO):

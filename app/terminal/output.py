@@ -16,10 +16,10 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import category, east_asian_width
 
-from app.cli.framing import hint
 from app.model import ask_wording as wording
 from app.model.amounts import money
 from app.model.ask_view import AskView
+from app.terminal.framing import hint
 
 if TYPE_CHECKING:  # 0.2 s that the words of an error do not need
     from pydantic import BaseModel

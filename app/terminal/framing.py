@@ -80,7 +80,7 @@ def read_all_agents() -> Configuration:
         StoreUnavailable: the store cannot be read.
         ConfigurationError: for the first thing that is wrong or unsafe.
     """
-    from app.cli.stored import read_registry  # noqa: PLC0415 - 0.5 s
+    from app.terminal.stored import read_registry  # noqa: PLC0415 - 0.5 s
 
     return read_registry(read_configuration()).configuration
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from app.cli import output as lines
 from app.core.consent.views import PAGE, view_of
 from app.model.ask_view import AskFact
 from app.model.updates import AskRequest
 from app.server.shapes import EntryOut
+from app.terminal import output as lines
 
 
 def entry(

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.stored import read_registry
 from app.config import AgentRecord, Configuration, ensure_secrets, load
 from app.config.sealing import Sealer
 from app.errors import AgentRemoved, ConfigurationError
 from app.store.database import Database
 from app.store.guarding import Guard, put_on_guard
 from app.store.stores import Stores
+from app.terminal.stored import read_registry
 from app.vault import Vault
 
 STORED = AgentRecord(id="first", name="second", entry={"command": "x"}, default=True)

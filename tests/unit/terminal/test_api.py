@@ -10,8 +10,15 @@ import httpx
 import pytest
 import respx
 
-from app.cli import api
-from app.cli.api import (
+from app.cli.conversation import Remote
+from app.config import Configuration, load
+from app.errors import NotFound
+from app.server.local_socket import SOCKET_HOST
+from app.server.shapes import EntryOut, NewSession
+from app.services import registered_services
+from app.store.database import LOCK_NAME, locked
+from app.terminal import api
+from app.terminal.api import (
     Api,
     BridgeRefused,
     BridgeUnreachable,
@@ -21,13 +28,6 @@ from app.cli.api import (
     local_address,
     server_events,
 )
-from app.cli.conversation import Remote
-from app.config import Configuration, load
-from app.errors import NotFound
-from app.server.local_socket import SOCKET_HOST
-from app.server.shapes import EntryOut, NewSession
-from app.services import registered_services
-from app.store.database import LOCK_NAME, locked
 
 ADDRESS = f"http://{SOCKET_HOST}"
 TOKEN = "a-token-of-the-tests"
