@@ -21,13 +21,14 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from app.errors import BridgeError
+from app.features import registered_features
 from app.terminal.framing import NAME, examples, hint
 
 INTERRUPTED: Final = 130
 """The exit status that shells expect after Ctrl-C."""
 PRIVATE: Final = 0o077
 """The umask of the bridge: only the owner can use its files."""
-MODULES: Final[Mapping[str, Mapping[str, str]]] = {
+OWN: Final[Mapping[str, Mapping[str, str]]] = {
     "app.cli.serve": {
         "serve": "Run the bridge until Ctrl-C or TERM.",
         "login": "Print a link that opens the page of the running bridge.",
@@ -51,12 +52,6 @@ MODULES: Final[Mapping[str, Mapping[str, str]]] = {
         "purge": "Erase a text that leaked, wherever it was kept or posted.",
         "forget": "Forget a person: what they said and decided, their name.",
     },
-    "app.cli.operate": {
-        "pause": "Pause everything, one agent, or one place.",
-        "resume": "Let what was paused go on.",
-        "pauses": "List what is paused.",
-        "drain": "Let running turns end, and begin no others.",
-    },
     "app.cli.backup": {
         "backup": "Back up everything, while the bridge runs.",
         "restore": "Restore a backup on an empty machine.",
@@ -67,6 +62,16 @@ MODULES: Final[Mapping[str, Mapping[str, str]]] = {
 
 Several modules can add to one group; the first one's line is shown.
 """
+
+
+def modules() -> Mapping[str, Mapping[str, str]]:
+    """Return every module with commands, those of features too.
+
+    Raises:
+        ConfigurationError: a package adds a feature that cannot be used.
+    """
+    features = [each for each in registered_features() if each.commands]
+    return {**OWN, **{f"{each.package}.cli": each.commands for each in features}}
 
 
 @contextmanager
@@ -99,7 +104,7 @@ class Later(TyperCommand):
         """Import the modules that have the command, and let it go on."""
         found: list[Any] = [
             get_group(import_module(module).COMMANDS).commands[str(self.name)]
-            for module, lines in MODULES.items()
+            for module, lines in modules().items()
             if self.name in lines
         ]
         for other in found[1:]:
@@ -112,7 +117,7 @@ class Application(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        for lines in MODULES.values():
+        for lines in modules().values():
             for name, line in lines.items():
                 self.commands.setdefault(name, Later(name, help=line))
 
@@ -141,7 +146,10 @@ def main() -> None:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    app()
+    try:
+        app()
+    except BridgeError as error:  # the commands themselves cannot be listed
+        sys.exit(f"{NAME}: {error}")
 
 
 @app.callback(invoke_without_command=True)

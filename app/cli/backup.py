@@ -17,10 +17,10 @@ from typer import Argument, Option
 from app.backup.archive import Contents
 from app.backup.stream import Sealing, Secret, read_sealing
 from app.backup.unpacking import check as check_archive
-from app.cli.operate import show_pending
 from app.config import Configuration, find_secret_key
 from app.config.database import read_database_url
 from app.errors import BackupUnusable, Conflict, DataDirInUse
+from app.features.pause.cli import show_pending
 from app.model.file_names import size_words
 from app.store.database import Database, is_postgresql_address, locked, note_move
 from app.store.moving import move
