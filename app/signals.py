@@ -27,7 +27,7 @@ class Topic(StrEnum):
     FOLLOWED = "followed"
     """A page of another member shows a session or a place."""
     POSTS = "posts"
-    """Posts were committed, for the desk to send."""
+    """Posts were committed, for the leader to send."""
     PROGRESS = "progress"
     """A post shows more now."""
     SENT = "sent"
@@ -35,7 +35,7 @@ class Topic(StrEnum):
     ASKS = "asks"
     """Asks were opened or closed."""
     INBOX = "inbox"
-    """A delivery was stored, for the desk to read."""
+    """A delivery was stored, for the leader to read."""
     SETTLED = "settled"
     """What became of a delivery that a member waits for."""
     STOP = "stop"
@@ -45,15 +45,15 @@ class Topic(StrEnum):
     SHOW = "show"
     """A place wants more or less detail."""
     LIMITS = "limits"
-    """A delegation began, whose time the desk watches."""
+    """A delegation began, whose time the leader watches."""
     ENDS = "ends"
-    """Delegations ended, which the desk tells people."""
+    """Delegations ended, which the leader tells people."""
     GROUP = "group"
-    """Agents work together, in steps that the desk takes."""
+    """Agents work together, in steps that the leader takes."""
     NOTES = "notes"
-    """Notes are to be kept, which the desk writes."""
+    """Notes are to be kept, which the leader writes."""
     SCHEDULES = "schedules"
-    """Schedules changed or were agreed to, which the desk runs."""
+    """Schedules changed or were agreed to, which the leader runs."""
     AVAILABILITY = "availability"
     """What was found out about an agent."""
     CHOICES = "choices"
@@ -81,7 +81,7 @@ class Topic(StrEnum):
     PAGE = "page"
     """Asks the member that has a session's files for a page about them."""
     CONVERSATION = "conversation"
-    """Asks the desk to clear or to delete a conversation."""
+    """Asks the leader to clear or to delete a conversation."""
 
 
 class Signals(Protocol):
@@ -93,7 +93,7 @@ class Signals(Protocol):
         ...
 
     @property
-    def at_desk(self) -> bool:
+    def is_leader(self) -> bool:
         """Whether this member does what exactly one does: read, send, watch times."""
         ...
 
@@ -122,14 +122,14 @@ class Signals(Protocol):
         ...
 
     def find_server(self, session_id: int) -> str | None:
-        """Name the other member that served a session last and has its files; None if none."""
+        """Name the other member that served a session last, if it is there; None if none."""
         ...
 
 
 class Alone:
     """The signals of a bridge that is the only member: there is no other to tell."""
 
-    at_desk: Final = True
+    is_leader: Final = True
     name: Final = ""
 
     def send(self, topic: Topic, **facts: Any) -> None:

@@ -59,8 +59,8 @@ class Switchboard(ABC):
         """What has come of answers in several parts, by question and member."""
         self._came = asyncio.Event()
         self._tasks = Tasks("signals")
-        self.at_desk = False
-        """Whether this member holds the desk; set once, before its work there begins."""
+        self.is_leader = False
+        """Whether this member is the leader; set once, before its work as such begins."""
 
     @abstractmethod
     def transmit(self, text: str) -> None:

@@ -65,14 +65,10 @@ def upgrade() -> None:
         sa.Column("name", sa.String, primary_key=True),
         sa.Column("usd", sa.Float, nullable=False),
     )
-    if op.get_bind().dialect.name == "postgresql":
-        _run(_schema_of_jobs())
 
 
 def downgrade() -> None:
     write_out_notes(op.get_bind(), NEW_NOTES)
-    if op.get_bind().dialect.name == "postgresql":
-        _run(_DROP_JOBS)
     op.drop_table("saved_folder")
     for name in ("machine", "saved"):
         op.drop_column("checkout", name)
@@ -89,27 +85,3 @@ NEW_NOTES = {
     "suspended": "The operator had paused the work here.",
 }
 """Codes that the release before does not know, as plain words."""
-
-
-_DROP_JOBS = """
-drop table procrastinate_events, procrastinate_periodic_defers, procrastinate_jobs,
-    procrastinate_workers cascade;
-do $$ declare each record; begin
-    for each in select p.oid::regprocedure as name from pg_proc p
-        where proname like 'procrastinate\\_%' and pronamespace = current_schema()::regnamespace
-    loop execute 'drop function ' || each.name || ' cascade'; end loop;
-end $$;
-drop type procrastinate_job_to_defer_v1, procrastinate_job_event_type, procrastinate_job_status;
-"""
-
-
-def _schema_of_jobs() -> str:
-    from procrastinate.schema import SchemaManager  # noqa: PLC0415 - only PostgreSQL needs it
-
-    return SchemaManager.get_schema()
-
-
-def _run(script: str) -> None:
-    """Run several statements as they are: `%` in them is no placeholder."""
-    with op.get_bind().connection.cursor() as cursor:
-        cursor.execute(script)

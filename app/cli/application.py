@@ -43,7 +43,6 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
     "app.cli.conversations": {
         "conversations": "List, search and manage conversations of the running bridge."
     },
-    "app.cli.schedules": {"schedules": "Ask agents the same thing again and again."},
     "app.cli.grants": {
         "grants": "See and take back what people always allow.",
         "spending": "Show what today has cost so far, where a daily budget is set.",

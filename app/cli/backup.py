@@ -18,7 +18,7 @@ from app.backup.archive import Contents
 from app.backup.stream import Sealing, Secret, read_sealing
 from app.backup.unpacking import check as check_archive
 from app.config import Configuration, find_secret_key
-from app.config.database import read_database_url
+from app.config.safety import read_database_url
 from app.errors import BackupUnusable, Conflict, DataDirInUse
 from app.features.pause.cli import show_pending
 from app.model.file_names import size_words

@@ -10,10 +10,12 @@ import httpx
 import typer
 from typer import Argument, Option
 
+from app.config import Configuration
 from app.errors import Conflict
+from app.model.erasure import Stays
 from app.server.erasure_api import ErasedOut, PersonOut
 from app.terminal.api import Api
-from app.terminal.framing import NotConfirmed, Yes, commands, confirm, examples
+from app.terminal.framing import NotConfirmed, Yes, commands, confirm, examples, read_configuration
 from app.terminal.output import one_line
 
 ERASURE: Final = httpx.Timeout(3600.0, connect=2.0)
@@ -26,7 +28,7 @@ COMMANDS = commands()
 def purge(
     *,
     discard: Annotated[
-        bool, Option("--discard", help="Also delete clones whose commits hold it, with all work.")
+        bool, Option("--discard", help="Also delete work that is nowhere else.")
     ] = False,
     yes: Yes = False,
 ) -> None:
@@ -38,7 +40,15 @@ def purge(
     if not (at_terminal or yes):
         raise Conflict("there is no terminal to ask at; add --yes")
     typed = typer.prompt("Text", hide_input=True, err=True) if at_terminal else sys.stdin.read()
-    api, text = Api(), typed.rstrip("\r\n")
+    purge_text(read_configuration(), typed.rstrip("\r\n"), discard=discard, yes=yes)
+
+
+def purge_text(configuration: Configuration, text: str, *, discard: bool, yes: bool) -> None:
+    """Purge a text, after a question, and one more about work that is nowhere else.
+
+    Raises:
+        BridgeError: the bridge cannot be reached, or refuses; or the person does.
+    """
     if not text:
         raise Conflict("there is no text to purge; give it on stdin")
     confirm(
@@ -47,8 +57,16 @@ def purge(
         yes=yes,
         otherwise="nothing was purged.",
     )
-    asked = {"text": text, "discard": discard}
-    _show(api.send(ErasedOut, "POST", "/purges", json=asked, timeout=ERASURE))
+    api, asked = Api(configuration), {"text": text, "discard": discard}
+    done = api.send(ErasedOut, "POST", "/purges", json=asked, timeout=ERASURE)
+    _show(done)
+    if any(each.why is Stays.UNSHIPPED for each in done.left) and not yes:
+        confirm(
+            "Delete that work too? It is nowhere else, and this cannot be undone.",
+            otherwise="the work was kept.",
+        )
+        again = {"text": text, "discard": True}
+        _show(api.send(ErasedOut, "POST", "/purges", json=again, timeout=ERASURE))
 
 
 @COMMANDS.command(epilog=examples("forget Ann", "forget slack:U024BE7LH"))

@@ -11,7 +11,6 @@ import shutil
 import socket
 import stat
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final
@@ -20,10 +19,9 @@ from uuid import uuid4
 from app.agents.origin import label_origin
 from app.children.file_lock import hold
 from app.config import Configuration, cautions, ensure_secrets
-from app.config.bridge_secrets import FILE_NAME
+from app.config.process import SECRETS
 from app.errors import ConfigurationError, StoreUnavailable
 from app.model.findings import Finding, ok, problem, warning
-from app.shelf.bucket import BucketShelf
 from app.terminal.api import local_address
 
 LITTLE_DISK: Final = 1024**3
@@ -120,10 +118,10 @@ def store(configuration: Configuration) -> Finding:
 def port(configuration: Configuration) -> Finding:
     """Check whether the port is free; only while no bridge runs."""
     address = local_address(configuration)
-    host = configuration.host
+    host = configuration.settings.host
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        socket.create_server((host, configuration.port), family=family).close()
+        socket.create_server((host, configuration.settings.port), family=family).close()
     except OSError as error:
         return problem(
             "port",
@@ -142,8 +140,9 @@ def git(configuration: Configuration) -> Finding:
 
 
 def _secrets(configuration: Configuration) -> Iterator[Finding]:
-    file: Path = configuration.shared_dir / FILE_NAME
-    if configuration.admin_token is not None and configuration.secret_key is not None:
+    file: Path = configuration.shared_dir / SECRETS
+    settings = configuration.settings
+    if settings.bridge_admin_token is not None and settings.bridge_secret_key is not None:
         yield ok("admin token", "set by BRIDGE_ADMIN_TOKEN")
     elif not file.exists():
         yield ok("admin token", f"created in {file} at the first start")
@@ -157,19 +156,18 @@ def _secrets(configuration: Configuration) -> Iterator[Finding]:
 
 
 async def check_sharing(configuration: Configuration) -> AsyncIterator[Finding]:
-    """Try to write and to lock in SHARED_DIR, and to store in the bucket."""
+    """Try to write and to lock in SHARED_DIR, which the bridges of several machines share."""
     is_shared = configuration.shared_dir != configuration.data_dir
     if is_shared:
         yield await _try_folder(configuration.shared_dir)
-    elif configuration.role != "all":
+    elif configuration.settings.role != "all":
         yield warning(
             "SHARED_DIR",
-            f"not set, but ROLE is {configuration.role}: on several machines, uploads and files "
-            "of agents stay where they were written",
+            f"not set, but ROLE is {configuration.settings.role}: on several machines, workspaces, "
+            "uploads and files of agents stay where they were written, and are lost with that "
+            "machine",
             "Set SHARED_DIR to a folder on a network file system that all machines mount.",
         )
-    if configuration.bucket is not None:
-        yield await _try_bucket(configuration)
 
 
 async def _try_folder(folder: Path) -> Finding:
@@ -186,31 +184,3 @@ async def _try_folder(folder: Path) -> Finding:
     finally:
         file.unlink(missing_ok=True)
     return ok("SHARED_DIR", str(folder))
-
-
-async def _try_bucket(configuration: Configuration) -> Finding:
-    bucket = configuration.bucket
-    assert bucket is not None
-    name = f".doctor-{uuid4().hex}"
-    try:
-        shelf = BucketShelf(bucket)
-        with tempfile.TemporaryDirectory() as spare:
-            file = Path(spare) / "file"
-            file.write_bytes(os.urandom(16))
-            await shelf.put(name, file)
-            found = await shelf.get(name, file)
-            await shelf.remove(name)
-    except ConfigurationError as error:
-        return problem("SHARED_BUCKET", error.problem, error.remedy)
-    except OSError as error:
-        return problem(
-            "SHARED_BUCKET",
-            f"{bucket.name}: {error}",
-            "Check S3_ENDPOINT_URL, S3_REGION and the key: it must be allowed to list, read, "
-            "write and delete.",
-        )
-    if not found:
-        return problem(
-            "SHARED_BUCKET", f"{bucket.name} forgets what is stored", "Choose another server."
-        )
-    return ok("SHARED_BUCKET", f"s3://{bucket.name}/{bucket.prefix}")

@@ -27,9 +27,9 @@ from app.clock import SystemClock
 from app.config import AgentConfig, Configuration, forget_process_secrets
 from app.errors import BridgeError
 from app.main import bridge_id, launches
+from app.metrics import Metrics
 from app.model.updates import AskRequest, BridgeUpdate, TextUpdate
 from app.server.agent_shapes import AgentOut
-from app.server.metrics import Metrics
 from app.terminal.api import agent_path, find_bridge
 from app.terminal.output import one_line, printable, show_table
 from app.terminal.screen import Margin, margin
@@ -66,7 +66,7 @@ def visitor(configuration: Configuration, name: str, *, on_host_network: bool = 
     program = registry.program(entry.id)
     vault = Vault(configuration.secret_values())
     # Errors are shown to the person; log lines would only get between them.
-    logs.configure("error", configuration.log_format, vault)
+    logs.configure("error", configuration.settings.log_format, vault)
     make_undumpable()
     forget_process_secrets(configuration)
     shelter = shelter_all(configuration)[entry.id]

@@ -30,8 +30,8 @@ from app.store.sessions import SessionStore
 
 logger = logging.getLogger(__name__)
 
-DESK_SECONDS = 240.0
-"""How long the desk may take to clear or delete a conversation for another member."""
+LEADER_SECONDS = 240.0
+"""How long the leader may take to clear or delete a conversation for another member."""
 ATTEMPTS = 3
 """How often turns are stopped: a late answer to a question may begin another one."""
 THREAD_CHARACTERS = 12
@@ -61,7 +61,7 @@ class Conversations:
         names: Mapping[str, str],
         signals: Signals = ALONE,
     ) -> None:
-        """Manage; `pause` holds back messages, at the desk."""
+        """Manage; `pause` holds back messages where it is the leader."""
         self._store = store
         self._sessions = sessions
         self._manager = manager
@@ -158,8 +158,8 @@ class Conversations:
                 hold work that is nowhere else.
         """
         await self.read(place)
-        if not self._signals.at_desk:
-            await self._ask_desk(place, by=by)
+        if not self._signals.is_leader:
+            await self._ask_leader(place, by=by)
             return
         note = Note(NoteCode.CLEARED, by)
         held = await self._own(place)
@@ -213,8 +213,8 @@ class Conversations:
             Conflict: it holds work that is nowhere else and may not be discarded, its work does not
                 stop, or it belongs to another conversation.
         """
-        if not self._signals.at_desk:
-            await self._ask_desk(place, discard=discard)
+        if not self._signals.is_leader:
+            await self._ask_leader(place, discard=discard)
             return
         found = await self.contents(place)
         await self._own(place)
@@ -272,26 +272,26 @@ class Conversations:
                 raise Conflict("its agents keep working; stop them and try again")
         self._notify(place)
 
-    async def _ask_desk(self, place: PlaceKey, **wanted: str | bool) -> None:
-        """Have the desk clear or delete a conversation: only it can hold back messages."""
+    async def _ask_leader(self, place: PlaceKey, **wanted: str | bool) -> None:
+        """Have the leader clear or delete a conversation: only it can hold back messages."""
         where = [place.service, place.name]
         try:
             answers = await self._signals.ask(
-                Topic.CONVERSATION, seconds=DESK_SECONDS, place=where, **wanted
+                Topic.CONVERSATION, seconds=LEADER_SECONDS, place=where, **wanted
             )
         except TimeoutError:
             raise Conflict("it takes too long; look again later") from None
         said = next(filter(None, answers), None)
         if said is None:
-            raise Conflict("no member is at the desk just now; try again in a moment")
+            raise Conflict("there is no leader just now; try again in a moment")
         if "missing" in said:
             raise NotFound("conversation", place.name)
         if "conflict" in said:
             raise Conflict(said["conflict"])
 
     async def _answer(self, facts: Facts) -> Facts:
-        """Clear or delete a conversation for another member, at the desk."""
-        if not self._signals.at_desk:
+        """Clear or delete a conversation for another member, as the leader."""
+        if not self._signals.is_leader:
             return {}
         place = PlaceKey(*facts["place"])
         try:

@@ -1,7 +1,7 @@
 """Sends posts: in order per conversation, paced, retried, each one once.
 
 Committed posts are always sent in the end. Progress is only in memory, and the last one wins.
-Only the member at the desk sends; the others tell it what there is to send.
+Only the leader sends; the others tell it what there is to send.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Outbox:
 
     def send(self, *posts: int) -> None:
         """Send posts that were committed: created, or given their last content."""
-        if not self._signals.at_desk:
+        if not self._signals.is_leader:
             if posts:
                 self._signals.send(Topic.POSTS, posts=posts)
             return
@@ -154,7 +154,7 @@ class Outbox:
 
     async def drained(self, adapter: str) -> None:
         """Wait until everything committed for an adapter was sent."""
-        if not self._signals.at_desk:
+        if not self._signals.is_leader:
             while any(post.target.adapter == adapter for post in await self._posts.unsent()):
                 await self._clock.sleep(DRAIN_SECONDS)
             return
@@ -167,7 +167,7 @@ class Outbox:
 
     def progress(self, post_id: int, target: SessionKey, content: Progress) -> None:
         """Show the progress of a turn; its content is read only when it is sent."""
-        if not self._signals.at_desk:
+        if not self._signals.is_leader:
             self._relay.show(post_id, target, content)
             return
         lane = self._lanes.setdefault(target, _Lane())
@@ -175,13 +175,13 @@ class Outbox:
         self._wake(target, lane)
 
     def _take_posts(self, facts: Facts) -> None:
-        """Send what another member committed, at the desk."""
-        if self._signals.at_desk:
+        """Send what another member committed, as the leader."""
+        if self._signals.is_leader:
             self.send(*facts["posts"])
 
     def _take_progress(self, facts: Facts) -> None:
-        """Show the progress of a turn that another member runs, at the desk."""
-        post = self._posts.post(facts["post"]) if self._signals.at_desk else None
+        """Show the progress of a turn that another member runs, as the leader."""
+        post = self._posts.post(facts["post"]) if self._signals.is_leader else None
         if post is not None:
             self.progress(post.id, post.target, lambda: self._posts.shown(post.id) or post.content)
 
@@ -195,7 +195,7 @@ class Outbox:
             post = self._posts.post(post_id)
             if post is None or post.state != "new":
                 self._note_arrival(post_id)
-        if self._signals.at_desk:
+        if self._signals.is_leader:
             self._tasks.start(self._send_unsent(), name="unsent posts")
 
     async def _send_unsent(self) -> None:

@@ -23,7 +23,7 @@ Progress = Callable[[], PostContent]
 
 
 class ProgressRelay:
-    """The progress of the turns that run here, on its way to the desk."""
+    """The progress of the turns that run here, on its way to the leader."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""Several bridges on one PostgreSQL: who is there, who has the desk, who runs which turn."""
+"""Several bridges on one PostgreSQL: who is there, who leads, who runs which turn."""

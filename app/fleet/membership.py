@@ -49,13 +49,13 @@ class Membership:
         slots: int,
         lease_seconds: float,
         load: Callable[[], Mapping[str, int]],
-        open_desk: Callable[[], Awaitable[None]],
+        lead: Callable[[], Awaitable[None]],
         handed_out: Callable[[HandedOut], None],
         die: Callable[[str], None],
     ) -> None:
         """Prepare; `load` counts the turns that run here, by agent.
 
-        `open_desk` is called once this member has the desk, `handed_out` when work of another
+        `lead` is called once this member is the leader, `handed_out` when work of another
         member was cut off, and `die`, from any thread, when this process must end at once.
         """
         self._members = members
@@ -65,7 +65,7 @@ class Membership:
         self.slots = slots if role != "front" else 0
         self._lease = lease_seconds
         self._load = load
-        self._open_desk = open_desk
+        self._start_leading = lead
         self._handed_out = handed_out
         self._die = die
         self._tasks = Tasks("membership")
@@ -75,7 +75,7 @@ class Membership:
         self._looked_at = 0.0
         self._left = threading.Event()
         self._watch = threading.Thread(target=self._look, name="lease", daemon=True)
-        self.at_desk = False
+        self.is_leader = False
         """Whether this member does what one member does for all."""
         self.members: tuple[Member, ...] = ()
         """All members, as of the last beat."""
@@ -127,14 +127,14 @@ class Membership:
         roles = [each.role for each in self.members]
         oldest = min((each.seen_at for each in self.members), default=self._clock.now())
         silent = max(self._clock.now() - oldest, 0.0)
-        return measure_members(roles, silent=silent, at_desk=self.at_desk)
+        return measure_members(roles, silent=silent, is_leader=self.is_leader)
 
     async def _keep(self) -> None:
         """Beat, and look at the others."""
         while True:
             began = self._clock.monotonic()
             try:
-                beat = await self._members.beat(self._load(), wants_desk=self.role != "worker")
+                beat = await self._members.beat(self._load(), wants_lead=self.role != "worker")
             except StoreUnavailable as error:
                 logger.warning("could not beat: %s", error)
             else:
@@ -144,20 +144,20 @@ class Membership:
             await self._clock.sleep(max(pause, 0.0))
 
     async def _follow(self, beat: Beat) -> None:
-        """Take over from members that have lapsed, and the desk if it is ours now."""
+        """Take over from members that have lapsed, and from the leader if this is the next one."""
         self.members = beat.members
         if lapsed := self._find_lapsed(beat.members):
             await self._take_over(lapsed)
-        if beat.desk == self.name and not self.at_desk:
-            self.at_desk = True
-            logger.info("has the desk")
-            self._tasks.start(self._work_at_desk(), name="desk")
+        if beat.leader == self.name and not self.is_leader:
+            self.is_leader = True
+            logger.info("is the leader")
+            self._tasks.start(self._lead(), name="lead")
 
-    async def _work_at_desk(self) -> None:
+    async def _lead(self) -> None:
         try:
-            await self._open_desk()
+            await self._start_leading()
         except Exception:
-            logger.exception("the desk could not be opened")
+            logger.exception("could not lead")
             self._die("another member can do better")
 
     def _find_lapsed(self, members: Sequence[Member]) -> list[Member]:

@@ -76,7 +76,7 @@ class Bridge:
         configuration = base.configuration
         self._base = base
         self.data_dir = configuration.data_dir
-        self.trusted_proxies = configuration.trusted_proxies
+        self.trusted_proxies = configuration.settings.trusted_proxies
         timeouts = timeouts or {}
         self._fleet = self._open_fleet()
         if self._fleet is not None:
@@ -88,8 +88,10 @@ class Bridge:
         self.intake = joined.intake
         self._purging = purging_of(base, joined)
         self._forgetting = forgetting_of(base, joined)
-        runtime = joined.runtime(self._go_on_at_desk)
+        runtime = joined.runtime(self._go_on_as_leader)
         self._features = [feature.build(runtime) for feature in registered_features()]
+        joined.hooks.add(hook for part in self._features for hook in part.hooks())
+        joined.tooling.toolbox.add(tool for part in self._features for tool in part.tools())
         self._maintenance = Maintenance(
             base, joined.workspaces.unused, joined.uploads, joined.conversations
         )
@@ -129,12 +131,12 @@ class Bridge:
         # The import takes 0.2 s, and only PostgreSQL needs it.
         from app.main.fleet import Fleet  # noqa: PLC0415
 
-        return Fleet(self._base, open_desk=self._open_desk, handed_out=self._take_up)
+        return Fleet(self._base, lead=self._start_leading, handed_out=self._take_up)
 
     def application(self) -> Front:
         """Build the HTTP server: the front for webhooks, with the application behind it."""
         base = self._base
-        is_worker = base.configuration.role == "worker"
+        is_worker = base.configuration.settings.role == "worker"
         hooks = [] if is_worker else list(self._joined.adapters.values())
         application = build(
             self.parts(),
@@ -154,7 +156,7 @@ class Bridge:
             hosts=hosts_of(base.configuration, self.door.base_url),
             base_url=base.configuration.base_url,
             started=self._started,
-            hooks_port=base.configuration.hooks_port,
+            hooks_port=base.configuration.settings.hooks_port,
         )
         front.open(hooks)
         self._front = front
@@ -169,7 +171,7 @@ class Bridge:
                 self._joined.availability.note(agent, check_isolation(cards[agent].isolation))
         self.cards.clear()
         self.cards.update(cards)
-        if self._front is not None and base.configuration.role != "worker":
+        if self._front is not None and base.configuration.settings.role != "worker":
             self._front.open(each for name, each in adapters.items() if name not in but)
 
     def parts(self) -> Parts:
@@ -213,7 +215,6 @@ class Bridge:
             changes=self.changes,
             removed=base.registry.removed,
             removed_titles=base.registry.removed_titles,
-            schedules=self._joined.schedules,
             fetch_page=self._fetch_page,
             purging=self._purging,
             spending=base.stores.spending,
@@ -245,7 +246,7 @@ class Bridge:
     async def start(self, *, resume: bool = True) -> None:
         """Clean up after the last run, resume its turns and posts if told to, start reading.
 
-        Where several bridges share a database, that is up to the one that has the desk.
+        Where several bridges share a database, that is up to the leader.
         """
         await self._maintenance.end_leftovers(is_shared=self._fleet is not None)
         self._joined.warden.start()
@@ -260,12 +261,12 @@ class Bridge:
         else:
             self.checkups.start()
             if self._fleet is None:
-                await self._open_desk()
+                await self._start_leading()
             else:
                 self._tasks.start(self._maintenance.reap(), name="unused workspaces")
         self._started.set()
 
-    async def _open_desk(self) -> None:
+    async def _start_leading(self) -> None:
         """Begin what one bridge does for all that share a database.
 
         A bridge that was restored from a backup does not before it is resumed.
@@ -275,21 +276,21 @@ class Bridge:
         else:
             await self._go_on()
 
-    async def _go_on_at_desk(self) -> None:
-        """Go on after a backup was restored; a bridge that has not the desk leaves it to others."""
-        if self._fleet is None or self._fleet.membership.at_desk:
+    async def _go_on_as_leader(self) -> None:
+        """Go on after a backup was restored; others than the leader leave that to it."""
+        if self._fleet is None or self._fleet.membership.is_leader:
             await self._go_on()
 
     def _look_again(self) -> None:
-        """Open the desk if it was resumed at another bridge."""
+        """Begin to lead if work was resumed at another bridge."""
         fleet = self._fleet
-        if fleet is not None and fleet.membership.at_desk and not self._base.signals.at_desk:
-            self._tasks.start(self._open_desk(), name="desk")
+        if fleet is not None and fleet.membership.is_leader and not self._base.signals.is_leader:
+            self._tasks.start(self._start_leading(), name="lead")
 
     async def _go_on(self) -> None:
         """Go on with what the last run left, and start reading."""
         joined = self._joined
-        if self._fleet is not None and not self._fleet.sit_down():
+        if self._fleet is not None and not self._fleet.start_leading():
             return
         # Before any turn resumes: its post may have arrived without being recorded.
         await joined.outbox.start()
@@ -300,7 +301,6 @@ class Bridge:
         joined.ledger.start()
         joined.memory.start()
         joined.showing.start()
-        joined.schedules.start()
         self._purging.start()
         self._forgetting.start()
         self._tasks.start(self._maintenance.forget(), name="retention")
@@ -308,7 +308,6 @@ class Bridge:
             self._tasks.start(self._maintenance.reap(), name="unused workspaces")
         joined.listeners.start()
         self.intake.start()
-        joined.scheduler.start()
         joined.reviews.start()
         joined.together.start()
         joined.delegations.start()
@@ -323,7 +322,7 @@ class Bridge:
 
     async def stop(self) -> None:
         """Give running turns their grace time, then stop everything; safe at any moment."""
-        grace = self._base.configuration.limits.grace_seconds
+        grace = self._base.configuration.settings.grace_seconds
         logger.info(
             "stopping: waiting up to %g s for running turns; signal again to stop now", grace
         )
@@ -337,7 +336,6 @@ class Bridge:
         await self._forgetting.close()
         await self._joined.listeners.close()
         await self._joined.delegations.close()
-        await self._joined.scheduler.close()
         await self._joined.together.close()
         await self._joined.reviews.close()
         await self.intake.close()
@@ -350,7 +348,6 @@ class Bridge:
         await self._joined.ledger.close()
         await self._joined.memory.close()
         await self._joined.showing.close()
-        await self._joined.schedules.close()
         await self._joined.live.close()
         await self._joined.launcher.close()
         await self._joined.tooling.doors.close()

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from app.children.leftovers import kill_leftovers
 from app.core.turns.turn_context import TurnContext
 from app.fleet.engine import FleetTurnEngine
 from app.fleet.membership import Membership
-from app.fleet.worker import FleetWorker, Hands
+from app.fleet.worker import FleetWorker
 from app.main.members import read_name
 from app.main.resources import Resources, bridge_id
 from app.model.members import HandedOut
 from app.server.elsewhere import Elsewhere
+from app.store.claims import ClaimStore
 from app.store.fencing import Fence
-from app.store.jobs import JobStore
 from app.store.members import MemberStore
 from app.store.signals import Notifications
 
@@ -33,29 +33,30 @@ class Fleet:
         self,
         base: Resources,
         *,
-        open_desk: Callable[[], Awaitable[None]],
+        lead: Callable[[], Awaitable[None]],
         handed_out: Callable[[HandedOut], None],
     ) -> None:
-        """Prepare; `open_desk` begins what one member does for all."""
+        """Prepare; `lead` begins what one member does for all."""
         configuration = base.configuration
         assert isinstance(base.signals, Notifications), "it is PostgreSQL"
+        logging.getLogger("procrastinate").setLevel(logging.WARNING)
         self._base = base
         self._signals = base.signals
         self.elsewhere = Elsewhere(base.signals, base.signals.find_server)
         """The pages that other members build."""
         self.name = read_name(configuration.data_dir)
         fence = Fence(lambda: self._die("another member has taken over"))
-        self._jobs = JobStore(base.database, fence)
+        self._claims = ClaimStore(base.database, fence)
         self._engine: FleetTurnEngine | None = None
         self.membership = Membership(
             MemberStore(base.database, base.clock.now, fence),
             base.clock,
             name=self.name,
-            role=configuration.role,
-            slots=configuration.limits.max_turns,
-            lease_seconds=configuration.limits.lease_seconds,
+            role=configuration.settings.role,
+            slots=configuration.settings.max_turns,
+            lease_seconds=configuration.settings.lease_seconds,
             load=lambda: {} if self._engine is None else self._engine.load(),
-            open_desk=open_desk,
+            lead=lead,
             handed_out=handed_out,
             die=self._die,
         )
@@ -70,32 +71,32 @@ class Fleet:
         await self.membership.leave()
         await self._signals.close()
 
-    def sit_down(self) -> bool:
+    def start_leading(self) -> bool:
         """Do what one member does for all from now on; the others tell this one what there is.
 
         False if it does already.
         """
-        is_new = not self._signals.at_desk
-        self._signals.at_desk = True
+        is_new = not self._signals.is_leader
+        self._signals.is_leader = True
         return is_new
 
-    def build_engine(
-        self, context: TurnContext, of_agent: Mapping[str, int | None]
-    ) -> FleetTurnEngine:
+    def build_engine(self, context: TurnContext) -> FleetTurnEngine:
         """Build what runs turns for all members."""
         configuration, base = self._base.configuration, self._base
 
-        def recruit(hands: Hands) -> FleetWorker:
-            address, listen = configuration.database_url, self._signals.listen
-            return FleetWorker(address, self.name, hands, base.clock, listen)
-
+        worker = FleetWorker(
+            configuration.database_url,
+            self.name,
+            self._claims,
+            base.clock,
+            lease_seconds=configuration.settings.lease_seconds,
+        )
         self._engine = FleetTurnEngine(
             context,
-            self._jobs,
-            max_turns=configuration.limits.max_turns,
-            total=configuration.limits.max_turns_total,
-            of_agent=of_agent,
-            recruit=None if configuration.role == "front" else recruit,
+            self._claims,
+            max_turns=configuration.settings.max_turns,
+            total=configuration.settings.max_turns_total,
+            worker=None if configuration.settings.role == "front" else worker,
             signals=base.signals,
         )
         return self._engine

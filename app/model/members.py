@@ -11,7 +11,7 @@ COMMON: Final = "common"
 
 
 TASK: Final = "serve"
-"""What a job asks for: that its session is served."""
+"""What a job asks for: that a member serves its session, if that waits."""
 
 
 Role = Literal["all", "front", "worker"]
@@ -41,8 +41,8 @@ class Beat:
 
     members: tuple[Member, ...]
     """All of them, itself included."""
-    desk: str
-    """The member that has the desk; empty if none has it."""
+    leader: str
+    """The leader; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,6 @@ class Claim:
 
     answer: Literal["granted", "idle", "full", "elsewhere"]
     """Whether it may: not if there is nothing to do, or as many turns run as may run; `elsewhere`
-    if the session has another job, which waits for a member or is being done."""
-    job: int | None = None
-    """The job that this session has now, if granted."""
+    if another member runs a turn of the session, or was asked to."""
     has_moved: bool = False
     """Whether another member served the session last."""

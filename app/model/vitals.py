@@ -18,10 +18,10 @@ class Vital:
 ROLES = ("all", "front", "worker")
 
 
-def measure_members(roles: Sequence[str], *, silent: float, at_desk: bool) -> Sequence[Vital]:
+def measure_members(roles: Sequence[str], *, silent: float, is_leader: bool) -> Sequence[Vital]:
     """Count the bridges that share a database, by their roles."""
     return [
         *(Vital("members", roles.count(role), (("role", role),)) for role in ROLES),
         Vital("member_silent_seconds", silent),
-        Vital("desk", float(at_desk)),
+        Vital("desk", float(is_leader)),
     ]

@@ -32,7 +32,7 @@ from sqlalchemy import (
     table,
     text,
 )
-from sqlalchemy.dialects.sqlite import dml
+from sqlalchemy.dialects.postgresql import dml
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -40,9 +40,7 @@ from sqlalchemy.sql.functions import FunctionElement
 POSTGRESQL = "postgresql"
 
 insert = dml.insert
-"""An insert that may say `on conflict`, which both databases spell alike."""
-# PostgreSQL's compiler takes it too, and looks for the name of a constraint in it.
-dml.OnConflictClause.constraint_target = None  # type: ignore[attr-defined] # SQLite's has none
+"""An insert that may say `on conflict`: PostgreSQL's clause has all that SQLite spells of it."""
 
 NUMBER = BigInteger().with_variant(Integer(), "sqlite")
 """A number of 64 bits: that is what SQLite's integers have, and PostgreSQL's own have 32."""
@@ -231,7 +229,7 @@ def clear_search(connection: Connection) -> None:
     if not is_postgresql(connection.dialect):
         # Else the words of deleted entries stay there.
         rebuild = table(MEMORY_TEXT, column(MEMORY_TEXT))
-        connection.execute(dml.insert(rebuild), {MEMORY_TEXT: "rebuild"})
+        connection.execute(insert(rebuild), {MEMORY_TEXT: "rebuild"})
 
 
 def find_entries(

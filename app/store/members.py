@@ -1,4 +1,4 @@
-"""Stores which bridges are there and which one has the desk, on PostgreSQL.
+"""Stores which bridges are there and which one leads, on PostgreSQL.
 
 What becomes of a member's work is decided from the rows: all that belongs to no member is free.
 """
@@ -13,14 +13,15 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, or_, select, tuple_, update
 
 from app.model.members import Beat, HandedOut, Member, Role
+from app.store.claims import announce_orphans
 from app.store.commits.endings import RUNNING
 from app.store.database import Database
 from app.store.fencing import Fence
-from app.store.jobs import free_jobs
 from app.store.tables import duty, machine, member, session, turn
 from app.store.turns import recover_turns
 
-DESK = "desk"
+LEADER = "desk"
+"""The duty of the leader, under the name that earlier releases gave it."""
 MOST_EPOCHS = 2**62
 """Never the same twice: one that returns at once after it was removed is no silent member."""
 MACHINE_SECONDS = 90 * 86400.0
@@ -72,19 +73,20 @@ class MemberStore:
         change = update(member).where(own).values(**seen)
         return self._database.look(lambda connection: connection.execute(change).rowcount > 0)
 
-    async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:
-        """Say that this member is there; take the desk if it is wanted and free."""
+    async def beat(self, load: Mapping[str, int], *, wants_lead: bool) -> Beat:
+        """Say that this member is there; become the leader if that is wanted and there is none."""
 
         def write(connection: Connection) -> Beat:
             own = update(member).where(member.c.name == self._own.name)
             seen = {"load": dict(load), "beats": member.c.beats + 1, "seen_at": self._now()}
             connection.execute(own.values(**seen))
-            at_desk = connection.execute(select(duty.c.member).where(duty.c.name == DESK)).scalar()
-            if at_desk is None and wants_desk:
-                at_desk = self._own.name
-                connection.execute(insert(duty), {"name": DESK, "member": at_desk})
+            found = connection.execute(select(duty.c.member).where(duty.c.name == LEADER))
+            leader = found.scalar()
+            if leader is None and wants_lead:
+                leader = self._own.name
+                connection.execute(insert(duty), {"name": LEADER, "member": leader})
             rows = connection.execute(select(member).order_by(member.c.name))
-            return Beat(tuple(map(_member_of, rows)), at_desk or "")
+            return Beat(tuple(map(_member_of, rows)), leader or "")
 
         return await self._database.writer.run(write)
 
@@ -125,7 +127,7 @@ def _remove(connection: Connection, gone: Sequence[Row[Any]], now: float) -> Han
     cut = turn.c.state.in_(RUNNING) & _WITHOUT_MEMBER
     sessions = connection.execute(select(turn.c.session).where(cut)).scalars().all()
     posts = recover_turns(connection, _WITHOUT_MEMBER, now)
-    free_jobs(connection, [row.engine for row in gone if row.engine is not None])
+    announce_orphans(connection)
     return HandedOut(tuple(sessions), tuple(posts))
 
 

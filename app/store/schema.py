@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from sqlalchemy import (
+    URL,
     Connection,
     Select,
     column,
@@ -20,10 +21,18 @@ from sqlalchemy import (
     select,
     table,
 )
+from sqlalchemy.exc import OperationalError
 
 from app.errors import SchemaUnfit, StoreUnavailable
 from app.store.backend import Backend
-from app.store.dialects import MEMORY_TEXT, has_table, is_postgresql, list_names, transaction
+from app.store.dialects import (
+    MEMORY_TEXT,
+    POSTGRESQL,
+    has_table,
+    is_postgresql,
+    list_names,
+    transaction,
+)
 from app.store.tables import metadata
 
 HEAD_REVISION = "0008"
@@ -70,6 +79,8 @@ def migrate_to(revision: str, backend: Backend, *, back: bool = False) -> None:
     # A server ends a transaction that is idle for long, and this takes 0.6 s or more.
     import alembic.command  # noqa: F401, PLC0415
 
+    if not backend.is_file and not back:
+        _prepare_jobs(backend.engine.url.set(drivername=POSTGRESQL))
     with backend.engine.connect() as connection, transaction(connection):
         backend.prepare_migration(connection)
         if backend.is_file and not back:
@@ -78,6 +89,22 @@ def migrate_to(revision: str, backend: Backend, *, back: bool = False) -> None:
         _run(connection, revision, back=back)
         if revision == "head":
             check_fit(connection)
+
+
+def _prepare_jobs(address: URL) -> None:
+    """Have Procrastinate make its tables, unless a release before this one has made them."""
+    from procrastinate import App, SyncPsycopgConnector  # noqa: PLC0415 - only PostgreSQL needs it
+    from procrastinate.exceptions import ConnectorException  # noqa: PLC0415
+
+    where = address.render_as_string(hide_password=False)
+    with App(connector=SyncPsycopgConnector(conninfo=where, min_size=1, max_size=1)).open() as jobs:
+        if jobs.check_connection():
+            return
+        try:
+            jobs.schema_manager.apply_schema()
+        except ConnectorException as error:
+            if not jobs.check_connection():  # else another bridge that starts was first
+                raise OperationalError("its jobs", None, error.__cause__ or error) from error
 
 
 def _run(connection: Connection, revision: str, *, back: bool = False) -> None:

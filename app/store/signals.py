@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from itertools import islice, repeat
 from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.sql import SQL, Identifier
 from sqlalchemy import bindparam, select
 from typing_extensions import override
 
@@ -41,7 +40,11 @@ AT_ONCE = 200
 MOST_WAITING = 10_000
 """Signals that wait while the server is away; more are dropped, since a sweep comes first then."""
 _SEND = "select pg_notify(%s, each) from unnest(%s::text[]) as each"
-_SERVER = select(session.c.served_by).where(session.c.id == bindparam("of"))
+_SERVER = (
+    select(session.c.served_by)
+    .join(member, member.c.name == session.c.served_by)
+    .where(session.c.id == bindparam("of"))
+)
 _FAULTS = (psycopg.OperationalError, OSError)
 _Connection = AsyncConnection[tuple[Any, ...]]
 
@@ -92,7 +95,7 @@ class Notifications(Switchboard):
 
     @override
     def find_server(self, session_id: int) -> str | None:
-        """Name the other member that served a session last and has its files; None if none."""
+        """Name the other member that served a session last, if it is there; None if none."""
         row = self._database.one(_SERVER, of=session_id)
         return row.served_by if row is not None and row.served_by != self.name else None
 
@@ -124,21 +127,6 @@ class Notifications(Switchboard):
             keepalives_interval=5,
             keepalives_count=3,
         )
-
-    async def listen(self, channels: Sequence[str], hear: Callable[[str], None]) -> None:
-        """Have a function called with what is told on some channels, until this is cancelled.
-
-        Whenever that begins it is called with an empty text: something may have been told before.
-        """
-
-        async def work(connection: _Connection) -> None:
-            connection.add_notify_handler(lambda notice: hear(notice.payload))
-            for channel in channels:
-                await connection.execute(SQL("listen {}").format(Identifier(channel)))
-            hear("")
-            await _follow(connection, hear)
-
-        await self._keep(work)
 
     async def _listen(self, connection: _Connection) -> None:
         await connection.execute(f"listen {await _find_channel(connection)}")

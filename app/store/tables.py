@@ -372,12 +372,14 @@ checkout = Table(
     Column("files", NUMBER),
     Column("added", NUMBER, nullable=False, server_default="0"),
     Column("removed", NUMBER, nullable=False, server_default="0"),
-    # The name of its saved state, and the machine whose disk holds it.
+    # Not read any more: the name of its saved state.
     Column("saved", String, nullable=False, server_default=""),
+    # The disk that holds it.
     Column("machine", String, nullable=False, server_default=""),
 )
 Index("checkout_branch", checkout.c.url, checkout.c.branch)
 
+# Not read any more: what earlier releases saved of sessions for other machines.
 saved_folder = Table(
     "saved_folder",
     metadata,
@@ -588,7 +590,7 @@ review = Table(
 )
 Index("review_author", review.c.author_session, review.c.id)
 
-# The bridges on one PostgreSQL. Their jobs are in Procrastinate's tables.
+# The bridges on one PostgreSQL. Procrastinate has its own tables for wake-ups.
 member = Table(
     "member",
     metadata,
@@ -602,7 +604,7 @@ member = Table(
     Column("beats", NUMBER, nullable=False),
     # How many commits it made: the last one is there if it is counted.
     Column("commits", NUMBER, nullable=False, server_default="0"),
-    # The number under which it fetches jobs.
+    # Of releases whose jobs lasted as long as turns; not used any more.
     Column("engine", NUMBER),
     Column("seen_at", Float, nullable=False),
 )

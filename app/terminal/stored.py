@@ -12,7 +12,8 @@ from app.config import Configuration, ensure_secrets, find_secret_key
 from app.config.sealing import Sealer
 from app.errors import ConfigurationError, NotFound
 from app.model.filters import ListFilter
-from app.server.shapes import EntryOut, SessionDetail, SessionOut
+from app.model.types import Session
+from app.server.shapes import EntryOut, SessionDetail, SessionOut, state_on
 from app.services.service import CheckContext
 from app.store.guarding import Guard
 from app.store.reading import reading, revision
@@ -80,7 +81,7 @@ def stored_sessions(
         wanted = None if agent is None else registry.find(agent).id
         only = ListFilter(agent=wanted, state=state)
         found = asyncio.run(stores.sessions.recent(only, limit=limit))
-        return [SessionOut.of(each, registry.name(each.key.agent)) for each in found]
+        return [_show(each, registry) for each in found]
 
 
 def stored_session(
@@ -96,11 +97,18 @@ def stored_session(
         found = None if stores is None else stores.sessions.session(session)
         if stores is None or found is None:
             raise NotFound("session", session)
-        shown = SessionOut.of(found, registry.name(found.key.agent))
         turns = asyncio.run(stores.turns.turns(session))
         entries: list[EntryOut] = []
         while rows := asyncio.run(
             stores.transcript.read(session, after=entries[-1].id if entries else 0, limit=ROWS)
         ):
             entries += [EntryOut.of(row) for row in rows]
-        return SessionDetail.with_turns(shown, turns), entries
+        return SessionDetail.with_turns(_show(found, registry), turns), entries
+
+
+def _show(session: Session, registry: Registry) -> SessionOut:
+    """Show a session in the state that the page of a running bridge would show."""
+    agent, configuration = session.key.agent, registry.configuration
+    services = {service for service, owner in configuration.credentials if owner == agent}
+    state = state_on(session, services) if agent in registry else ""
+    return SessionOut.of(session, registry.name(agent), state)

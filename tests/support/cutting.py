@@ -12,16 +12,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from alembic.config import Config
+from procrastinate.schema import SchemaManager
 from sqlalchemy import Engine, event, inspect, select
 
 from alembic import command
 from app.store.database import Database
+from app.store.dialects import is_postgresql
 from app.store.rollback import roll_back
 from app.store.tables import metadata
 from tests.support.nursery import ROOT, SECONDS, nursery
 
 Way = Literal["now", "released", "back"]
 NEVER = 0
+WITH_JOBS = "0007"
+"""The migration that came with several bridges on one database."""
 
 ROWS = (
     "insert into place (service, name) values ('web', 't1')",
@@ -52,11 +56,19 @@ def build(url: str, revision: str | None) -> None:
     database = Database(url)
     if revision is not None:
         run_released(database.engine, revision)
+        if revision >= WITH_JOBS and is_postgresql(database.engine.dialect):
+            _make_jobs(database.engine)
         with database.engine.begin() as connection:
             for statement in ROWS:
                 connection.exec_driver_sql(statement)
     database.engine.connect().close()  # makes the file
     database.close()
+
+
+def _make_jobs(engine: Engine) -> None:
+    """Make Procrastinate's tables as the releases up to 0008 did: in their own migration."""
+    with engine.begin() as connection:
+        connection.connection.cursor().execute(SchemaManager.get_schema())
 
 
 def upgrade(url: str) -> dict[str, Any]:

@@ -30,10 +30,10 @@ class Hub:
         self.lost = False
         """Whether everything is lost."""
 
-    def line(self, name: str, *, at_desk: bool = False) -> Line:
+    def line(self, name: str, *, is_leader: bool = False) -> Line:
         """Let a member join."""
         line = self.lines[name] = Line(self, name)
-        line.at_desk = at_desk
+        line.is_leader = is_leader
         return line
 
     async def members(self) -> Collection[str]:
@@ -103,7 +103,7 @@ async def open_members(folder: Path, rules: Rules | None = None) -> AsyncIterato
                 rules,
                 database,
                 stores,
-                signals=hub.line(name, at_desk=name == "desk"),
+                signals=hub.line(name, is_leader=name == "desk"),
                 stir=hub.stir,
             )
             for name in ("desk", "front", "worker")

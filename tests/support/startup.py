@@ -31,7 +31,7 @@ from app.server.front import Send
 from app.services import registered_services
 from app.services.github import adapter as github
 from app.services.slack import adapter as slack
-from app.store.jobs import JobStore
+from app.store.claims import ClaimStore
 from app.store.stores import Stores
 from tests.support.clock import DrivenClock, FastClock
 from tests.support.forge import Forge
@@ -223,7 +223,7 @@ async def _run(base: Resources, plan: dict[str, Any], points: FailPoints) -> Non
 
 def _watch_claims(points: FailPoints) -> None:
     """Pass the fail-point of a turn's start also where the commit that claims it starts it."""
-    claim = JobStore.claim
+    claim = ClaimStore.claim
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         await points.meet("turns.starting", "before")
@@ -231,7 +231,7 @@ def _watch_claims(points: FailPoints) -> None:
         await points.meet("turns.starting", "after")
         return result
 
-    JobStore.claim = guarded  # type: ignore[method-assign] # with the same arguments
+    ClaimStore.claim = guarded  # type: ignore[method-assign] # with the same arguments
 
 
 def _say_so() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.agents.exposure import AS_YOU
+from app.config.agents import KEYS
 from tests.support import doctor_table, module_map
 
 ROOT = Path(__file__).parents[2]
@@ -59,6 +60,14 @@ def test_the_handbook_names_only_what_exists() -> None:
 
     assert {each for each in layers if each and not list(ROOT.glob(f"app/{each}*"))} == set()
     assert {each for each in folders if not (ROOT / each).exists()} == set()
+
+
+def test_the_settings_page_lists_every_key_of_an_agent() -> None:
+    page = (ROOT / "docs/settings.md").read_text()
+    table = page.partition("| key | meaning |")[2].partition("\n\n")[0]
+    first = "".join(line.split("|")[1] for line in table.splitlines()[2:])
+
+    assert sorted(re.findall(r"`(\w+)`", first)) == sorted(KEYS)
 
 
 def test_troubleshooting_lists_all_that_doctor_finds() -> None:

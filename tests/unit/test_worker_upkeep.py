@@ -1,4 +1,4 @@
-"""What a member does for its own machine, although another one has the desk."""
+"""What a member does for its own machine, although another one has the leader."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ class Outcomes:
         """Wait for the outcome of a delivery that is about to be stored."""
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._awaited[key] = future
-        if not self._signals.at_desk:
-            # Before it is stored: the desk may read it at once.
+        if not self._signals.is_leader:
+            # Before it is stored: the leader may read it at once.
             self._signals.send(Topic.INBOX, adapter=key[0], awaited=key[1])
         return future
 
@@ -72,7 +72,7 @@ class Outcomes:
             self._signals.send(Topic.SETTLED, adapter=key[0], id=key[1], error=str(outcome))
 
     def _take(self, facts: Facts) -> None:
-        """Take what became of a delivery at the desk."""
+        """Take what became of a delivery that the leader read."""
         error, turns = facts.get("error"), facts.get("turns", ())
         refs = tuple(TurnRef(session, turn) for session, turn in turns)
         accepted = Accepted(refs, repeated=facts.get("repeated", False))
@@ -82,7 +82,7 @@ class Outcomes:
 
     def _look_again(self) -> None:
         """Find what was decided while signals were lost."""
-        if self._signals.at_desk:
+        if self._signals.is_leader:
             recent = [key for key, is_new in self._awaited_afar.items() if is_new]
             self._awaited_afar = dict.fromkeys(recent, False)
         elif self._awaited:

@@ -14,11 +14,11 @@ from contextlib import asynccontextmanager
 
 from app.clock import Clock
 from app.core.adapters import Adapter
+from app.core.hooks import Hooks
 from app.core.intake.dispatch import Dispatcher, storable
 from app.core.intake.outcomes import Outcome, Outcomes
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
-from app.core.schedules import runs
 from app.errors import BridgeError, DeliveryRefused, DeliveryUnreadable, StoreUnavailable
 from app.model import wording
 from app.model.inbound import (
@@ -67,8 +67,10 @@ class Intake:
         counters: Counters,
         proposals: Proposals | None = None,
         renames: Renames | None = None,
+        hooks: Hooks | None = None,
         signals: Signals = ALONE,
     ) -> None:
+        self._hooks = hooks or Hooks()
         self._deliveries = deliveries
         self._dispatcher = dispatcher
         self._adapters = adapters
@@ -92,10 +94,10 @@ class Intake:
     def open(self, adapter: Adapter) -> None:
         """Read the deliveries of one adapter from now on; one that replaces another continues.
 
-        Only the desk reads.
+        Only the leader reads.
         """
         name = adapter.service_name
-        if self._signals.at_desk and name not in self._wakes:
+        if self._signals.is_leader and name not in self._wakes:
             wake = self._wakes[name] = asyncio.Event()
             self._tasks.start(self._read(adapter, wake), name=name)
 
@@ -143,8 +145,8 @@ class Intake:
         self.wake(delivery.adapter)
 
     def wake(self, name: str) -> None:
-        """Have what was stored for an adapter read: here, or at the desk."""
-        if self._signals.at_desk:
+        """Have what was stored for an adapter read: here, or by the leader."""
+        if self._signals.is_leader:
             self._wake(name)
         else:
             self._signals.send(Topic.INBOX, adapter=name)
@@ -178,8 +180,8 @@ class Intake:
         return outcome
 
     def _hear(self, facts: Facts) -> None:
-        """Read what another member stored, at the desk."""
-        if not self._signals.at_desk:
+        """Read what another member stored, as the leader."""
+        if not self._signals.is_leader:
             return
         if "awaited" in facts:
             self._outcomes.expect_afar((facts["adapter"], facts["awaited"]))
@@ -188,7 +190,7 @@ class Intake:
 
     def _look_again(self) -> None:
         """Find what was stored while signals were lost."""
-        if self._signals.at_desk:
+        if self._signals.is_leader:
             for name in self._wakes:
                 self._wake(name)
 
@@ -238,7 +240,7 @@ class Intake:
     async def _parse(self, adapter: Adapter, delivery: Delivery) -> None:
         """Parse one delivery and queue it for its place."""
         try:
-            inbound = runs.parse(delivery) or adapter.parse(delivery)
+            inbound = self._hooks.parse(delivery) or adapter.parse(delivery)
         except DeliveryRefused as error:
             logger.info("delivery %d of %s refused: %s", delivery.seq, delivery.adapter, error)
             await self._note(delivery, "refused", error.reason)

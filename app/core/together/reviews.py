@@ -1,7 +1,7 @@
 """Takes agents' reviews: each is stored, then published under the reviewer's name, then told.
 
 A review is a row before anything is sent. Every step after that can be repeated: a start repeats
-what a crash cut off, the desk what another member left, and nothing is published or told twice.
+what a crash cut off, the leader what another member left, and nothing is published or told twice.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Reviews:
 
     def _look_again(self) -> None:
         """Publish what the member that took it did not, since it is gone or was refused."""
-        if not self._signals.at_desk:
+        if not self._signals.is_leader:
             return
         now = self._clock.monotonic()
         waiting = {review.id: review for review in self._store.unsent()}

@@ -17,7 +17,7 @@ import pytest
 
 from app.cli.manifest import show
 from app.config import AgentRecord, Configuration, load
-from app.config.location import default_settings_file
+from app.config.process import default_settings_file
 from app.errors import ConfigurationError
 from app.model.findings import Finding, Verdict
 from app.services import registered_services

@@ -24,7 +24,7 @@ MAY_I = AskRequest("call", "May I?", (AskOption("yes", "Yes", "allow_once"),))
 
 
 def sent(members: Members) -> list[tuple[str, str, str]]:
-    """List what the platform was sent, by the desk."""
+    """List what the platform was sent, by the leader."""
     return [
         (post.op, post.content.state, post.content.text)
         for post in members.desk.adapters["web:demo"].calls

@@ -1,17 +1,17 @@
-"""The engine of a fleet: a turn that comes at the last moment is served at once."""
+"""The engine of a fleet: what it serves at once, refuses, and passes on."""
 
 from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pytest
 
 from app.clock import SystemClock
 from app.core.turns.turn_context import TurnContext
 from app.fleet.engine import FleetTurnEngine
-from app.fleet.worker import FleetWorker, Hands
+from app.fleet.worker import FleetWorker, Take
 from app.model.keys import SessionKey
 from app.model.members import Claim
 from app.model.types import Turn, TurnState
@@ -35,44 +35,79 @@ class LateTurns:
 
 
 class Worker:
-    """Fetches no job."""
+    """Hears of no session."""
 
-    def __init__(self, hands: Hands) -> None:
-        self._hands = hands
-
-    async def run(self) -> None:
-        await self._hands.employ(1)
+    async def run(self, take: Take) -> None:
+        """Do nothing."""
 
 
-async def test_a_turn_that_comes_after_the_last_look_is_claimed_without_a_sweep() -> None:
-    turns, claimed = LateTurns(), asyncio.Event()
+class Claims:
+    """Answers every claim, and notes what it is asked."""
 
-    class Jobs:
-        async def employ(self, _: int) -> None:
-            return
+    def __init__(self, turns: LateTurns, answer: Literal["elsewhere", "full"]) -> None:
+        self._turns = turns
+        self._answer: Literal["elsewhere", "full"] = answer
+        self.free: list[str] = []
+        self.claimed = asyncio.Event()
+        self.passed_on: list[int] = []
 
-        async def claim(self, *_: object, **__: object) -> Claim:
-            turns.is_claimed = True
-            claimed.set()
-            return Claim("elsewhere")
+    async def claim(self, *_: object, **__: object) -> Claim:
+        self._turns.is_claimed = True
+        self.claimed.set()
+        return Claim(self._answer)
 
+    async def pass_on(self, session: int, _load: object) -> bool:
+        self.passed_on.append(session)
+        return bool(self.free)
+
+
+async def start(turns: LateTurns, claims: Claims, *, max_turns: int) -> FleetTurnEngine:
     context = SimpleNamespace(
-        turns=turns, clock=SystemClock(), feed=SimpleNamespace(notify=lambda _: None)
+        turns=turns, agents={}, clock=SystemClock(), feed=SimpleNamespace(notify=lambda _: None)
     )
     engine = FleetTurnEngine(
         cast("TurnContext", context),
-        cast("Any", Jobs()),
-        max_turns=1,
+        cast("Any", claims),
+        max_turns=max_turns,
         total=None,
-        of_agent={},
-        recruit=lambda hands: cast("FleetWorker", Worker(hands)),
+        worker=cast("FleetWorker", Worker()),
         signals=ALONE,
     )
     await engine.start()
-    await engine._tasks.settle(5)
+    return engine
+
+
+async def test_a_turn_that_comes_after_the_last_look_is_claimed_without_a_sweep() -> None:
+    turns = LateTurns()
+    claims = Claims(turns, "elsewhere")
+    engine = await start(turns, claims, max_turns=1)
 
     engine.submit(TURN.session)
 
     async with asyncio.timeout(5):
-        await claimed.wait()
-    await engine._tasks.close()
+        await claims.claimed.wait()
+    await engine.drain(grace=0)
+
+
+async def test_a_session_that_as_many_turns_keep_waiting_as_may_run_is_refused() -> None:
+    turns = LateTurns()
+    turns.looks = 1
+    engine = await start(turns, Claims(turns, "full"), max_turns=1)
+
+    async with asyncio.timeout(5):
+        assert not await engine.take(TURN.session)
+    await engine.drain(grace=0)
+
+
+async def test_a_member_without_room_passes_a_session_on_to_one_that_has_some() -> None:
+    turns = LateTurns()
+    claims = Claims(turns, "full")
+    engine = await start(turns, claims, max_turns=0)
+
+    assert not await engine.take(TURN.session)
+    claims.free.append("bob")
+    assert await engine.take(TURN.session)
+
+    assert claims.passed_on == [TURN.session, TURN.session]
+    assert not claims.claimed.is_set()
+    await engine.drain(grace=0)

@@ -39,13 +39,13 @@ class Rows:
             raise StoreUnavailable("away")
         return "own" not in self.removed
 
-    async def beat(self, load: Mapping[str, int], *, wants_desk: bool) -> Beat:
+    async def beat(self, load: Mapping[str, int], *, wants_lead: bool) -> Beat:
         if self.away:
             raise StoreUnavailable("away")
         self.beats += self.lively
         own = Member("own", 1, "all", 4, load, 0, self.clock.now())
         others = [replace(own, name=name, beats=self.beats) for name in self.others]
-        return Beat((own, *others), "own" if wants_desk else "")
+        return Beat((own, *others), "own" if wants_lead else "")
 
     async def take_over(self, lapsed: Sequence[Member]) -> HandedOut:
         self.taken += [each.name for each in lapsed]
@@ -81,7 +81,7 @@ async def watched() -> AsyncIterator[Watched]:
     handed_out: list[HandedOut] = []
     opened: list[str] = []
 
-    async def open_desk() -> None:
+    async def lead() -> None:
         opened.append("desk")
 
     membership = Membership(
@@ -92,7 +92,7 @@ async def watched() -> AsyncIterator[Watched]:
         slots=4,
         lease_seconds=LEASE,
         load=dict,
-        open_desk=open_desk,
+        lead=lead,
         handed_out=handed_out.append,
         die=deaths.append,
     )
@@ -170,4 +170,4 @@ async def test_the_desk_is_opened_once(watched: Watched) -> None:
     await watched.pass_time(LEASE)
 
     assert watched.opened == ["desk"]
-    assert watched.membership.at_desk
+    assert watched.membership.is_leader

@@ -1,92 +1,164 @@
-"""Fetching jobs with Procrastinate: nothing that was told of is forgotten."""
+"""Wake-ups over Procrastinate: they are served, tried again, swept up, and taken over."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pytest
-from procrastinate import PsycopgConnector
-from procrastinate.jobs import Job, Notification
-from procrastinate.manager import JobManager
+from procrastinate import App, PsycopgConnector
+from procrastinate.jobs import Job
 
 from app.clock import SystemClock
-from app.fleet.worker import Hands, _Jobs
+from app.fleet import worker as worker_module
+from app.fleet.worker import FleetWorker, _TryOthers
+from app.model.members import COMMON, TASK
+from app.store.claims import ClaimStore
+from app.store.database import Database
+from app.store.fencing import Fence
+from app.store.members import MemberStore
+from app.store.stores import Stores
+from tests.support import postgres
+from tests.support.memory import decision, heard
 
-QUEUES = ["common", "ada"]
-JOB = Job(id=1, lock="7", queueing_lock="7", task_name="serve", queue="common")
-
-
-class Line:
-    """A line on which members are told of jobs."""
-
-    def __init__(self) -> None:
-        self.opened = asyncio.Event()
-
-    async def listen(self, channels: Sequence[str], hear: Callable[[str], None]) -> None:
-        assert channels == [f"procrastinate_queue_v1#{each}" for each in QUEUES]
-        self.hear = hear
-        self.opened.set()
-        await asyncio.Event().wait()
+LEASE_SECONDS = 600.0
+"""Longer than a test."""
 
 
-async def _nothing(*_: object) -> None:
-    """Do nothing."""
+@dataclass
+class Member:
+    """One member that runs turns, and what it is asked to take."""
+
+    address: str
+    taken: list[int] = field(default_factory=list)
+    told: asyncio.Event = field(default_factory=asyncio.Event)
+    refusals: int = 0
+
+    def __post_init__(self) -> None:
+        clock, fence = SystemClock(), Fence(lambda: None)
+        self.database = Database(self.address)
+        self.database.open()
+        self.stores = Stores.on(self.database, clock.now)
+        self.members = MemberStore(self.database, clock.now, fence)
+        self.claims = ClaimStore(self.database, fence)
+        self.worker = FleetWorker(
+            self.address, "ada", self.claims, clock, lease_seconds=LEASE_SECONDS
+        )
+        self.jobs = App(connector=PsycopgConnector(conninfo=self.address, min_size=1))
+
+    async def take(self, session: int) -> bool:
+        """Note a session that waits."""
+        self.taken.append(session)
+        self.told.set()
+        self.refusals -= 1
+        return self.refusals < 0
+
+    async def say(self, place: str) -> int:
+        """Let a message lead to a turn; return its session."""
+        accepted = await self.stores.decisions.accept(decision(heard("hello", place), "demo"))
+        return accepted.turns[0].session
+
+    async def list_jobs(self) -> Sequence[tuple[Any, ...]]:
+        """List the wake-ups: session, queue and state."""
+        found = await self.jobs.job_manager.list_jobs_async(task=TASK)
+        return [(each.task_kwargs["session"], each.queue, each.status) for each in found]
+
+    async def wait_until_empty(self) -> None:
+        """Wait until every wake-up has been served."""
+        async with asyncio.timeout(20):
+            while await self.list_jobs():  # noqa: ASYNC110 - no one tells of what another one ends
+                await asyncio.sleep(0.02)
 
 
-async def _yes() -> bool:
-    return True
+@pytest.fixture
+async def ada(tmp_path: Path) -> AsyncIterator[Member]:
+    postgres.need_server()
+    member = Member(postgres.server().provide(tmp_path))
+    await member.members.join("ada", "all", 4)
+    async with member.jobs.open_async():
+        yield member
+    member.database.close()
 
 
-def _jobs(line: Line, taken: list[tuple[int, int]]) -> _Jobs:
-    hands = Hands(
-        wait_for_room=_yes,
-        employ=_nothing,
-        reclaim=_nothing,
-        take=lambda *job: taken.append(job),
-        serve=_nothing,
-        finish=_nothing,
-    )
-    return _Jobs(PsycopgConnector(), hands, SystemClock(), line.listen)
+async def _serve(member: Member) -> None:
+    """Serve until every wake-up has been served."""
+    serving = asyncio.create_task(member.worker.run(member.take))
+    try:
+        await member.told.wait()
+        await member.wait_until_empty()
+    finally:
+        serving.cancel()
+        with suppress(asyncio.CancelledError):
+            await serving
 
 
-async def test_a_job_that_is_told_of_while_another_is_looked_for_is_fetched(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_an_announced_session_is_taken_and_its_job_ends(ada: Member) -> None:
+    session = await ada.say("t1")
+    await ada.claims.announce(session)
+
+    async with asyncio.timeout(20):
+        await _serve(ada)
+
+    assert session in ada.taken
+
+
+async def test_a_session_without_room_is_tried_again_on_the_queue_of_all(
+    ada: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line, taken, told = Line(), list[tuple[int, int]](), asyncio.Event()
-    jobs = _jobs(line, taken)
-    found: list[Job | None] = [None, JOB]
+    monkeypatch.setattr(worker_module, "FULL_SECONDS", 0.01)
+    session = await ada.say("t1")
+    await ada.claims.announce(session)
+    ada.refusals = 2
 
-    async def fetch(_manager: JobManager, _queues: Iterable[str], _worker: int) -> Job | None:
-        line.hear("{}")
-        await told.wait()
-        return found.pop(0)
+    async with asyncio.timeout(20):
+        await _serve(ada)
 
-    async def note(*, channel: str, notification: Notification) -> None:
-        told.set()
-
-    monkeypatch.setattr(JobManager, "fetch_job", fetch)
-    listening = asyncio.create_task(jobs.listen_for_jobs(on_notification=note, queues=QUEUES))
-    async with asyncio.timeout(5):
-        await line.opened.wait()
-        assert await jobs.fetch_job(QUEUES, 1) is JOB
-    listening.cancel()
-    assert taken == [(1, 7)]
+    assert ada.taken[:3] == [session, session, session]
 
 
-async def test_a_job_that_was_put_back_is_looked_for_when_its_time_has_come() -> None:
-    line, told = Line(), asyncio.Event()
-    jobs = _jobs(line, [])
+def test_what_failed_for_another_reason_than_room_is_not_tried_again() -> None:
+    job = Job(id=1, lock=None, queueing_lock=None, task_name=TASK, queue="ada")
 
-    async def note(*, channel: str, notification: Notification) -> None:
-        assert notification["type"] == "job_inserted"
-        told.set()
+    assert _TryOthers().get_retry_decision(exception=ValueError(), job=job) is None
 
-    listening = asyncio.create_task(jobs.listen_for_jobs(on_notification=note, queues=QUEUES))
-    async with asyncio.timeout(5):
-        await line.opened.wait()
-        began = asyncio.get_running_loop().time()
-        line.hear('{"seconds": 0.05}')
-        await told.wait()
-    listening.cancel()
-    assert asyncio.get_running_loop().time() - began >= 0.05
+
+async def test_a_sweep_announces_what_was_lost_and_drops_what_is_in_the_way(ada: Member) -> None:
+    lost, announced, orphan = [await ada.say(place) for place in ("t1", "t2", "t3")]
+    defer = ada.jobs.configure_task
+    for queue, session in ((COMMON, announced), (COMMON, announced), ("gone", orphan)):
+        await defer(TASK, queue=queue).defer_async(session=session)
+
+    async with ada.worker._app.open_async():
+        await ada.worker.sweep()
+        await ada.worker.sweep()
+
+    assert await ada.list_jobs() == [
+        (announced, COMMON, "todo"),
+        (lost, COMMON, "todo"),
+        (orphan, COMMON, "todo"),
+    ]
+
+
+async def test_jobs_of_the_release_before_are_taken_over_and_no_turn_is_lost(ada: Member) -> None:
+    done, waiting, fetched = [await ada.say(place) for place in ("t1", "t2", "t3")]
+    await ada.claims.claim(*_first(ada, done), total=None, of_agent=None)
+    # It wrote jobs that last as long as turns, with the session as both locks.
+    made = (
+        "insert into procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args, status)"
+        f" values ('bob', '{TASK}', ?, ?, jsonb_build_object('session', cast(? as int)), ?)"
+    )
+    for session, status in ((waiting, "todo"), (fetched, "doing"), (fetched, "todo")):
+        postgres.run(ada.address, made, str(session), str(session), session, status)
+
+    async with ada.worker._app.open_async():
+        await ada.worker.sweep()
+
+    assert await ada.list_jobs() == [(waiting, COMMON, "todo"), (fetched, COMMON, "todo")]
+
+
+def _first(member: Member, session: int) -> tuple[Any, Any, Any]:
+    return member.stores.turns.next_turn(session), {"demo": 1}, "announced"

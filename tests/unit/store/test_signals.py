@@ -125,24 +125,3 @@ async def test_what_was_said_last_is_sent_before_a_member_ends(tmp_path: Path) -
         async with open_member(tmp_path, "one") as one:
             one.send(Topic.NEWS, session=1)
         await told.until(lambda: told.facts == [{"session": 1}])
-
-
-async def test_other_channels_are_heard_and_looked_at_again_after_a_lost_connection(
-    tmp_path: Path,
-) -> None:
-    async with open_member(tmp_path, "one") as one:
-        heard: asyncio.Queue[str] = asyncio.Queue()
-        listening = asyncio.create_task(one.listen(["some#channel"], heard.put_nowait))
-        async with asyncio.timeout(30):
-            assert await heard.get() == ""
-            server().run(tmp_path, "select pg_notify('some#channel', 'news')")
-            assert await heard.get() == "news"
-            server().run(
-                tmp_path,
-                "select pg_terminate_backend(pid) from pg_stat_activity"
-                " where query = 'listen \"some#channel\"' and datname = current_database()",
-            )
-            assert await heard.get() == ""
-            server().run(tmp_path, "select pg_notify('some#channel', 'more')")
-            assert await heard.get() == "more"
-        listening.cancel()

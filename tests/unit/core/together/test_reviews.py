@@ -17,9 +17,9 @@ from app.core.together import reviews
 from app.core.together.reviews import Reviews
 from app.core.tools.reviews import Submitting
 from app.errors import Conflict, RepositoryError
+from app.metrics import Metrics
 from app.model.reviews import Finding, Review, Submission
 from app.model.tools import Caller, Result
-from app.server.metrics import Metrics
 from app.signals import ALONE, Signals
 from tests.support.forge import Forge
 from tests.support.members import Hub
@@ -203,14 +203,14 @@ async def test_what_a_member_left_unpublished_is_published_by_the_desk(
         await worker.submit("approve")
         worker.host.trouble = ""
         hub = Hub()
-        lines = {name: hub.line(name, at_desk=name == "desk") for name in ("desk", "front")}
+        lines = {name: hub.line(name, is_leader=name == "desk") for name in ("desk", "front")}
         others = {name: Bench(worker.here, worker.host, signals=lines[name]) for name in lines}
         lines["desk"].sweep()
         monkeypatch.setattr(reviews, "LATE_SECONDS", 0.0)
         lines["front"].sweep()
-        assert worker.host.taken == {}, "it has not waited, and a front without the desk did it"
+        assert worker.host.taken == {}, "it has not waited, and a front without the leader did it"
 
-        desk = Bench(worker.here, worker.host, signals=hub.line("next", at_desk=True))
+        desk = Bench(worker.here, worker.host, signals=hub.line("next", is_leader=True))
         hub.lines["next"].sweep()
 
         await asyncio.wait_for(worker.host.came.wait(), 5)
