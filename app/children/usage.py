@@ -16,7 +16,7 @@ from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from app.children.proc_table import ProcTable, with_descendants
+from app.children.proc_table import ProcTable
 from app.descent import walk
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -43,22 +43,20 @@ class Usage:
     memory_bytes: int
 
 
-def measure_tree(proc_table: ProcTable, root: int, *, exact_above: int) -> Usage:
-    """Measure a process and its descendants; blocking.
+def measure_tree(tree: ProcTable, *, exact_above: int) -> Usage:
+    """Measure the processes of a tree; blocking.
 
     Shared memory is counted exactly only beyond `exact_above` bytes: that takes long.
     """
-    family = [proc_table[pid] for pid in with_descendants(proc_table, [root]) if pid in proc_table]
-    pids = [entry.pid for entry in family]
-    scratch, held = _scratch_bytes(pids), _held_files(pids)
+    scratch, held = _scratch_bytes(tree), _held_files(tree)
     apart = scratch + sum(held.values())
-    memory = sum(entry.resident_pages for entry in family) * _PAGE + apart
+    memory = sum(entry.resident_pages for entry in tree.values()) * _PAGE + apart
     if memory > exact_above:
-        private, shared = (sum(map(partial(_own_memory, kinds), pids)) for kinds in _OWN_MEMORY)
+        private, shared = (sum(map(partial(_own_memory, kinds), tree)) for kinds in _OWN_MEMORY)
         # What is mapped of a file without a name is shared memory too, and counted already.
-        mapped = sum(_mapped_bytes(pid, held) for pid in pids) if held else 0
+        mapped = sum(_mapped_bytes(pid, held) for pid in tree) if held else 0
         memory = private + max(shared - mapped, 0) + apart
-    return Usage(sum(entry.tasks for entry in family), memory)
+    return Usage(sum(entry.tasks for entry in tree.values()), memory)
 
 
 def measure_folders(folders: Iterable[Path]) -> int:

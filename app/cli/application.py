@@ -99,8 +99,8 @@ def in_one_line() -> Iterator[None]:
 class Later(TyperCommand):
     """Stands for a command or group in lists, and is replaced by it when it is used."""
 
-    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **more: Any) -> Any:
-        """Import the modules that have the command, and let it go on."""
+    def load(self) -> Any:
+        """Import the modules that have the command, and return it."""
         found: list[Any] = [
             get_group(import_module(module).COMMANDS).commands[str(self.name)]
             for module, lines in modules().items()
@@ -108,7 +108,11 @@ class Later(TyperCommand):
         ]
         for other in found[1:]:
             found[0].commands |= other.commands
-        return found[0].make_context(info_name, args, *rest, **more)
+        return found[0]
+
+    def make_context(self, *given: Any, **more: Any) -> Any:
+        """Let the command itself go on."""
+        return self.load().make_context(*given, **more)
 
 
 class Application(TyperGroup):
