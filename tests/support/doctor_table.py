@@ -14,10 +14,9 @@ PAGE = ROOT / "docs" / "troubleshooting.md"
 BEGIN = "<!-- doctor: written by `make findings` -->\n"
 END = "<!-- end of doctor -->\n"
 SOURCES = (
-    "app/cli/checks/machine.py",
-    "app/cli/checks/sharing.py",
+    "app/cli/machine_checks.py",
     "app/agents/availability.py",
-    "app/cli/checks/agents.py",
+    "app/cli/agent_checks.py",
     "app/services/*/doctor.py",
 )
 FINDINGS = {"problem", "warning", "unmet"}
