@@ -16,7 +16,7 @@ GATES := $(BIN)/python -m tests.support.gates
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-long test-postgres test-postgres-long test-all test-agents audit bench bench-scale format map pictures lock clean FORCE
+.PHONY: help setup run test test-long test-postgres test-postgres-long test-all test-agents audit bench bench-scale measure format map findings pictures lock clean FORCE
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-18s %s\n", $$1, $$2}' Makefile
@@ -59,12 +59,18 @@ bench: .venv/.dev ## Measure
 bench-scale: .venv/.dev ## Measure where one bridge and several on PostgreSQL saturate
 	@exec $(BIN)/python -m bench.scale $(ARGS)
 
+measure: .venv/.dev ## Measure the code: its grain, and the modules that one message runs through
+	@$(BIN)/python -m tests.support.grain
+	@$(BIN)/python -m bench.walk $(ARGS)
+
 format: .venv/.dev ## Put code into its form and repair what can be repaired
 	@$(BIN)/ruff check --quiet --fix --exit-zero .
 	@$(BIN)/ruff format --quiet .
 
-map: .venv/.dev ## Write the map of modules and the list of findings in the docs
+map: .venv/.dev ## Print the map of modules
 	@$(BIN)/python -m tests.support.module_map
+
+findings: .venv/.dev ## Write the list of what doctor finds into the docs
 	@$(BIN)/python -m tests.support.doctor_table
 
 pictures: .venv/.dev ## Take the pictures of the docs with Chromium (ARGS="page slack" for some)

@@ -25,8 +25,9 @@ Format = Literal["console", "json"]
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
-# They report every request and step at INFO, which says nothing that our own lines do not say.
-_CHATTY = ("httpx", "httpcore", "alembic", "mcp", "sse_starlette", "uvicorn")
+# They report every request and step at INFO, which says nothing that our own lines do not say;
+# pydantic_settings, if it is told to debug, every value that was set.
+_CHATTY = ("httpx", "httpcore", "alembic", "mcp", "pydantic_settings", "sse_starlette", "uvicorn")
 
 
 def configure(level: Level, format: Format, vault: Vault, *, stream: TextIO | None = None) -> None:  # noqa: A002 - the word of LOG_FORMAT

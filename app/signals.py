@@ -122,7 +122,7 @@ class Signals(Protocol):
         ...
 
     def find_server(self, session_id: int) -> str | None:
-        """Name the other member that served a session last and has its files; None if none."""
+        """Name the other member that served a session last, if it is there; None if none."""
         ...
 
 

@@ -212,7 +212,7 @@ def main(arguments: Mapping[str, Any]) -> None:
 
     async def run() -> None:
         bridge = Bridge(base, [BenchAdapter(name) for name in configuration.agents])
-        port = bound(configuration.host, configuration.port)
+        port = bound(configuration.settings.host, configuration.settings.port)
         if plan.works:
             await serve(bridge, [port], listening=_say_so)
         else:

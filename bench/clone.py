@@ -23,7 +23,6 @@ from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.sandboxed_git import SandboxedGit
-from app.shelf.folder import FolderShelf
 from app.vault import Vault
 from bench.figures import Goal, Row, Scale, milliseconds
 from bench.proof import prove, prove_equal
@@ -121,13 +120,12 @@ async def opened(
     mirrors = Mirrors(folder / "mirrors", git, None, surroundings, disk=disk)
     checkouts = GitCheckouts(
         folder / "gates",
-        {"bench": isolation},
+        {"bench": isolation}.get,
         git,
         mirrors,
         tokens=None,
         vault=Vault(),
         person=surroundings,
-        shelf=FolderShelf(folder / "kept"),
     )
     clone = Clone(
         folder / "workspaces" / str(number),
@@ -144,7 +142,7 @@ async def opened(
     await checkouts.open(clone, fresh=True, on_sent=_heard, ask=_asked)
     yield Opened(checkouts, clone, time.monotonic() - began)
     await checkouts.close_all()
-    await checkouts.remove(clone)
+    await checkouts.remove(clone.folder)
 
 
 async def _open(remote: Path, folder: Path, number: int, tree: str) -> float:

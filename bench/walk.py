@@ -358,7 +358,9 @@ HEADER = ("modules", "functions", "call edges", "up", "turns back", "into main")
 def main(words: list[str]) -> None:
     """Play the messages and print what they ran through."""
     arguments = argparse.ArgumentParser(prog="python -m bench.walk")
-    arguments.add_argument("--callers", metavar="FUNCTION", default="", help="such as Vault.redact")
+    arguments.add_argument(
+        "--callers", metavar="FUNCTION", nargs="*", default=[], help="such as Vault.redact"
+    )
     arguments.add_argument("--pairs", action="store_true", help="list every turn back")
     arguments.add_argument("--modules", action="store_true", help="list every module")
     wanted = arguments.parse_args(words)
@@ -372,9 +374,9 @@ def main(words: list[str]) -> None:
                 print("".join(f"    {low} > {high}\n" for low, high in sorted(walk.turns_back)))
             if wanted.modules:
                 print("".join(f"    {module}\n" for module in sorted(walk.modules)))
-            if wanted.callers:
-                found = walk.callers(wanted.callers)
-                print(f"    {found.total():>6} calls of {wanted.callers}")
+            for function in wanted.callers:
+                found = walk.callers(function)
+                print(f"    {found.total():>6} calls of {function}")
                 print("".join(f"    {n:>6} {who}\n" for who, n in found.most_common()))
 
 

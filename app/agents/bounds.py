@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from app.config.agents import ToolKind
-from app.config.hosts import HostPattern
+from app.config.network import HostPattern
 from app.model.delegation import Excess
 from app.model.policy import Policy, Rule
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from app.agents.catalog import known_agents
@@ -27,9 +27,12 @@ def open_registry(configuration: Configuration, stored: Sequence[AgentRecord]) -
 def enrol(configuration: Configuration, records: Sequence[AgentRecord]) -> Iterator[AgentRecord]:
     """Yield the records, with one for every agent that has none.
 
-    One that gets the name of an agent that was removed is compared with how that one was isolated.
+    A program that is found on PATH again is the agent that it was. Any other that gets the name of
+    an agent that was removed is compared with how that one was isolated.
     """
     given = {entry.name: entry for entry in configuration.agents.values()}
+    back = {record.id: record for record in _find_returning(given, records)}
+    records = [back.get(record.id, record) for record in records]
     present = {record.name for record in records if record.present}
     successor = find_successor(configuration, records)
     for record in records:
@@ -49,6 +52,19 @@ def enrol(configuration: Configuration, records: Sequence[AgentRecord]) -> Itera
         before = find_removed(name, records)
         isolation = before.isolation if before is not None else ""
         yield AgentRecord(id=own, name=name, known_as=identify(entry), isolation=isolation)
+
+
+def _find_returning(
+    given: Mapping[str, AgentConfig], records: Sequence[AgentRecord]
+) -> Iterator[AgentRecord]:
+    """Yield the records of found programs that were missing for a while, as present again."""
+    present = {record.name for record in records if record.present}
+    for name, entry in given.items():
+        last = find_removed(name, records)
+        if entry.source != "found" or name in present or last is None:
+            continue
+        if last.source == "found" and last.known_as == identify(entry):
+            yield replace(last, removed_at=None)
 
 
 def find_successor(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from app.config.emoji import is_emoji
+from app.config.fields import is_emoji
 
 COLOURS: Final = ("orange", "teal", "indigo", "purple", "green", "pink", "yellow", "blue")
 """In the order of the page's style."""

@@ -200,6 +200,11 @@ def homes_root(configuration: Configuration) -> Path:
     return configuration.shared_dir / "session-homes"
 
 
+def workspaces_root(configuration: Configuration) -> Path:
+    """Return the folder of the sessions' workspaces, which every machine of a fleet finds."""
+    return configuration.shared_dir / "workspaces"
+
+
 def _shelter(
     configuration: Configuration,
     entry: AgentConfig,

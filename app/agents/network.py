@@ -16,7 +16,7 @@ from app.children.network.link import NetworkPlan
 from app.children.network.outside import Outside
 from app.children.network.rules import Rules
 from app.config import AgentConfig, Configuration
-from app.config.hosts import HostPattern, normalise_host, parse_host
+from app.config.network import HostPattern, normalise_host, parse_host
 from app.errors import ConfigurationError
 
 _GROUPS: Final = Path(__file__).with_name("hosts.toml")

@@ -5,15 +5,13 @@ An unknown name is an error, never a reason to take another agent.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from app.agents.agent import Agent, build_agent
 from app.agents.catalog import AgentProgram
+from app.agents.isolation import Shelter
 from app.config import AgentConfig, AgentRecord, Configuration
 from app.errors import AgentRemoved, NotFound
-
-T = TypeVar("T")
 
 
 class Registry:
@@ -32,6 +30,10 @@ class Registry:
         """What the store has of every agent there is or was."""
         self.leaving: set[str] = set()
         """Agents that are being removed: nothing new begins for them."""
+        self.shelters: dict[str, Shelter] = {}
+        """Where each agent runs, by id; empty where none is started."""
+        self.agents = CurrentAgents(self)
+        self.names = CurrentNames(self.agents)
 
     def replace(self, configuration: Configuration, records: Sequence[AgentRecord]) -> None:
         """Let everything that looks from now on see other agents."""
@@ -114,17 +116,13 @@ class Registry:
         return self._programs.get(self.get(agent).driver or "")
 
     def display_name(self, agent: str) -> str:
-        """Return the name people see; two agents of one program keep their own names.
+        """Return the name people see.
 
         Raises:
             NotFound: there is no such agent.
         """
-        entry = self.get(agent)
-        if given := entry.display_name or entry.own_name:
-            return given
-        program = self.program(agent)
-        drivers = Counter(other.driver for other in self)
-        return program.title if program and drivers[entry.driver] == 1 else entry.name
+        self.get(agent)
+        return self.agents[agent].display_name
 
 
 def find_removed(name: str, records: Iterable[AgentRecord]) -> AgentRecord | None:
@@ -133,23 +131,22 @@ def find_removed(name: str, records: Iterable[AgentRecord]) -> AgentRecord | Non
     return max(gone, key=lambda record: record.removed_at or 0.0, default=None)
 
 
-class PerAgent(Mapping[str, T]):
-    """A value for each agent, by id; made when it is first looked at after the agents changed."""
+class CurrentAgents(Mapping[str, Agent]):
+    """The agents by id, as they are whenever one looks."""
 
-    def __init__(self, registry: Registry, make: Callable[[Configuration, str], T]) -> None:
+    def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._make = make
-        self._made: dict[str, T] = {}
-        self._made_from = registry.configuration
+        self._made: dict[str, Agent] = {}
+        self._made_from: Configuration | None = None
 
-    def __getitem__(self, agent: str) -> T:
-        current = self._registry.configuration
+    def __getitem__(self, agent: str) -> Agent:
+        registry, current = self._registry, self._registry.configuration
         if current is not self._made_from:
             self._made, self._made_from = {}, current
-        if agent not in current.agents:
-            raise KeyError(agent)
         if agent not in self._made:
-            self._made[agent] = self._make(current, agent)
+            config, program = current.agents[agent], registry.program(agent)
+            shelter = registry.shelters.get(agent)
+            self._made[agent] = build_agent(current, config, program, shelter)
         return self._made[agent]
 
     def __iter__(self) -> Iterator[str]:
@@ -157,3 +154,19 @@ class PerAgent(Mapping[str, T]):
 
     def __len__(self) -> int:
         return len(self._registry.configuration.agents)
+
+
+class CurrentNames(Mapping[str, str]):
+    """What people call each agent, by id."""
+
+    def __init__(self, agents: Mapping[str, Agent]) -> None:
+        self._agents = agents
+
+    def __getitem__(self, agent: str) -> str:
+        return self._agents[agent].display_name
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._agents)
+
+    def __len__(self) -> int:
+        return len(self._agents)

@@ -39,9 +39,14 @@ def identify(folder: Path) -> str:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     mark = folder / ".machine"
     if not mark.exists():
-        new = folder / ".machine.new"
-        new.write_text(uuid4().hex)
-        new.replace(mark)
+        name = uuid4().hex
+        new = folder / f".machine.{name}"
+        new.write_text(name)
+        with contextlib.suppress(
+            FileExistsError
+        ):  # another machine that shares the folder was first
+            mark.hardlink_to(new)
+        new.unlink()
     return mark.read_text()
 
 

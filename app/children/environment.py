@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from app.config.outbound import AUTHORITIES
+from app.config.network import AUTHORITIES
 
 MARKER: Final = "AGENT_BRIDGE_PROCESS"
 """Inherited by every descendant: it identifies a process that left its group."""

@@ -115,14 +115,6 @@ class SessionHomes:
             self._fill(Tree(home.path, user=self._user), conversation)
         return home
 
-    @property
-    def provided(self) -> tuple[str, ...]:
-        """What a home gets again at every start, or makes again: the rest is its sessions' own."""
-        files = self._files
-        if files is None:
-            return ()
-        return (*files.login, *files.settings, *files.rewritten, *files.caches)
-
     def close(self, name: str) -> None:
         """Copy back the refreshed logins of a session whose process ended; drop its caches."""
         with self._lock:

@@ -84,19 +84,19 @@ def read_tree(root: int) -> ProcTable:
 
     While others end, the kernel may leave one out: look again before relying on its absence.
     """
-    if not _lists_children():
-        proc_table = read_proc_table()
-        family = with_descendants(proc_table, [root])
-        return {pid: entry for pid, entry in proc_table.items() if pid in family}
-    found: ProcTable = {}
-    waiting = [root]
-    while waiting:
-        pid = waiting.pop()
-        entry = None if pid in found else entry_of(pid)
-        if entry is not None:
-            found[pid] = entry
-            waiting += _children(pid)
-    return found
+    (tree,) = read_trees([root])
+    return tree
+
+
+def read_trees(roots: Iterable[int]) -> list[ProcTable]:
+    """Return the tree of each process; a kernel that lists no children is asked for all once."""
+    if _lists_children():
+        return [_walk_children(root) for root in roots]
+    proc_table = read_proc_table()
+    families = (with_descendants(proc_table, [root]) for root in roots)
+    return [
+        {pid: entry for pid, entry in proc_table.items() if pid in family} for family in families
+    ]
 
 
 def ticks_now() -> int:
@@ -176,6 +176,18 @@ def reap_orphans(
         if entry.parent == os.getpid() and not entry.alive and is_ours and entry.pid not in groups:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(entry.pid, os.WNOHANG)
+
+
+def _walk_children(root: int) -> ProcTable:
+    found: ProcTable = {}
+    waiting = [root]
+    while waiting:
+        pid = waiting.pop()
+        entry = None if pid in found else entry_of(pid)
+        if entry is not None:
+            found[pid] = entry
+            waiting += _children(pid)
+    return found
 
 
 def _children(pid: int) -> list[int]:

@@ -37,15 +37,11 @@ class Traces:
         own: Path,
         base_homes: Path,
         user_of: Callable[[str], int | None],
-        forget: Callable[[Collection[int], str], None] = lambda *_: None,
     ) -> None:
         """Know the folders; `user_of` returns the user that an agent has, if it has its own.
 
-        `own` is what no other machine shares.
-        `forget` removes what is saved elsewhere than in `saved`: of sessions, in folders with an
-        ending.
+        `own` is what no other machine shares, `saved` what earlier releases saved for others.
         """
-        self._forget = forget
         self._own = own
         self._workspaces = workspaces
         self._gates = gates
@@ -71,7 +67,6 @@ class Traces:
             OSError: something cannot be removed.
         """
         self.remove_said(sessions, conversations)
-        self._forget(sessions, "")
         roots = (self._workspaces, self._gates, self._saved)
         _remove_all(path for root in roots for path in _of(root, sessions))
 
@@ -81,7 +76,6 @@ class Traces:
         Raises:
             OSError: something cannot be removed.
         """
-        self._forget(sessions, _SAVED_HOME)
         homes = [each for each in _of(self._saved, sessions) if each.name.endswith(_SAVED_HOME)]
         _remove_all([*_of(self._homes, sessions), *homes, *self._said(sessions)])
         known = [each for each in conversations if _CONVERSATION.fullmatch(each)]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO, Final
 
 from app.descent import FOLDER, open_plain, remove, walk
 
@@ -41,25 +41,6 @@ class Entry:
     def is_link(self) -> bool:
         """Whether it is a symbolic link."""
         return stat.S_ISLNK(self.status.st_mode)
-
-
-class Like(Protocol):
-    """The mode and the age of a file."""
-
-    @property
-    def st_mode(self) -> int:
-        """Its type and permissions."""
-        ...
-
-    @property
-    def st_atime_ns(self) -> int:
-        """When it was last read."""
-        ...
-
-    @property
-    def st_mtime_ns(self) -> int:
-        """When it was last changed."""
-        ...
 
 
 def read_attributes(file: int) -> dict[str, bytes]:
@@ -150,7 +131,9 @@ class Tree:
         with self._folder(path.parent) as folder:
             return open_plain(path.name, folder)
 
-    def write(self, path: PurePosixPath, content: bytes, like: Like | None = None) -> None:
+    def write(
+        self, path: PurePosixPath, content: bytes, like: os.stat_result | None = None
+    ) -> None:
         """Write a new file, replacing what is there; `like` gives its mode and age.
 
         Raises:
@@ -198,10 +181,8 @@ class Tree:
         if found is None or not os.path.samestat(found, written):
             raise OSError(errno.ESTALE, "its folder was exchanged meanwhile")
 
-    def overwrite(
-        self, path: PurePosixPath, spans: Iterable[tuple[int, int]], sign: str = "*"
-    ) -> None:
-        """Write a sign over parts of a plain file, where they are; nothing else in it changes.
+    def overwrite(self, path: PurePosixPath, spans: Iterable[tuple[int, int]]) -> None:
+        """Write stars over parts of a plain file, where they are; nothing else in it changes.
 
         Raises:
             OSError: it cannot be written.
@@ -213,7 +194,7 @@ class Tree:
             try:
                 if os.path.samestat(os.fstat(file), before):
                     for start, end in spans:
-                        os.pwrite(file, sign.encode() * (end - start), start)
+                        os.pwrite(file, b"*" * (end - start), start)
                     os.fsync(file)
             finally:
                 os.close(file)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from app.children.proc_table import ProcTable, with_descendants
+from app.children.proc_table import ProcTable
 from app.descent import walk
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -27,6 +27,11 @@ _CLOSED: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_DIREC
 _READING: Final = stat.S_IRUSR | stat.S_IXUSR
 _OWN_MEMORY: Final = (("Pss_Anon:", "SwapPss:"), ("Pss_Shmem:",))
 """What is private to processes, and what they share."""
+_MAPPING: Final = re.compile(r"[0-9a-f]+-[0-9a-f]+ \S+ [0-9a-f]+ ([0-9a-f]+):([0-9a-f]+) (\d+)")
+"""The line of proc(5) that begins a mapping: its device and file are kept."""
+
+_FileId = tuple[int, int]
+"""The device and number of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +43,20 @@ class Usage:
     memory_bytes: int
 
 
-def measure_tree(proc_table: ProcTable, root: int, *, exact_above: int) -> Usage:
-    """Measure a process and its descendants; blocking.
+def measure_tree(tree: ProcTable, *, exact_above: int) -> Usage:
+    """Measure the processes of a tree; blocking.
 
     Shared memory is counted exactly only beyond `exact_above` bytes: that takes long.
     """
-    family = [proc_table[pid] for pid in with_descendants(proc_table, [root]) if pid in proc_table]
-    pids = [entry.pid for entry in family]
-    scratch, hidden = _scratch_bytes(pids), _hidden_bytes(pids)
-    memory = sum(entry.resident_pages for entry in family) * _PAGE + scratch + hidden
+    scratch, held = _scratch_bytes(tree), _held_files(tree)
+    apart = scratch + sum(held.values())
+    memory = sum(entry.resident_pages for entry in tree.values()) * _PAGE + apart
     if memory > exact_above:
-        private, shared = (sum(map(partial(_own_memory, kinds), pids)) for kinds in _OWN_MEMORY)
-        # What is mapped of a file without a name is shared memory already.
-        memory = private + max(shared, hidden) + scratch
-    return Usage(sum(entry.tasks for entry in family), memory)
+        private, shared = (sum(map(partial(_own_memory, kinds), tree)) for kinds in _OWN_MEMORY)
+        # What is mapped of a file without a name is shared memory too, and counted already.
+        mapped = sum(_mapped_bytes(pid, held) for pid in tree) if held else 0
+        memory = private + max(shared - mapped, 0) + apart
+    return Usage(sum(entry.tasks for entry in tree.values()), memory)
 
 
 def measure_folders(folders: Iterable[Path]) -> int:
@@ -124,9 +129,12 @@ def _memory_mounts(pid: str) -> Iterator[tuple[str, str]]:
             yield device, re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), path)
 
 
-def _hidden_bytes(pids: Iterable[int]) -> int:
-    """Sum up the files in memory that have no name and that these processes hold open."""
-    held: dict[tuple[int, int], int] = {}
+def _held_files(pids: Iterable[int]) -> dict[_FileId, int]:
+    """Find the files in memory that have no name and that these processes hold open: their sizes.
+
+    Each is on a device of the kernel's own, so no file of a disk can have such a name and count.
+    """
+    held: dict[_FileId, int] = {}
     for pid in pids:
         folder = f"/proc/{pid}/fd"
         with suppress(OSError):  # it ended meanwhile
@@ -134,8 +142,37 @@ def _hidden_bytes(pids: Iterable[int]) -> int:
                 if _link(f"{folder}/{name}").startswith("/memfd:"):
                     with suppress(OSError):
                         found = os.stat(f"{folder}/{name}")  # noqa: PTH116
-                        held[found.st_dev, found.st_ino] = found.st_blocks * _BLOCK
-    return sum(held.values())
+                        if found.st_dev == _shared_memory_device():
+                            held[found.st_dev, found.st_ino] = found.st_blocks * _BLOCK
+    return held
+
+
+@cache
+def _shared_memory_device() -> int:
+    """Return the device of all shared memory, as seen on a file without a name."""
+    file = os.memfd_create("device")
+    try:
+        return os.fstat(file).st_dev
+    finally:
+        os.close(file)
+
+
+def _mapped_bytes(pid: int, files: Container[_FileId]) -> int:
+    """Return how much a process has mapped of some files, as its share of what others have too."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps").read_text(errors="replace").splitlines()
+    except OSError:
+        return 0  # it ended meanwhile
+    total, is_theirs = 0, False
+    for line in lines:
+        if begun := _MAPPING.match(line):
+            device = os.makedev(int(begun[1], 16), int(begun[2], 16))
+            is_theirs = (device, int(begun[3])) in files
+        elif is_theirs and line.startswith("Pss:"):
+            total += int(line.split()[1]) * 1024
+        elif is_theirs and line.startswith("Anonymous:"):
+            total -= int(line.split()[1]) * 1024  # copies of the process itself
+    return max(total, 0)
 
 
 def _link(path: str) -> str:

@@ -18,7 +18,7 @@ from typing import Final
 
 from app.children.disk import DiskSpace
 from app.children.limits import MEBIBYTE, ResourceLimits
-from app.children.proc_table import read_proc_table
+from app.children.proc_table import read_trees
 from app.children.usage import Usage, measure_folders, measure_tree
 from app.errors import AgentError, AgentStopped
 from app.tasks import Tasks
@@ -190,7 +190,8 @@ class Warden:
 
 
 def _measure(wards: Sequence[Ward]) -> list[Usage]:
-    proc_table = read_proc_table()
+    trees = read_trees(ward.pid for ward in wards)
     return [
-        measure_tree(proc_table, ward.pid, exact_above=ward.limits.memory_bytes) for ward in wards
+        measure_tree(tree, exact_above=ward.limits.memory_bytes)
+        for ward, tree in zip(wards, trees, strict=True)
     ]

@@ -14,12 +14,12 @@ from app.config import Configuration
 from app.config.agents import NAME
 from app.errors import NotFound
 from app.features.pause.shapes import DrainOut, PauseOut, PauseScope
+from app.features.schedules.model import ScheduleIn, ScheduleOut
 from app.model.types import SessionState
 from app.server.agent_shapes import AgentDetail, AgentOut, FileDetail, FileOut, NoteOut
 from app.server.conversation_shapes import ContentsOut, ConversationOut
 from app.server.erasure_api import ErasedOut, PersonOut
 from app.server.grants_api import GrantOut
-from app.server.schedule_shapes import NewSchedule, ScheduleOut
 from app.server.shapes import (
     AskOut,
     EntryOut,
@@ -264,7 +264,7 @@ class Client:
         query = {} if agent is None else {"agent": agent}
         return (await self._api.get(Page[ScheduleOut], "/schedules", query)).items
 
-    async def add_schedule(self, new: NewSchedule) -> ScheduleOut:
+    async def add_schedule(self, new: ScheduleIn) -> ScheduleOut:
         """Make a schedule."""
         return await self._api.send(ScheduleOut, "/schedules", new.model_dump(exclude_none=True))
 

@@ -24,7 +24,7 @@ def purge(
     *,
     discard: Annotated[
         bool,
-        typer.Option("--discard", help="Also delete clones whose commits hold it, with all work."),
+        typer.Option("--discard", help="Also delete work that is nowhere else."),
     ] = False,
     yes: Yes = False,
 ) -> None:

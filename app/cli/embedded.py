@@ -89,6 +89,7 @@ class Embedded:
 
 def _quiet(configuration: Configuration) -> Configuration:
     """Leave out the log lines that only a long-running bridge should write."""
-    level = "warning" if configuration.log_level == "info" else configuration.log_level
-    limits = replace(configuration.limits, grace_seconds=GRACE_SECONDS)
-    return replace(configuration, log_level=level, limits=limits)
+    settings = configuration.settings
+    level = "warning" if settings.log_level == "info" else settings.log_level
+    changes = {"log_level": level, "grace_seconds": GRACE_SECONDS}
+    return replace(configuration, settings=settings.model_copy(update=changes))

@@ -12,6 +12,7 @@ from app.cli.conversations.managing import NotConfirmed
 from app.cli.lines import one_line
 from app.config import Configuration
 from app.errors import Conflict
+from app.model.erasure import Stays
 from app.server.erasure_api import ErasedOut
 
 T = TypeVar("T")
@@ -33,7 +34,12 @@ def purge(
         "posted? Agents that know it are stopped. This cannot be undone."
     ):
         raise NotConfirmed("nothing was purged.")
-    _show(_call(configuration, lambda client: client.purge(text, discard=discard)))
+    done = _call(configuration, lambda client: client.purge(text, discard=discard))
+    _show(done)
+    if any(each.why is Stays.UNSHIPPED for each in done.left) and confirm is not None:
+        if not confirm("Delete that work too? It is nowhere else, and this cannot be undone."):
+            raise NotConfirmed("the work was kept.")
+        _show(_call(configuration, lambda client: client.purge(text, discard=True)))
 
 
 def forget(configuration: Configuration, who: str, confirm: Confirm | None) -> None:

@@ -27,10 +27,10 @@ from app.config import Configuration
 from app.errors import NotFound
 from app.model.availability import Availability
 from app.model.filters import ListFilter
-from app.model.types import SessionState
+from app.model.types import Session, SessionState
 from app.model.wording import AVAILABILITY
 from app.server.agent_shapes import AgentOut, AvailabilityOut, CheckOut
-from app.server.shapes import EntryOut, SessionDetail, SessionOut
+from app.server.shapes import EntryOut, SessionDetail, SessionOut, state_on
 from app.store.sessions import SessionStore
 from app.store.transcript import TranscriptStore
 from app.store.turns import TurnStore
@@ -77,15 +77,21 @@ class Shelf:
         """List sessions, the one used last first."""
         wanted = None if agent is None else self._registry.find(agent).id
         found = await self._sessions.recent(ListFilter(agent=wanted, state=state), limit=limit)
-        return [SessionOut.of(each, self._registry.name(each.key.agent)) for each in found]
+        return [self._show(each) for each in found]
 
     async def session(self, session: int) -> SessionDetail:
         """Read a session with its turns."""
         found = self._sessions.session(session)
         if found is None:
             raise NotFound("session", session)
-        shown = SessionOut.of(found, self._registry.name(found.key.agent))
-        return SessionDetail.with_turns(shown, await self._turns.turns(session))
+        return SessionDetail.with_turns(self._show(found), await self._turns.turns(session))
+
+    def _show(self, session: Session) -> SessionOut:
+        """Show a session in the state that the page of a running bridge would show."""
+        agent, configuration = session.key.agent, self._registry.configuration
+        services = {service for service, owner in configuration.credentials if owner == agent}
+        state = state_on(session, services) if agent in self._registry else ""
+        return SessionOut.of(session, self._registry.name(agent), state)
 
     async def transcript(self, session: int) -> list[EntryOut]:
         """Read what happened, in order."""

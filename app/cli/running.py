@@ -33,5 +33,6 @@ def is_running(data_dir: Path) -> bool:
 
 def local_address(configuration: Configuration) -> str:
     """Return the address of a bridge with this configuration, as seen from this machine."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(configuration.host, configuration.host)  # noqa: S104 - read, not bound
-    return f"http://{f'[{host}]' if ':' in host else host}:{configuration.port}"
+    settings = configuration.settings
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - read, not bound
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"

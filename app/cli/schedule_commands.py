@@ -51,12 +51,11 @@ def add(
         from pydantic import ValidationError  # noqa: PLC0415 - 0.2 s
 
         from app.cli.schedules import add_schedule  # noqa: PLC0415 - 0.6 s
-        from app.core.schedules.command import split  # noqa: PLC0415 - with the above
-        from app.server.schedule_shapes import NewSchedule  # noqa: PLC0415 - with the above
+        from app.features.schedules.model import ScheduleIn, split  # noqa: PLC0415 - with it
 
         expression, zone = split(when)
         try:
-            new = NewSchedule(
+            new = ScheduleIn(
                 agent=agent, expression=expression, zone=zone or None, words=words, thread=thread
             )
         except ValidationError as error:

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 from app.cli.client import Client, connected_to_running
 from app.cli.tables import show_json, show_table
 from app.config import Configuration
-from app.server.schedule_shapes import NewSchedule, ScheduleOut
+from app.features.schedules.model import ScheduleIn, ScheduleOut
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ def show_schedules(configuration: Configuration, *, agent: str | None, as_json: 
         show_table(("id", "agent", "place", "when", "state", "by", "words"), rows)
 
 
-def add_schedule(configuration: Configuration, new: NewSchedule) -> None:
+def add_schedule(configuration: Configuration, new: ScheduleIn) -> None:
     """Make a schedule.
 
     Raises:

@@ -111,7 +111,7 @@ def addresses(configuration: Configuration) -> Iterator[str]:
     address = local_address(configuration)
     token = (
         "BRIDGE_ADMIN_TOKEN as you set it"
-        if configuration.admin_token is not None
+        if configuration.settings.bridge_admin_token is not None
         else f"BRIDGE_ADMIN_TOKEN in {configuration.shared_dir / 'secrets'}"
     )
     default = configuration.agents[configuration.default_agent]

@@ -7,11 +7,17 @@ Only this package reads the environment, and only in `from_process` and
 from __future__ import annotations
 
 from app.config.agents import AgentConfig, AgentLimits, PermissionRule
-from app.config.bridge_secrets import BridgeSecrets, ensure_secrets, find_secret_key
 from app.config.cautions import Caution, cautions, describe_unserved
-from app.config.configuration import Configuration, Limits
+from app.config.configuration import Configuration, load
 from app.config.fields import Account
-from app.config.loading import forget_process_secrets, from_process, load, share_outbound
+from app.config.process import (
+    BridgeSecrets,
+    ensure_secrets,
+    find_secret_key,
+    forget_process_secrets,
+    from_process,
+    share_outbound,
+)
 from app.config.records import AgentRecord
 from app.config.roster import AgentsSource, KnownAgent
 from app.config.services import IdForm, KnownService, ServiceCredentials, ServiceSettings
@@ -29,7 +35,6 @@ __all__ = [
     "IdForm",
     "KnownAgent",
     "KnownService",
-    "Limits",
     "PermissionRule",
     "ServiceCredentials",
     "ServiceSettings",

@@ -7,32 +7,28 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     PlainValidator,
-    SecretStr,
     ValidationInfo,
     model_validator,
 )
 
-from app.config.emoji import is_emoji
-from app.config.fields import nothing
-from app.config.hosts import GROUP, parse_host
+from app.config.fields import Emoji, Environment, Variables, nothing, text_list
+from app.config.network import GROUP, parse_host
 from app.config.problems import refusal
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 _GLOB = re.compile(r"[A-Za-z0-9_.*?-]{1,100}")
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # The longest command line that Linux takes as one argument.
 _LONGEST_TEXT = 128 * 1024
@@ -42,16 +38,7 @@ _MOST_MB = 1024**3
 Preset = Literal["read-only", "careful", "trusted"]
 Decision = Literal["allow", "ask", "deny"]
 ToolKind = Literal[
-    "read",
-    "edit",
-    "delete",
-    "move",
-    "search",
-    "execute",
-    "think",
-    "fetch",
-    "switch_mode",
-    "other",
+    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
 ]
 
 
@@ -84,44 +71,10 @@ def _command(value: object) -> object:
             value = shlex.split(value)
         except ValueError:
             raise refusal("has a quote that is not closed", "Close every quote.") from None
-    words = _texts(value)
+    words = text_list(value)
     if not isinstance(words, tuple) or not words or not words[0] or "\0" in "".join(words):
         raise refusal("is not a command", 'Write "program argument" or ["program", "argument"].')
     return words
-
-
-def _emoji(text: str) -> str:
-    if not is_emoji(text):
-        raise refusal("is not one emoji", 'Write one, such as "\N{FOX FACE}".')
-    return text
-
-
-def _texts(value: object) -> object:
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return tuple(value)
-    if isinstance(value, tuple):
-        return value
-    raise refusal("is not a list of strings", 'Write it as ["one", "two"].')
-
-
-def _variables(names: Iterable[str]) -> None:
-    names = list(names)
-    if not all(VARIABLE.fullmatch(name) for name in names):
-        raise refusal("is not a variable name", "Write names such as OPENAI_API_KEY.")
-    if "HOME" in names:
-        raise refusal("names HOME", "Use the key home instead.")
-
-
-def _passthrough(names: tuple[str, ...]) -> tuple[str, ...]:
-    _variables(names)
-    return names
-
-
-def _environment(table: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
-    _variables(table)
-    if any("\0" in value.get_secret_value() for value in table.values()):
-        raise refusal("has a value with a null character", "Remove it.")
-    return MappingProxyType(dict(table))
 
 
 def _home(value: object, info: ValidationInfo) -> object:
@@ -139,7 +92,7 @@ def _home(value: object, info: ValidationInfo) -> object:
 
 
 def _network_hosts(value: object) -> object:
-    hosts = _texts(value)
+    hosts = text_list(value)
     if not isinstance(hosts, tuple) or not all(
         GROUP.fullmatch(host) or parse_host(host) for host in hosts
     ):
@@ -195,7 +148,7 @@ def _options(table: object) -> Mapping[str, Any]:
 
 
 def _name_globs(value: object) -> object:
-    globs = _texts(value)
+    globs = text_list(value)
     if not isinstance(globs, tuple) or not all(_GLOB.fullmatch(glob) for glob in globs):
         raise refusal(
             "has an entry that is not a name with wildcards",
@@ -206,10 +159,7 @@ def _name_globs(value: object) -> object:
 
 Globs = Annotated[tuple[str, ...], BeforeValidator(_name_globs)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
-Emoji = Annotated[str, AfterValidator(_emoji)]
 Text = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT)]
-Variables = Annotated[tuple[str, ...], BeforeValidator(_texts), AfterValidator(_passthrough)]
-Environment = Annotated[Mapping[str, SecretStr], AfterValidator(_environment)]
 Options = Annotated[Mapping[str, str | bool], PlainValidator(_options)]
 Permissions = Annotated[Preset | tuple[PermissionRule, ...], PlainValidator(_permissions)]
 Home = Annotated[Literal["own", "user"] | Path, PlainValidator(_home)]
@@ -259,7 +209,11 @@ EntrySource = Literal["environment", "found", "demo", "stored"]
 
 
 class AgentConfig(BaseModel):
-    """One agent as it was configured; says nothing about whether it runs."""
+    """One agent as it was configured; says nothing about whether it runs.
+
+    A field with a title is a key of an entry: title and description are its words wherever people
+    see it, in the form on the page and elsewhere.
+    """
 
     model_config = _STRICT
 
@@ -279,76 +233,116 @@ class AgentConfig(BaseModel):
     """The emoji there; the entry's counts more."""
     own_colour: str = ""
     """The colour there."""
-    command: Annotated[tuple[str, ...], PlainValidator(_command)] = ()
-    """The program that speaks ACP, with its arguments."""
-    driver: str | None = None
-    """The known agent it is, if any: decides what differs between agents."""
-    default: bool = False
-    """Whether plain settings and plain webhook paths belong to it."""
-    display_name: Word | None = None
-    """The name people see."""
-    emoji: Emoji | None = None
-    """The emoji people see with its name."""
-    description: Text | None = None
-    """What it is good at."""
-    prompt: Text | None = None
-    """What it is told about itself when a session begins, unless it has an IDENTITY.md."""
-    visible: bool = True
-    """Whether it is offered where people choose an agent; its name always reaches it."""
-    env: Environment = Field(default_factory=nothing)
-    """Variables it gets with these values."""
-    env_passthrough: Variables = ()
-    """Variables it gets from the settings, in addition to those its driver lists."""
-    mode: Word | None = None
-    """The mode to set each time a session starts."""
-    model: Word | None = None
-    """The model to set each time a session starts."""
-    options: Options = Field(default_factory=nothing)
-    """Further options to set each time a session starts."""
-    auth: Word | None = None
-    """The login method to choose if it offers several."""
-    permissions: Permissions = "careful"
-    """What it is allowed, asked about or denied: a preset, or rules in order."""
-    unasked: Literal["stop", "tell"] | None = None
-    """What happens when it does something without asking that the rules leave to people: its turn
-    ends, or people are told. By default `stop` with services beyond the page and `tell` with the
-    page alone, unless the entry names a mode in which it does not ask."""
-    memory: Literal["off", "ask", "auto"] = "off"
-    """Whether it is asked at the end of a turn what is worth remembering: `ask` lets people decide
-    on each note, `auto` keeps notes of conversations in which it read only people's words."""
-    home: Home = "own"
-    """Its HOME: its own, the user's, or a folder."""
-    sandbox: Literal["auto", "bubblewrap", "none"] = "auto"
-    """How it is isolated from the rest of the machine."""
-    network: Literal["open", "restricted", "none"] = "open"
-    """What it can connect to: the internet, the hosts on its list, or nothing."""
-    network_hosts: Annotated[tuple[str, ...], BeforeValidator(_network_hosts)] = ()
-    """The hosts on its list, in addition to its model's; with a port, private ones too."""
-    ship: Literal["pr", "push", "none"] = "pr"
-    """What happens to its changes at the end of a turn."""
-    idle_minutes: Minutes | None = None
-    """After how long its idle sessions are parked, if not the bridge's default."""
-    limits: AgentLimits = AgentLimits()
-    """Its own limits."""
-    tool_exposure: Literal["tools", "skills", "mixed"] | None = None
-    """How it gets the bridge's tools: over MCP, as a command with a SKILL.md per tool, or both. By
-    default as its program is known to use them, else over MCP."""
-    tools_allow: Globs | None = None
-    """The bridge's tools that it may use; no list means all, an empty one none."""
-    tools_deny: Globs = ()
-    """The bridge's tools that it may not use, even if they are allowed."""
-    capabilities_allow: Globs | None = None
-    """The capabilities that it may use: a tool needs all that it has; no list means all."""
-    capabilities_deny: Globs = ()
-    """The capabilities that it may not use: a tool with one of them is refused."""
-    agents_allow: Globs | None = None
-    """The agents that it sees and may ask, by name; no list means all that can do no more than it,
-    an empty one none."""
-    agents_deny: Globs = ()
-    """The agents that it neither sees nor may ask, even if they are allowed."""
-    delegation_voice: Literal["own", "caller"] = "caller"
-    """Who speaks where the work began when another agent asked it: itself, if it is present on
-    that service, or the agent that asked."""
+    command: Annotated[tuple[str, ...], PlainValidator(_command)] = Field(
+        (), title="Command", description="The program that speaks ACP, with its arguments."
+    )
+    driver: str | None = Field(None, title="Driver", description="The known agent it is.")
+    default: bool = Field(
+        False,
+        title="Default",
+        description="Whether plain settings and plain webhook paths belong to it.",
+    )
+    display_name: Word | None = Field(
+        None, title="Display name", description="The name in threads and lists."
+    )
+    emoji: Emoji | None = Field(
+        None, title="Emoji", description="Its picture. Without one, the first letters."
+    )
+    description: Text | None = Field(None, title="Description", description="What it is good at.")
+    prompt: Text | None = Field(
+        None,
+        title="Prompt",
+        description="What it is told about itself, unless it has an IDENTITY.md.",
+    )
+    visible: bool = Field(
+        True,
+        title="Offered",
+        description="People can choose it. Hidden, it still answers to its name.",
+    )
+    env: Environment = Field(
+        default_factory=nothing,
+        title="Variables",
+        description="Variables it gets with these values.",
+    )
+    env_passthrough: Variables = Field(
+        (),
+        title="Variables of the bridge",
+        description="Names of variables that it gets from the settings, and those of its driver.",
+    )
+    mode: Word | None = Field(None, title="Mode", description="Set each time a session starts.")
+    model: Word | None = Field(None, title="Model", description="Set each time a session starts.")
+    options: Options = Field(
+        default_factory=nothing,
+        title="Options",
+        description="Further options of the agent, set each time a session starts.",
+    )
+    auth: Word | None = Field(None, title="Login method", description="If it offers several.")
+    permissions: Permissions = Field(
+        "careful", title="Permissions", description="What it may do without asking people."
+    )
+    unasked: Literal["stop", "tell"] | None = Field(
+        None,
+        title="Acts without asking",
+        description="When it does something that the rules leave to people.",
+    )
+    """Its turn ends, or people are told. By default `stop` with services beyond the page and `tell`
+    with the page alone, unless the entry names a mode in which it does not ask."""
+    memory: Literal["off", "ask", "auto"] = Field(
+        "off",
+        title="Memory",
+        description="Whether it notes after a turn what is worth keeping for other conversations.",
+    )
+    """`ask` lets people decide on each note, `auto` keeps notes of conversations in which it read
+    only people's words."""
+    home: Home = Field("own", title="Home", description="own, user, or an absolute path.")
+    sandbox: Literal["auto", "bubblewrap", "none"] = Field(
+        "auto", title="Sandbox", description="How it is isolated from the rest of the machine."
+    )
+    network: Literal["open", "restricted", "none"] = Field(
+        "open", title="Network", description="What it can connect to."
+    )
+    network_hosts: Annotated[tuple[str, ...], BeforeValidator(_network_hosts)] = Field(
+        (),
+        title="Hosts",
+        description="In addition to its model's; with a port, private ones too.",
+    )
+    ship: Literal["pr", "push", "none"] = Field(
+        "pr", title="Changes", description="What happens to its commits at the end of a turn."
+    )
+    idle_minutes: Minutes | None = Field(
+        None, title="Idle minutes", description="After how long an idle session is parked."
+    )
+    limits: AgentLimits = Field(
+        AgentLimits(), title="Limits", description="Its own limits, within those of the bridge."
+    )
+    tool_exposure: Literal["tools", "skills", "mixed"] | None = Field(
+        None, title="Tools of the bridge", description="How it gets them."
+    )
+    tools_allow: Globs | None = Field(
+        None, title="Tools it may use", description="No list means all, an empty one none."
+    )
+    tools_deny: Globs = Field(
+        (), title="Tools it may not use", description="Counts more than the above."
+    )
+    capabilities_allow: Globs | None = Field(
+        None,
+        title="Capabilities it may use",
+        description="A tool needs all that it has; no list means all, an empty one none.",
+    )
+    capabilities_deny: Globs = Field(
+        (), title="Capabilities it may not use", description="Refuses every tool with one of them."
+    )
+    agents_allow: Globs | None = Field(
+        None,
+        title="Agents it may ask",
+        description="No list means all that can do no more than it, an empty one none.",
+    )
+    agents_deny: Globs = Field(
+        (), title="Agents it may not ask", description="Counts more than the above."
+    )
+    delegation_voice: Literal["own", "caller"] = Field(
+        "caller", title="Voice", description="Who tells people what it did for another agent."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -358,16 +352,12 @@ class AgentConfig(BaseModel):
         return table
 
     @model_validator(mode="after")
-    def _home_fits_sandbox(self) -> AgentConfig:
+    def _fits_sandbox(self) -> AgentConfig:
         if self.home == "user" and self.sandbox == "bubblewrap":
             raise refusal(
                 'has home "user" and sandbox "bubblewrap", which exclude each other',
                 'Write home "own", or sandbox "none".',
             )
-        return self
-
-    @model_validator(mode="after")
-    def _network_fits_sandbox(self) -> AgentConfig:
         if self.network == "none" and self.network_hosts:
             raise refusal(
                 'has network "none" and network_hosts, which exclude each other',
@@ -389,22 +379,17 @@ class AgentConfig(BaseModel):
     @property
     def suffix(self) -> str:
         """The part after the two underscores in this agent's own settings."""
-        return suffix(self.name)
+        return self.name.upper().replace("-", "_")
 
     def setting(self, name: str) -> str:
         """Return this agent's name for a setting: plain names are the default agent's."""
         return name if self.default else f"{name}__{self.suffix}"
 
 
-def suffix(name: str) -> str:
-    """Turn an agent's name into the suffix of its settings."""
-    return name.upper().replace("-", "_")
-
-
-_OUTSIDE = ("name", "id", "source", "former", "own_name", "own_emoji", "own_colour")
 EXTENDS = "extends"
 """The key that names an entry to take other keys from."""
 KEYS: tuple[str, ...] = (
-    *(key for key in AgentConfig.model_fields if key not in _OUTSIDE),
+    *(key for key, about in AgentConfig.model_fields.items() if about.title),
     EXTENDS,
 )
+"""The keys of an entry; the bridge itself adds the fields without a title."""

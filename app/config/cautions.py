@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from app.config.agents import AgentConfig
 from app.config.configuration import Configuration
 from app.config.fields import PAGE
-from app.config.ownership import everyone_can_write, others_can_read
 from app.config.roster import DEMO_COMMAND
+from app.config.sources import everyone_can_write, others_can_read
 
 _DECIDES_CODE: Final = frozenset(
     {"BASH_ENV", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD", "NODE_OPTIONS", "NODE_PATH", "PATH"}
@@ -47,7 +47,10 @@ def cautions(configuration: Configuration) -> Iterator[Caution]:
             f"the bridge runs as root, and people on {', '.join(beyond)} give its agents work",
             "Run it as a separate user.",
         )
-    if urlsplit(configuration.base_url).scheme == "https" and not configuration.trusted_proxies:
+    if (
+        urlsplit(configuration.base_url).scheme == "https"
+        and not configuration.settings.trusted_proxies
+    ):
         yield Caution(
             "TRUSTED_PROXIES",
             "not set, so the proxy in front of BRIDGE_BASE_URL and everyone behind it count as one "
@@ -58,7 +61,7 @@ def cautions(configuration: Configuration) -> Iterator[Caution]:
     for path in (*files, *configuration.secret_files):
         if others_can_read(path.stat()):
             yield Caution("secrets", f"other users can read {path}", f"chmod 600 {path}")
-    if not configuration.loopback and configuration.hooks_port is None:
+    if not configuration.loopback and configuration.settings.hooks_port is None:
         yield Caution(
             "HOST",
             "page, API and tools are open to every machine that reaches the webhooks",
@@ -83,7 +86,7 @@ def _cautions_of(configuration: Configuration, agent: AgentConfig) -> Iterator[C
         for service, owner in configuration.credentials
         if owner == agent.id and service != PAGE
     ]
-    if agent.memory == "auto" and (beyond or configuration.default_repository):
+    if agent.memory == "auto" and (beyond or configuration.settings.default_repository):
         where = f"on {', '.join(beyond)}" if beyond else "about a repository"
         yield Caution(
             agent.name,
@@ -119,7 +122,7 @@ def _shares_machine(agent: AgentConfig) -> bool:
 
 def _open_folders(configuration: Configuration) -> Iterator[Caution]:
     """Yield the folders in place whose files any user of the machine can change."""
-    named = [configuration.default_repository or ""]
+    named = [configuration.settings.default_repository or ""]
     for settings in configuration.service_settings.values():
         named += settings.area_repositories().values()
     for text in dict.fromkeys(named):

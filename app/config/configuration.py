@@ -1,22 +1,52 @@
-"""Holds the whole configuration as one frozen value, from which the other parts are built."""
+"""Holds the whole configuration as one frozen value, reads and checks it.
+
+`load` reads only what it is given, and returns nothing unsafe or incomplete.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from types import MappingProxyType
+from typing import TypeVar
 from urllib.parse import unquote
 
 from pydantic import SecretStr
 
 from app.config.agents import AgentConfig
-from app.config.bucket import Bucket
-from app.config.credentials import Credentials, key_parts
-from app.config.fields import PAGE, Account, is_loopback
+from app.config.fields import PAGE, PEM, is_loopback
+from app.config.names import Names, find_secrets, is_secret
+from app.config.network import outbound_variables, proxy_passwords
 from app.config.records import AgentRecord
-from app.config.roster import AgentsSource
-from app.config.services import ServiceCredentials, ServiceSettings
+from app.config.roster import AgentsSource, KnownAgent, Surroundings, gather
+from app.config.safety import (
+    check_access,
+    check_commands,
+    check_homes,
+    check_role,
+    check_secrets,
+    check_transport,
+    data_folder,
+    find_database_passwords,
+    is_open_to_others,
+    read_database_url,
+    shared_folder,
+)
+from app.config.services import (
+    Credentials,
+    KnownService,
+    ServiceCredentials,
+    ServiceSettings,
+    check_names,
+    choose_services,
+    read_credentials,
+)
+from app.config.settings import RepositoryEntry, Settings, read_repositories
+from app.config.sources import FILE, Sources
 from app.errors import NotFound
 
 S = TypeVar("S", bound=ServiceSettings)
@@ -24,99 +54,11 @@ C = TypeVar("C", bound=ServiceCredentials)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much the bridge does at once, how long, and at what cost."""
-
-    max_turns: int = 4
-    """How many turns this process runs at once."""
-    max_turns_total: int | None = None
-    """How many turns run at once on all members together; no limit when absent."""
-    max_processes: int = 16
-    """How many agent processes live at once."""
-    idle_minutes: float = 30
-    """After how long an idle session is parked."""
-    turn_minutes: float = 120
-    """After how long a turn is stopped."""
-    ask_hours: float = 168
-    """How long an ask can be answered."""
-    grace_seconds: float = 20
-    """How long running work may continue after the bridge is told to stop."""
-    budget_usd: float | None = None
-    """How many dollars may be spent; no limit when absent."""
-    budget_person_usd: float | None = None
-    """What one person may spend a day; no limit when absent."""
-    budget_place_usd: float | None = None
-    """What may be spent in one place a day; no limit when absent."""
-    budget_agent_usd: float | None = None
-    """What one agent may spend a day; no limit when absent."""
-    budget_day_usd: float | None = None
-    """What may be spent a day in total; no limit when absent."""
-    retention_days: int = 30
-    """How long history is kept."""
-    retention_events_days: int | None = None
-    """How long raw events and what was decided on them are kept; RETENTION_DAYS when absent."""
-    retention_posts_days: int | None = None
-    """How long the record of what was posted is kept; RETENTION_DAYS when absent."""
-    retention_files_days: int | None = None
-    """How long files that agents made are kept; RETENTION_DAYS when absent."""
-    retention_work_days: int | None = None
-    """How long clones and homes that no session used are kept; RETENTION_DAYS when absent."""
-    retention_conversations_days: int | None = None
-    """How long whole conversations that no one used are kept; kept for ever when absent."""
-    retention_memory_days: int | None = None
-    """How long agents' daily logs are kept; kept for ever when absent."""
-    disk_free_mb: int | None = None
-    """What must stay free on DATA_DIR's disk; 1024, or a tenth of a smaller disk, if absent."""
-    disk_warn_mb: int | None = None
-    """Below which free space room is made and people are warned; twice that if absent."""
-    delegation_depth: int = 1
-    """How deep agents may ask agents."""
-    delegations_per_turn: int = 4
-    """How many agents one turn may ask."""
-    delegations_per_tree: int = 12
-    """How many turns one message of a person may lead to, over all agents."""
-    delegations_per_hour: int = 30
-    """How many turns agents may start in one place per hour."""
-    delegation_minutes: float = 120
-    """How long all that one message led to may take."""
-    delegation_usd: float | None = None
-    """What all that one message led to may cost; no limit when absent."""
-    review_rounds: int = 2
-    """How often an author answers one reviewer before people decide."""
-    lease_seconds: float = 10
-    """After how long without a sign of it a member is taken to be gone."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepositoryTerms:
-    """What is set for one repository."""
-
-    variables: Mapping[str, SecretStr] = field(repr=False)
-    """The variables its setup and the agents in it get."""
-    clone: Literal["full", "shallow", "partial"]
-    """How much of it is fetched at once."""
-
-
-class ConfigurationReader(Protocol):
-    """Reads the configuration again, from what was given at start."""
-
-    def read(self, records: Sequence[AgentRecord] = ()) -> Configuration:
-        """Read and check the configuration, with the agents that the store has.
-
-        Raises:
-            ConfigurationError: for the first thing that is wrong or unsafe.
-        """
-        ...
-
-    def read_agents_again(self) -> ConfigurationReader:
-        """Return a reader that reads the file with the agents of the settings again."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """Everything that was configured, frozen at start."""
 
+    settings: Settings = field(repr=False)
+    """The settings of the process; what follows from them is in the other fields."""
     agents: Mapping[str, AgentConfig]
     """The agents in their order, by id."""
     default_agent: str
@@ -131,62 +73,16 @@ class Configuration:
     """The services that have credentials and do not run, because no agent is set."""
     credentials: Credentials
     """What each agent has on each service that runs, by service and agent's id."""
-    allowed_users: tuple[Account, ...]
-    """People who may trigger agents in addition to those the platforms allow."""
-    allowed_users_only: bool
-    """Whether only they may."""
-    allowed_bots: tuple[Account, ...]
-    """Bots that may trigger agents."""
-    untagged_replies: Literal["mention", "latest", "all"]
-    """Which agents answer a message that mentions none of the several there."""
-    verbosity: Literal["quiet", "normal", "full"] | None
-    """How much places show; None leaves it to the kind of place."""
-    place_context: int
-    """How many earlier messages an agent is shown at its first turn in a place."""
-    time_zone: str | None
-    """The time zone of schedules that name none; None: this machine's."""
-    limits: Limits
-    """How much, how long, at what cost."""
     database_url: str = field(repr=False)
     """Where the store lives; it may hold a password."""
-    role: Literal["all", "front", "worker"]
-    """What this process does, where several share a database."""
     data_dir: Path
     """Where this machine's bridge keeps what is its own; everything, if there is one machine."""
     shared_dir: Path
     """Where the bridges of all machines keep what they share; DATA_DIR, if there is one machine."""
-    bucket: Bucket | None
-    """Where the work of sessions is saved for other machines, if not in SHARED_DIR."""
-    host: str
-    """The address to listen on."""
-    port: int
-    """The port to listen on."""
-    hooks_port: int | None
-    """The port that receives webhooks and nothing else, if they have one."""
-    trusted_proxies: tuple[str, ...]
-    """The addresses and networks of reverse proxies whose X-Forwarded-For is believed."""
     base_url: str
     """The address people reach the bridge at, without a trailing slash."""
-    has_base_url: bool
-    """Whether BRIDGE_BASE_URL was set; else the address is made from HOST and PORT."""
-    admin_token: SecretStr | None
-    """The token for API and page, if given; else `ensure_secrets` generates it."""
-    secret_key: SecretStr | None
-    """The key that signs and encrypts, if given; else `ensure_secrets` generates it."""
-    traces_url: str | None
-    """The OpenTelemetry collector that gets traces, if there is one."""
-    traces_headers: SecretStr | None
-    """What each request to the collector carries."""
-    log_level: Literal["debug", "info", "warning", "error", "critical"]
-    """The lowest level of log lines to write."""
-    log_format: Literal["console", "json"]
-    """How log lines are written."""
     service_settings: Mapping[str, ServiceSettings]
     """What is set for each service as a whole, by its name."""
-    git_url: str
-    """Where repositories are fetched from and pushed to."""
-    default_repository: str | None
-    """The repository of places that have no other."""
     path: str
     """PATH, as it was passed in."""
     home: Path
@@ -197,26 +93,27 @@ class Configuration:
     """The `.env` that was read, if any."""
     keys: Mapping[str, Mapping[str, SecretStr]] = field(repr=False)
     """The variables of each agent, by id."""
-    repositories: Mapping[str, RepositoryTerms] = field(repr=False)
-    """What is set for single repositories, by the name that settings give them."""
+    repositories: Mapping[str, RepositoryEntry] = field(repr=False)
+    """What is set for single repositories, by the name that settings give them; `env` has all
+    variables for work there."""
     secret_names: tuple[str, ...] = field(repr=False)
     """Names under which the environment may hold a secret."""
     secrets: frozenset[SecretStr] = field(repr=False)
     """Every secret that was given."""
     secret_files: tuple[Path, ...] = field(repr=False)
     """The files that secrets were read from: no agent may see them."""
-    reader: ConfigurationReader = field(repr=False, compare=False)
+    reader: Reader = field(repr=False, compare=False)
     """Reads the same settings with other agents."""
 
     @property
     def loopback(self) -> bool:
         """Whether only this machine reaches the bridge."""
-        return is_loopback(self.host)
+        return is_loopback(self.settings.host)
 
     @property
     def own_ports(self) -> frozenset[int]:
         """The ports that the bridge listens on."""
-        return frozenset(filter(None, (self.port, self.hooks_port)))
+        return frozenset(filter(None, (self.settings.port, self.settings.hooks_port)))
 
     @property
     def isolation_required(self) -> bool:
@@ -279,5 +176,201 @@ class Configuration:
 
     def secret_values(self) -> Iterator[str]:
         """Yield every secret that was given, for the vault."""
-        for secret in self.secrets:
-            yield from key_parts(secret.get_secret_value())
+        for text in (secret.get_secret_value() for secret in self.secrets):
+            if not re.fullmatch(PEM, text, re.DOTALL):
+                yield text
+                continue
+            # Of a private key, each line of its body is hidden.
+            yield from (each for each in text.splitlines() if each and not each.startswith("-----"))
+
+
+def load(
+    environ: Mapping[str, str],
+    *,
+    known: Sequence[KnownAgent] = (),
+    services: Sequence[KnownService] = (),
+    dotenv: Path | None = None,
+    home: Path,
+    executable: Path = Path(sys.executable),
+) -> Configuration:
+    """Read and check a whole configuration.
+
+    Raises:
+        ConfigurationError: for the first thing that is wrong or unsafe.
+    """
+    return make_reader(environ, known, services, dotenv, home, executable).read()
+
+
+def make_reader(
+    environ: Mapping[str, str],
+    known: Sequence[KnownAgent],
+    services: Sequence[KnownService],
+    dotenv: Path | None,
+    home: Path,
+    executable: Path = Path(sys.executable),
+) -> Reader:
+    """Make a reader of what is given.
+
+    Raises:
+        ConfigurationError: the settings file cannot be read.
+    """
+    return Reader(Sources.read(environ, dotenv), known, services, dotenv, home, executable)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads a configuration from what was given at start, also later with other agents."""
+
+    sources: Sources = field(repr=False)
+    known: Sequence[KnownAgent]
+    services: Sequence[KnownService]
+    dotenv: Path | None
+    home: Path
+    executable: Path
+
+    def read(self, records: Sequence[AgentRecord] = ()) -> Configuration:
+        """Read and check the configuration, with the agents that the store has.
+
+        Raises:
+            ConfigurationError: for the first thing that is wrong or unsafe.
+        """
+        return self._read(records)
+
+    def read_settings_alone(self) -> Configuration:
+        """Read the settings before the store is known: they may name agents that only it has.
+
+        Raises:
+            ConfigurationError: for the first thing that is wrong or unsafe.
+        """
+        return self._read(None)
+
+    def read_agents_again(self) -> Reader:
+        """Return a reader that reads the file with the agents of the settings again."""
+        return replace(self, sources=self.sources.reread("AGENTS_JSON"))
+
+    def _read(self, records: Sequence[AgentRecord] | None) -> Configuration:
+        is_whole, records = records is not None, records or ()
+        sources, services, environ = self.sources, self.services, self.sources.environ
+        settings = Settings.read(sources)
+        check_names(settings, services)
+        path = environ.get("PATH", os.defpath)
+        around = Surroundings(self.known, path, self.home, self.executable)
+        roster = gather(settings, around, records)
+        repositories = read_repositories(settings.repositories_json)
+        names = Names(roster, self.known, repositories, services)
+        names.check(sources, agents_known=is_whole)
+        service_settings = {each.name: each.settings.read(sources) for each in services}
+        credentials = read_credentials(sources, roster, services, records)
+        wanted = choose_services(settings, credentials, services, agents_known=is_whole)
+        # A demo agent that no setting names speaks as no platform's bot.
+        silent = {agent.id for agent in roster.agents.values() if agent.source == "demo"}
+        usable = {owner: each for owner, each in credentials.items() if owner[1] not in silent}
+        running = wanted
+        if len(usable) < len(credentials):
+            served = {service for service, _ in usable}
+            running = (*(name for name in wanted if name in served), PAGE)
+        if is_open_to_others(settings, running):
+            roster = roster.isolate_found()
+        check_access(settings, roster, running)
+        check_secrets(settings, credentials)
+        check_commands(roster, path)
+        data_dir = data_folder(settings, self.home)
+        shared_dir = shared_folder(settings, self.home, data_dir)
+        check_homes(roster, data_dir, shared_dir)
+        database_url = read_database_url(settings.database_url, data_dir)
+        check_role(settings.role, database_url)
+        base_url = _base_url(settings)
+        check_transport(settings, base_url)
+        secret_names = names.secrets() if is_whole else names.secrets_of_any_agent(sources)
+        agents = {agent.id: agent for agent in roster.agents.values()}
+        keys = {agent: _keys(entry, names, sources) for agent, entry in agents.items()}
+        return Configuration(
+            reader=self,
+            settings=settings,
+            agents=MappingProxyType(agents),
+            default_agent=roster.agents[roster.default].id,
+            plain_agent=roster.agents[roster.plain].id,
+            agents_source=roster.source,
+            services=running,
+            unserved=tuple(service for service in wanted if service not in running),
+            service_settings=MappingProxyType(service_settings),
+            credentials=MappingProxyType(
+                {owner: each for owner, each in usable.items() if owner[0] in running}
+            ),
+            database_url=database_url,
+            data_dir=data_dir,
+            shared_dir=shared_dir,
+            base_url=base_url,
+            path=path,
+            surroundings=MappingProxyType(
+                {name: value for name, value in environ.items() if name not in secret_names}
+                | outbound_variables(settings, environ)
+            ),
+            home=self.home,
+            dotenv=self.dotenv,
+            keys=MappingProxyType(keys),
+            repositories=MappingProxyType(
+                {name: _with_variables(entry, sources) for name, entry in repositories.items()}
+            ),
+            secret_names=secret_names,
+            secret_files=tuple(
+                Path(file) for name in secret_names if (file := sources.text(name + FILE))
+            ),
+            secrets=frozenset(
+                (
+                    *_bridge_secrets(settings),
+                    *(secret for each in credentials.values() for secret in each.secrets()),
+                    *(secret for each in service_settings.values() for secret in each.secrets()),
+                    *_read_given(sources, filter(is_secret, names.variables)).values(),
+                    *_secrets_among(*keys.values(), *(each.env for each in repositories.values())),
+                )
+            ),
+        )
+
+
+def _base_url(settings: Settings) -> str:
+    if settings.bridge_base_url is not None:
+        return settings.bridge_base_url.rstrip("/")
+    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104 - read, not bound
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+
+
+def _keys(agent: AgentConfig, names: Names, sources: Sources) -> Mapping[str, SecretStr]:
+    """Collect an agent's variables: by suffix, else plain; its own table wins."""
+    found: dict[str, SecretStr] = {}
+    for name in names.variables_of(agent):
+        read = sources.secret if is_secret(name) else sources.text
+        value = read(f"{name}__{agent.suffix}")
+        if value is None:
+            value = read(name)
+        if value is not None:
+            found[name] = SecretStr(value)
+    return MappingProxyType(found | dict(agent.env))
+
+
+def _with_variables(entry: RepositoryEntry, sources: Sources) -> RepositoryEntry:
+    """Collect the variables for work in a repository; its own table wins."""
+    found = _read_given(sources, entry.env_passthrough)
+    return entry.model_copy(update={"env": MappingProxyType(found | dict(entry.env))})
+
+
+def _bridge_secrets(settings: Settings) -> Iterator[SecretStr]:
+    """Yield what opens the bridge, its database, its proxies and its collector."""
+    own = (settings.bridge_admin_token, settings.bridge_secret_key)
+    yield from filter(None, (*own, settings.traces_headers))
+    yield from find_database_passwords(settings.database_url)
+    yield from proxy_passwords(settings)
+
+
+def _read_given(sources: Sources, names: Iterable[str]) -> dict[str, SecretStr]:
+    """Read the variables that were given, of these names."""
+    read = {name: sources.secret(name) if is_secret(name) else sources.text(name) for name in names}
+    return {name: SecretStr(value) for name, value in read.items() if value is not None}
+
+
+def _secrets_among(*tables: Mapping[str, SecretStr]) -> Iterator[SecretStr]:
+    """Pick the secret values, used or not."""
+    for table in tables:
+        for name, value in table.items():
+            secrets = find_secrets(name, value.get_secret_value())
+            yield from (value,) if is_secret(name) else map(SecretStr, secrets)

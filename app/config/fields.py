@@ -8,21 +8,24 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BeforeValidator, SecretStr, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, SecretStr
 from pydantic_core import PydanticCustomError
 
 from app.config.problems import refusal
-from app.config.services import IdForm, KnownService
 
 PAGE = "web"
 """The bridge's own page: the one service that is always there."""
+PEM = r"\s*-----BEGIN [A-Z ]*PRIVATE KEY-----\s.+\s-----END [A-Z ]*PRIVATE KEY-----\s*"
+SHORTEST_WEBHOOK_SECRET = 16
+"""Anyone who guesses it can send events that every agent trusts."""
 
 
 class Account(NamedTuple):
@@ -51,44 +54,12 @@ def comma_list(text: object) -> object:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _services(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-    there = (*(service.name for service in _known(info)), PAGE)
-    if not names:
-        raise refusal("names no service", f"Choose from {', '.join(there)}, or remove it.")
-    if set(names) - set(there):
-        raise refusal("names an unknown service", f"The services are {', '.join(there)}.")
-    return tuple(service for service in there if service in names)
-
-
-def _people(text: object, info: ValidationInfo) -> object:
-    return _accounts(text, {service.name: service.people for service in _known(info)})
-
-
-def _bots(text: object, info: ValidationInfo) -> object:
-    return _accounts(text, {service.name: service.bots for service in _known(info)})
-
-
-def _known(info: ValidationInfo) -> Sequence[KnownService]:
-    known: Sequence[KnownService] = (info.context or {}).get("services", ())
-    return known
-
-
-def _accounts(text: object, forms: Mapping[str, IdForm | None]) -> object:
+def _accounts(text: object) -> object:
     entries = comma_list(text)
     if not isinstance(entries, tuple):
         return entries
-    accounts = [_account(entry, forms) for entry in entries]
-    if None in accounts:
-        examples = ",".join(f"{name}:{form.example}" for name, form in forms.items() if form)
-        number = accounts.index(None) + 1
-        raise refusal(f"entry {number} is not valid", f"Write a list such as {examples}.")
-    return tuple(accounts)
-
-
-def _account(entry: object, forms: Mapping[str, IdForm | None]) -> Account | None:
-    service, _, name = str(entry).partition(":")
-    form = forms.get(service)
-    return Account(service, name) if form and re.fullmatch(form.pattern, name) else None
+    halves = (str(entry).partition(":") for entry in entries)
+    return tuple(Account(service, name) for service, _, name in halves)
 
 
 def _address(text: str) -> str:
@@ -126,18 +97,6 @@ def is_plain_and_remote(address: str) -> bool:
     """Tell whether anyone on the way to an address can read what is sent there."""
     parts = urlsplit(address)
     return parts.scheme == "http" and not is_loopback(parts.hostname or "")
-
-
-def _no_trailing_slash(text: str) -> str:
-    if text.endswith("/"):
-        raise refusal("ends in a slash", "Remove the slash at the end.")
-    return text
-
-
-def _host(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9.:_-]+", text) or text.startswith("http:"):
-        raise refusal("is not a host name or address", "Write it as 127.0.0.1, without a port.")
-    return text
 
 
 # An address with a password would show it to every agent, so none is accepted.
@@ -179,10 +138,6 @@ def _pairs(text: object) -> object:
     return pairs
 
 
-def _texts(text: object) -> object:
-    return json_object(text) if isinstance(text, str) else text
-
-
 def json_object(text: str) -> dict[str, Any]:
     """Parse a JSON object and refuse duplicate names."""
 
@@ -212,8 +167,36 @@ def _repositories(pairs: Mapping[str, str]) -> Mapping[str, str]:
     return MappingProxyType(dict(pairs))
 
 
-def _freeze(pairs: Mapping[str, str]) -> Mapping[str, str]:
-    return MappingProxyType(dict(pairs))
+def text_list(value: object) -> object:
+    """Return a list of strings as a tuple."""
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(value)
+    if isinstance(value, tuple):
+        return value
+    raise refusal("is not a list of strings", 'Write it as ["one", "two"].')
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _variables(names: Iterable[str]) -> None:
+    names = list(names)
+    if not all(_VARIABLE.fullmatch(name) for name in names):
+        raise refusal("is not a variable name", "Write names such as OPENAI_API_KEY.")
+    if "HOME" in names:
+        raise refusal("names HOME", "Use the key home instead.")
+
+
+def _passthrough(names: tuple[str, ...]) -> tuple[str, ...]:
+    _variables(names)
+    return names
+
+
+def _environment(table: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+    _variables(table)
+    if any("\0" in value.get_secret_value() for value in table.values()):
+        raise refusal("has a value with a null character", "Remove it.")
+    return MappingProxyType(dict(table))
 
 
 def nothing() -> Mapping[str, Any]:
@@ -277,6 +260,38 @@ def matching(pattern: str, problem: str, remedy: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+LONGEST_EMOJI: Final = 8
+"""The longest that is accepted: a family of four has seven."""
+
+_SELECTOR: Final = "\N{VARIATION SELECTOR-16}"
+_JOINER: Final = "\N{ZERO WIDTH JOINER}"
+_SKINS: Final = "\U0001f3fb-\U0001f3ff"
+_TAGS: Final = "\U000e0020-\U000e007f"
+_FLAG: Final = "[\U0001f1e6-\U0001f1ff]{2}"
+_SYMBOL: Final = f"[^\0-\x7f{_SELECTOR}{_JOINER}{_SKINS}{_TAGS}]"
+_ONE: Final = f"{_SYMBOL}[{_SELECTOR}{_SKINS}]?"
+_EMOJI: Final = re.compile(f"{_FLAG}|{_ONE}[{_TAGS}]*(?:{_JOINER}{_ONE})*")
+
+
+def is_emoji(text: str) -> bool:
+    """Tell whether a text is one symbol with its modifiers, several that are joined, or a flag."""
+    return (
+        len(text) <= LONGEST_EMOJI
+        and _EMOJI.fullmatch(text) is not None
+        # Emoji that are newer than this interpreter have no category yet.
+        and all(
+            "\U0001f000" <= character < "\U0001fb00" or unicodedata.category(character) == "So"
+            for character in re.findall(_SYMBOL, text)
+        )
+    )
+
+
+def _emoji(text: str) -> str:
+    if not is_emoji(text):
+        raise refusal("is not one emoji", 'Write one, such as "\N{FOX FACE}".')
+    return text
+
+
 def _zone(name: str) -> str:
     try:
         return ZoneInfo(name).key
@@ -300,21 +315,42 @@ def _lower(text: object) -> object:
     return text.strip().lower() if isinstance(text, str) else text
 
 
-Services = Annotated[tuple[str, ...], BeforeValidator(comma_list), AfterValidator(_services)]
-People = Annotated[tuple[Account, ...], BeforeValidator(_people)]
-Bots = Annotated[tuple[Account, ...], BeforeValidator(_bots)]
+Words = Annotated[tuple[str, ...], BeforeValidator(comma_list)]
+Accounts = Annotated[tuple[Account, ...], BeforeValidator(_accounts)]
 Address = Annotated[str, AfterValidator(_address)]
 PlatformAddress = Annotated[Address, AfterValidator(_refuse_plain_http)]
-FolderAddress = Annotated[PlatformAddress, AfterValidator(_no_trailing_slash)]
+FolderAddress = Annotated[
+    PlatformAddress, matching(r".*[^/]", "ends in a slash", "Remove the slash at the end.")
+]
 ProxyAddress = Annotated[str, AfterValidator(_proxy_address)]
-Host = Annotated[str, AfterValidator(_host)]
+Host = Annotated[
+    str,
+    matching(
+        r"(?!http:)[A-Za-z0-9.:_-]+",
+        "is not a host name or address",
+        "Write it as 127.0.0.1, without a port.",
+    ),
+]
 Networks = Annotated[tuple[str, ...], BeforeValidator(comma_list), AfterValidator(_networks)]
 Zone = Annotated[str, AfterValidator(_zone)]
 Repository = Annotated[str, AfterValidator(_repository)]
 Repositories = Annotated[Mapping[str, str], BeforeValidator(_pairs), AfterValidator(_repositories)]
-Prompts = Annotated[Mapping[str, str], BeforeValidator(_texts), AfterValidator(_freeze)]
+Prompts = Annotated[
+    Mapping[str, str],
+    BeforeValidator(lambda text: json_object(text) if isinstance(text, str) else text),
+    AfterValidator(lambda pairs: MappingProxyType(dict(pairs))),
+]
+Variables = Annotated[tuple[str, ...], BeforeValidator(text_list), AfterValidator(_passthrough)]
+Environment = Annotated[Mapping[str, SecretStr], AfterValidator(_environment)]
+Emoji = Annotated[str, AfterValidator(_emoji)]
 LogLevel = Annotated[
     Literal["debug", "info", "warning", "error", "critical"], BeforeValidator(_lower)
 ]
 LogFormat = Annotated[Literal["console", "json"], BeforeValidator(_lower)]
 BridgeRole = Annotated[Literal["all", "front", "worker"], BeforeValidator(_lower)]
+Token = matching(r"\S+", "contains whitespace", "Copy it again without the space.")
+WebhookSecret = Annotated[
+    SecretStr,
+    matching(r"\S(.*\S)?", "begins or ends with whitespace", "Copy it again without the space."),
+    strong(SHORTEST_WEBHOOK_SECRET),
+]

@@ -1,22 +1,25 @@
-"""Knows every valid setting name, and refuses the others.
+"""Knows every valid setting name and refuses the others, and tells which variables hold secrets.
 
 A misspelt name would be ignored without a word, so it is refused wherever it can be told from other
-programs' names: everything in `.env`, and in the environment names of our own form.
+programs' names: everything in `.env`, and in the environment names of our own form. What counts as
+a secret is redacted everywhere: words, paths, numbers, model names and plain addresses must not be.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from app.config import repositories, settings
 from app.config.agents import AgentConfig
 from app.config.problems import did_you_mean
-from app.config.repositories import RepositoryEntry
 from app.config.roster import KnownAgent, Roster
 from app.config.services import KnownService
+from app.config.settings import RepositoryEntry, Settings
 from app.config.sources import FILE, Sources
 from app.errors import ConfigurationError
 
@@ -24,13 +27,81 @@ _OWN_PREFIX = "BRIDGE_"
 _SUFFIX = re.compile(r"[A-Z][A-Z0-9_]{0,30}")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
+_REMOVED = dict.fromkeys(
+    (
+        "SHARED_BUCKET",
+        "S3_ENDPOINT_URL",
+        "S3_REGION",
+        "S3_ACCESS_KEY_ID",
+        "S3_SECRET_ACCESS_KEY",
+    ),
+    "Remove it, and set SHARED_DIR to a folder on a network file system that all machines mount: "
+    "what agents work on is there.",
+)
+"""Settings that are gone, each with what to do."""
+
 # Another program may use our prefix; only a name clearly meant for us is refused.
 _MISSPELT = 0.85
+
+
+SHORTEST: Final = 12
+"""Characters: what is shorter may be a word of ordinary text."""
+_NAMES: Final = frozenset(
+    {"AUTH", "CREDENTIAL", "CREDENTIALS", "JWT", "PASS", "PASSPHRASE", "PASSWD", "PAT", "PWD"}
+)
+"""Parts of names that tell of a secret, whatever it looks like."""
+_ADDRESS: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+_APART: Final = re.compile(r"[^A-Za-z0-9]+")
+_MIXED: Final = 10
+"""Letters and digits of a part that has both: versions, sizes and model names have fewer."""
+_LETTERS_PER_HUMP: Final = 4
+"""In random letters; words in camel case have longer humps."""
 
 
 def is_secret(variable: str) -> bool:
     """Tell whether a variable's name says that it holds a secret."""
     return bool(_SECRET.search(variable))
+
+
+def find_secrets(name: str, value: str) -> Iterator[str]:
+    """Yield what of a variable's value is a secret."""
+    if _ADDRESS.match(value):
+        yield from _find_in_address(value)
+    elif len(value) >= SHORTEST:
+        named = not _NAMES.isdisjoint(name.upper().split("_"))
+        if _is_random(value) or (named and not value.startswith(("/", "~", "./"))):
+            yield value
+
+
+def _find_in_address(address: str) -> Iterator[str]:
+    """Yield the password of an address, and what else of it is not a word."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        yield address
+        return
+    if parts.password:
+        yield from (parts.password, unquote(parts.password))
+    keys = [parts.username or "", *parts.path.split("/"), parts.fragment]
+    keys += [value for _, value in parse_qsl(parts.query)]
+    yield from (each for each in keys if len(each) >= SHORTEST and _is_random(each))
+
+
+def _is_random(value: str) -> bool:
+    """Tell whether a part of a value is what no person would say: letters mixed with digits."""
+    if value.startswith(("/", "~/", "./", "../")):
+        return False
+    return any(map(_is_random_part, _APART.split(value)))
+
+
+def _is_random_part(part: str) -> bool:
+    if part.isdigit() or len(part) < _MIXED:
+        return False
+    if part.isalpha():
+        humps = sum(low.islower() and high.isupper() for low, high in pairwise(part))
+        return len(part) >= SHORTEST and humps * _LETTERS_PER_HUMP > len(part)
+    # A word or a date with a number at its end is a name: `production2`, `release20260101`.
+    return re.fullmatch(r"[A-Za-z]?[a-z]+\d+|[A-Z]+\d+|v?\d+[a-z]+", part) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +129,10 @@ class Names:
             name for each in services for name in each.credentials.names().values()
         ]
         self._plain = [
-            *settings.NAMES,
+            *Settings.names().values(),
             *(name for each in services for name in each.settings.names().values()),
         ]
-        self._secret = settings.SECRET_NAMES.union(*(kind.secret_names() for kind in kinds))
+        self._secret = Settings.secret_names().union(*(kind.secret_names() for kind in kinds))
         self._platforms = tuple(f"{each.name}_".upper() for each in services)
         self._agents = roster.agents
         self._repositories = entries
@@ -100,6 +171,11 @@ class Names:
             ConfigurationError: for the first such name.
         """
         self._check_passthrough()
+        # In the environment, other programs may use the names of S3.
+        for name in (*sources.dotenv, *({"SHARED_BUCKET"} & sources.environ.keys())):
+            known = name.removesuffix(FILE)
+            if known in _REMOVED and name not in self._meanings:
+                raise ConfigurationError(known, "is no longer a setting", _REMOVED[known])
         unknown = [
             name
             for name in sources.dotenv
@@ -152,7 +228,7 @@ class Names:
         for number, entry in enumerate(self._repositories.values(), start=1):
             if taken := self._secret.intersection(entry.env_passthrough):
                 raise ConfigurationError(
-                    repositories.SETTING,
+                    "REPOSITORIES_JSON",
                     f"repository {number}: env_passthrough names {min(taken)}",
                     "Remove it: no agent gets the bridge's own credentials.",
                 )

@@ -33,7 +33,7 @@ def first_problem(error: ValidationError) -> tuple[tuple[int | str, ...], str, s
     kind = details["type"]
     if kind == _REFUSAL:
         return details["loc"], context["problem"], context["remedy"]
-    problem, remedy = _WORDS.get(kind, _unclear)(context)
+    problem, remedy = _WORDS.get(kind, _UNCLEAR)(context)
     return details["loc"], problem, remedy
 
 
@@ -51,14 +51,11 @@ def set_but_empty(name: str) -> ConfigurationError:
 _Words = Callable[[Mapping[str, Any]], tuple[str, str]]
 
 
-def _unclear(_context: Mapping[str, Any]) -> tuple[str, str]:
-    return "is not valid", "See .env.example for its format."
-
-
 def _always(problem: str, remedy: str) -> _Words:
     return lambda _context: (problem, remedy)
 
 
+_UNCLEAR = _always("is not valid", "See .env.example for its format.")
 _WHOLE = _always("must be a whole number", "Write digits only, such as 20.")
 _NUMBER = _always("is not a number", "Write a number.")
 _TRUTH = _always("is neither true nor false", "Write true or false.")

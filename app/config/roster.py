@@ -19,10 +19,10 @@ from pydantic_core import PydanticCustomError
 
 from app.config.agents import EXTENDS, KEYS, NAME, AgentConfig, AgentLimits, EntrySource
 from app.config.fields import json_object
-from app.config.ownership import find_open_folder
 from app.config.problems import did_you_mean, first_problem
 from app.config.records import AgentRecord
 from app.config.settings import Settings
+from app.config.sources import find_open_folder
 from app.errors import ConfigurationError
 
 AgentsSource = Literal["AGENTS_JSON", "ACP_AGENT_COMMAND", "path", "demo"]
@@ -278,13 +278,10 @@ def _entry(source: str, name: str, raw: Mapping[str, Any], around: Surroundings)
         where, problem, remedy = first_problem(error)
     else:
         return _apply_driver(source, entry, around)
-    raise ConfigurationError(source, f"agent {name!r}{_key(where)} {problem}", remedy)
-
-
-def _key(where: tuple[int | str, ...]) -> str:
-    """Name the key with the problem, but nothing inside it that the user chose."""
+    # Name the key with the problem, but nothing inside it that the user chose.
     known = [str(part) for part in where if part in KEYS or part in AgentLimits.model_fields]
-    return f": {'.'.join(known)}" if known else ""
+    key = f": {'.'.join(known)}" if known else ""
+    raise ConfigurationError(source, f"agent {name!r}{key} {problem}", remedy)
 
 
 def _apply_driver(source: str, entry: AgentConfig, around: Surroundings) -> AgentConfig:

@@ -1,26 +1,29 @@
-"""Refuses configurations that are unsafe as a whole, although each setting is well-formed."""
+"""Refuses what is unsafe as a whole, though each setting is well-formed; settles where data is."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from pydantic import SecretStr
 
-from app.config.credentials import Credentials
 from app.config.fields import PAGE, is_loopback, is_plain_and_remote
-from app.config.ownership import (
+from app.config.roster import STORED, Roster
+from app.config.services import Credentials
+from app.config.settings import Settings
+from app.config.sources import (
     everyone_can_write,
     find_open_folder,
     is_others,
     others_can_write,
 )
-from app.config.roster import STORED, Roster
-from app.config.settings import Settings
 from app.errors import ConfigurationError
 
 _DATA_DIR = "~/.local/share/agent-bridge"
+_POSTGRESQL = ("postgresql://", "postgres://")
 
 
 def check_access(settings: Settings, roster: Roster, services: tuple[str, ...]) -> None:
@@ -250,3 +253,63 @@ def _can_be_written(path: Path) -> bool:
     except OSError:
         return False
     return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+
+
+def read_database_url(given: SecretStr | None, data_dir: Path) -> str:
+    """Return the address of the store; by default a file in DATA_DIR.
+
+    Raises:
+        ConfigurationError: it is not an address of a database that the bridge can use.
+    """
+    if given is None:
+        return f"sqlite:///{quote(str(data_dir / 'bridge.db'))}"
+    address = given.get_secret_value()
+    if address.startswith(_POSTGRESQL):
+        try:
+            parts = urlsplit(address)
+            valid = (parts.port is None or parts.port > 0) and bool(parts.path.strip("/"))
+        except ValueError:
+            valid = False
+        if valid:
+            return f"{_POSTGRESQL[0]}{address.partition('://')[2]}"
+        raise ConfigurationError(
+            "DATABASE_URL",
+            "is not an address of a PostgreSQL database",
+            "Write postgresql://user:password@host/name; a special character of the password as"
+            " %40 and the like.",
+        )
+    if not address.startswith("sqlite:"):
+        raise ConfigurationError(
+            "DATABASE_URL",
+            "is not an address of PostgreSQL or SQLite",
+            "Write postgresql://user:password@host/name or sqlite:////path.",
+        )
+    if not address.startswith("sqlite:////"):
+        raise ConfigurationError(
+            "DATABASE_URL",
+            "does not name a file by its absolute path",
+            "Write sqlite:////path with four slashes, or remove it.",
+        )
+    return address
+
+
+def check_role(role: str, address: str) -> None:
+    """Refuse to share the work where there is no one to share it with.
+
+    Raises:
+        ConfigurationError: the database is a file.
+    """
+    if role != "all" and not address.startswith(_POSTGRESQL):
+        raise ConfigurationError(
+            "ROLE", "needs a PostgreSQL", "Set DATABASE_URL=postgresql://..., or remove ROLE."
+        )
+
+
+def find_database_passwords(given: SecretStr | None) -> Iterator[SecretStr]:
+    """Yield the password in an address, as it is written there and as it is sent."""
+    if given is None or not (address := given.get_secret_value()).startswith(_POSTGRESQL):
+        return
+    parts = urlsplit(address)
+    for password in (parts.password, *parse_qs(parts.query).get("password", ())):
+        if password:
+            yield from map(SecretStr, {password, unquote(password)})

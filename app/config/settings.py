@@ -1,4 +1,4 @@
-"""Defines the settings of the whole process: one field each, with its default and its check.
+"""Defines the settings of the whole process and of single repositories, each with its default.
 
 The names are fixed; users, compose files and documentation rely on them. What belongs to one
 service, its credentials among them, is in that service's folder.
@@ -6,31 +6,36 @@ service, its credentials among them, is in that service's folder.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_core import PydanticCustomError
+from pydantic_settings import SettingsConfigDict
 
 from app.config.fields import (
+    Accounts,
     Address,
-    Bots,
     BridgeRole,
+    Environment,
     FolderAddress,
     Host,
     LogFormat,
     LogLevel,
     Networks,
-    People,
     ProxyAddress,
     Repository,
-    Services,
+    Variables,
+    Words,
     Zone,
     at_least,
+    is_repository,
+    json_object,
+    nothing,
 )
-from app.config.problems import first_problem
-from app.config.services import KnownService, ServiceSettings
-from app.config.sources import Sources
+from app.config.problems import did_you_mean, first_problem
+from app.config.sources import GivenSettings
 from app.errors import ConfigurationError
 
 SHORTEST_ADMIN_TOKEN = 16
@@ -41,22 +46,16 @@ SHORTEST_SECRET_KEY = 32
 _YEAR_IN_MINUTES = 365 * 24 * 60
 
 
-class Settings(BaseModel):
+class Settings(GivenSettings):
     """The settings from the environment or `.env`, checked one by one."""
 
-    model_config = ConfigDict(
-        alias_generator=str.upper,
-        extra="forbid",
-        frozen=True,
-        hide_input_in_errors=True,
-        str_strip_whitespace=True,
-    )
+    model_config = SettingsConfigDict(str_strip_whitespace=True)
 
     agents_json: SecretStr | None = None
     """The agents, as a JSON object of name and entry; secret, since entries may hold keys."""
     acp_agent_command: str | None = None
     """The command of a single agent, used when AGENTS_JSON is absent."""
-    enabled_services: Services | None = None
+    enabled_services: Words | None = None
     """Which services run; by default those with credentials, and web."""
 
     # Names that begin with GITHUB_: they say where `owner/name` is, for every service.
@@ -68,11 +67,11 @@ class Settings(BaseModel):
     repositories_json: SecretStr | None = None
     """What is set for single repositories, as a JSON object; secret, since it may hold keys."""
 
-    allowed_users: People = ()
+    allowed_users: Accounts = ()
     """People who may trigger agents in addition to those the platform's own rights allow."""
     allowed_users_only: bool = False
     """Whether only ALLOWED_USERS may trigger agents."""
-    allowed_bots: Bots = ()
+    allowed_bots: Accounts = ()
     """Bots that may trigger agents, by id."""
 
     untagged_replies: Literal["mention", "latest", "all"] = "mention"
@@ -151,16 +150,6 @@ class Settings(BaseModel):
     """Where the bridge keeps everything; by default ~/.local/share/agent-bridge."""
     shared_dir: str | None = None
     """What the bridges of several machines share: by default DATA_DIR."""
-    shared_bucket: str | None = None
-    """Where the work of sessions is saved for other machines, if not in SHARED_DIR."""
-    s3_endpoint_url: Address | None = None
-    """The server of that bucket; by default Amazon's."""
-    s3_region: str | None = None
-    """The region of that bucket."""
-    s3_access_key_id: str | None = None
-    """The key for that bucket; by default the credentials of the machine."""
-    s3_secret_access_key: SecretStr | None = None
-    """The secret of that key."""
     host: Host = "127.0.0.1"
     """The address to listen on."""
     port: Annotated[int, Field(ge=1, le=65535)] = 8000
@@ -195,61 +184,90 @@ class Settings(BaseModel):
     """How log lines are written."""
 
 
-NAMES: tuple[str, ...] = tuple(
-    field.alias or name.upper() for name, field in Settings.model_fields.items()
-)
-SECRET_NAMES = frozenset(
-    {
-        "AGENTS_JSON",
-        "REPOSITORIES_JSON",
-        "BRIDGE_ADMIN_TOKEN",
-        "BRIDGE_SECRET_KEY",
-        "DATABASE_URL",
-        "S3_SECRET_ACCESS_KEY",
-        "OTEL_EXPORTER_OTLP_HEADERS",
-    }
-)
+NAMES = tuple(Settings.names().values())
 
 
-def read_settings(sources: Sources, services: Sequence[KnownService]) -> Settings:
-    """Check the settings of the process.
-
-    Raises:
-        ConfigurationError: for the first one that is wrong.
-    """
-    values = _read_given(sources, NAMES, SECRET_NAMES)
-    try:
-        return Settings.model_validate(values, context={"services": services})
-    except ValidationError as error:
-        where, problem, remedy = first_problem(error)
-    raise ConfigurationError(str(where[0]), problem, remedy)
+_REPOSITORIES = "REPOSITORIES_JSON"
+Fetch = Literal["full", "shallow", "partial"]
 
 
-def read_service_settings(
-    sources: Sources, services: Sequence[KnownService]
-) -> Mapping[str, ServiceSettings]:
-    """Check the settings of each service.
+class RepositoryEntry(BaseModel):
+    """One repository as it was configured."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, strict=True)
+
+    env: Environment = Field(default_factory=nothing)
+    """Variables that its setup and the agents in it get with these values."""
+    env_passthrough: Variables = ()
+    """Variables that they get from the settings."""
+    clone: Fetch = "full"
+    """How much of it the bridge fetches at once."""
+
+
+_REPOSITORY_KEYS = tuple(RepositoryEntry.model_fields)
+
+
+def read_repositories(setting: SecretStr | None) -> Mapping[str, RepositoryEntry]:
+    """Check what is set for single repositories.
 
     Raises:
-        ConfigurationError: for the first one that is wrong.
+        ConfigurationError: for the first thing that is wrong.
     """
-    return MappingProxyType(
-        {service.name: _service_settings(sources, service.settings) for service in services}
-    )
-
-
-def _service_settings(sources: Sources, kind: type[ServiceSettings]) -> ServiceSettings:
-    names = kind.names()
-    given = _read_given(sources, names.values(), kind.secret_names())
+    if setting is None:
+        return nothing()
     try:
-        return kind.model_validate(
-            {field: given[name] for field, name in names.items() if name in given}
+        entries = json_object(setting.get_secret_value())
+    except PydanticCustomError as error:
+        words = error.context or {}
+    else:
+        return MappingProxyType(
+            {
+                name: _entry(name, raw, number)
+                for number, (name, raw) in enumerate(entries.items(), 1)
+            }
         )
+    raise ConfigurationError(_REPOSITORIES, words["problem"], words["remedy"])
+
+
+def _entry(name: str, raw: Any, number: int) -> RepositoryEntry:
+    # Do not repeat a malformed name: it may be a value in the wrong place.
+    if not is_repository(name):
+        raise ConfigurationError(
+            _REPOSITORIES,
+            f"the name of repository {number} is not valid",
+            "Write owner/name, or the address or folder as in the other settings.",
+        )
+    if not isinstance(raw, dict):
+        raise ConfigurationError(
+            _REPOSITORIES,
+            f"repository {number} is not an object",
+            'Write "owner/name": {"env": {...}}.',
+        )
+    unknown = next((key for key in raw if key not in _REPOSITORY_KEYS), None)
+    if unknown is not None:
+        remedy = did_you_mean(
+            unknown, _REPOSITORY_KEYS, f"The keys are {', '.join(_REPOSITORY_KEYS)}."
+        )
+        raise ConfigurationError(_REPOSITORIES, f"repository {number} has an unknown key", remedy)
+    try:
+        entry = RepositoryEntry.model_validate(raw)
     except ValidationError as error:
         where, problem, remedy = first_problem(error)
-    raise ConfigurationError(names[str(where[0])], problem, remedy)
+    else:
+        return _check_fit(entry, name, number)
+    key = next((f": {part}" for part in where if part in _REPOSITORY_KEYS), "")
+    raise ConfigurationError(_REPOSITORIES, f"repository {number}{key} {problem}", remedy)
 
 
-def _read_given(sources: Sources, names: Iterable[str], secret: Collection[str]) -> dict[str, str]:
-    read = {name: (sources.secret if name in secret else sources.text)(name) for name in names}
-    return {name: value for name, value in read.items() if value is not None}
+def _check_fit(entry: RepositoryEntry, name: str, number: int) -> RepositoryEntry:
+    if "PATH" in {*entry.env, *entry.env_passthrough}:
+        raise ConfigurationError(
+            _REPOSITORIES,
+            f"repository {number} sets PATH",
+            "Remove it: agents keep their own PATH.",
+        )
+    if name.startswith("folder:") and entry.clone != "full":
+        raise ConfigurationError(
+            _REPOSITORIES, f"repository {number} is a folder, which is not cloned", "Remove clone."
+        )
+    return entry

@@ -1,20 +1,28 @@
-"""Reads settings from the environment, then `.env`; secrets also from files.
+"""Reads what was given: the environment, then `.env`, and secrets also from files.
 
-Nothing here reads the process's environment itself: it is passed in.
+Nothing here reads the process's environment itself: it is passed in, and stays as it was at start.
+A file that other users can write is refused.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import re
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Self
 
 from dotenv.parser import parse_stream
+from pydantic import SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from typing_extensions import override
 
-from app.config.ownership import find_writers
-from app.config.problems import set_but_empty
+from app.config.problems import first_problem, set_but_empty
 from app.errors import ConfigurationError
 
 FILE = "_FILE"
@@ -88,6 +96,102 @@ class Sources:
         return replace(self, files=kept)
 
 
+class GivenSource(PydanticBaseSettingsSource):
+    """Gives each field what was given under its name, by itself or as `<NAME>_FILE`.
+
+    Names may end in an agent's suffix. pydantic-settings has sources of its own for the environment
+    and `.env`: they read the process each time, replace `$` in the file and skip wrong lines of it.
+    """
+
+    def __init__(
+        self, kind: type[GivenSettings], sources: Sources, endings: Sequence[str] = ("",)
+    ) -> None:
+        super().__init__(kind)
+        self._sources, self._endings = sources, endings
+        self._names, self._secret = kind.names(), kind.secret_names()
+        self.origin: dict[str, str] = {}
+        """The name of each field for people: where it was given, else where it could be."""
+
+    @override
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """Return what was given for a field, under the first name that has something."""
+        key, plain = field.alias or field_name, self._names[field_name]
+        read = self._sources.secret if plain in self._secret else self._sources.text
+        value = None
+        for ending in self._endings:
+            self.origin[key] = plain + ending
+            if (value := read(plain + ending)) is not None:
+                break
+        return value, key, False
+
+    @override
+    def __call__(self) -> dict[str, Any]:
+        fields = self.settings_cls.model_fields.items()
+        found = [self.get_field_value(about, name) for name, about in fields]
+        return {key: value for value, key, _ in found if value is not None}
+
+
+class GivenSettings(BaseSettings):
+    """Settings that are read from what was given, and from nothing else."""
+
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    @classmethod
+    @override
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Leave out the sources that read the process."""
+        return (init_settings,)
+
+    @classmethod
+    def names(cls) -> dict[str, str]:
+        """Return the plain name of the setting for each field."""
+        return {field: about.alias or field.upper() for field, about in cls.model_fields.items()}
+
+    @classmethod
+    def secret_names(cls) -> frozenset[str]:
+        """Return the plain names of those settings that are secret."""
+        names = cls.names()
+        return frozenset(
+            names[field]
+            for field, about in cls.model_fields.items()
+            if "SecretStr" in str(about.annotation)
+        )
+
+    @classmethod
+    def read(cls, sources: Sources) -> Self:
+        """Read and check every field.
+
+        Raises:
+            ConfigurationError: for the first one that is wrong.
+        """
+        source = GivenSource(cls, sources)
+        return cls.check(source, source.origin)
+
+    @classmethod
+    def check(cls, source: PydanticBaseSettingsSource, origin: Mapping[str, str]) -> Self:
+        """Check what a source gives; `origin` names each field for people.
+
+        Raises:
+            ConfigurationError: for the first one that is wrong.
+        """
+        try:
+            return cls(_build_sources=((source,), {}))
+        except ValidationError as error:
+            where, problem, remedy = first_problem(error)
+        raise ConfigurationError(origin[str(where[0])], problem, remedy)
+
+    def secrets(self) -> Iterator[SecretStr]:
+        """Yield the secret values."""
+        return (value for _, value in self if isinstance(value, SecretStr))
+
+
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
@@ -131,3 +235,54 @@ def _file_content(name: str, path: Path) -> str:
         else:
             return text
     raise ConfigurationError(name, problem, "Name a readable file with only the secret in it.")
+
+
+def is_others(about: os.stat_result, user: int) -> bool:
+    """Tell whether it belongs to another user; root does not count."""
+    return about.st_uid not in (user, 0)
+
+
+def others_can_write(about: os.stat_result) -> bool:
+    """Tell whether users other than the owner can change it."""
+    return bool(about.st_mode & _bits(about, stat.S_IWGRP, stat.S_IWOTH))
+
+
+def others_can_read(about: os.stat_result) -> bool:
+    """Tell whether users other than the owner can read it."""
+    return bool(about.st_mode & _bits(about, stat.S_IRGRP, stat.S_IROTH))
+
+
+def everyone_can_write(about: os.stat_result) -> bool:
+    """Tell whether every user of the machine can change it."""
+    return bool(about.st_mode & stat.S_IWOTH)
+
+
+def find_open_folder(path: Path) -> Path | None:
+    """Return a folder above a path in which every user can replace what is there; None if none.
+
+    In one with the sticky bit, such as /tmp, only its owner replaces a file.
+    """
+    above = dict.fromkeys((*path.absolute().parents, *path.resolve().parents))
+    for folder in above:
+        with suppress(OSError):  # it does not exist yet
+            about = folder.stat()
+            if everyone_can_write(about) and not about.st_mode & stat.S_ISVTX:
+                return folder
+    return None
+
+
+def find_writers(path: Path) -> tuple[str, str] | None:
+    """Say how other users can change a file that decides what runs, and the remedy; None if not."""
+    about = path.stat()
+    if stat.S_ISREG(about.st_mode) and others_can_write(about):
+        return "is writable by other users", "Check its content, then run chmod 600 on it."
+    folder = find_open_folder(path)
+    if folder is None:
+        return None
+    remedy = f"Check its content, then run chmod o-w {folder}, or move it to a folder of your own."
+    return f"is in {folder}, which is writable by other users", remedy
+
+
+def _bits(about: os.stat_result, group: int, others: int) -> int:
+    """Ignore the group if it is the owner's own: most systems create one for every user."""
+    return others if about.st_gid == about.st_uid else group | others

@@ -1,7 +1,6 @@
 """Recognises commands: the whole message after the mention, never only its first word; pure.
 
-Only `agent NAME`, `schedule "WHEN"`, `panel` and `race` may have words after them: they are for
-agents.
+Only `agent NAME` and commands of features may have words after them: they are for agents.
 """
 
 from __future__ import annotations
@@ -11,9 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from app.core.schedules import command as schedule_command
-from app.core.together import command as together_command
-from app.core.together.command import Wish
+from app.core.hooks import FeatureCommand, Hooks
 
 _PLAIN = {"new", "status", "queue", "repo", "help"}
 _VERBOSITY = {"quiet", "normal", "full"}
@@ -23,7 +20,7 @@ _CHOICES = {
     "listen": {"mention", "latest", "all"},
 }
 _NAMED = {"mode", "model", "repo"}
-_NAMES = {*_PLAIN, *_VERBOSITY, *_CHOICES, *_NAMED, "schedule", "review", "panel", "race"}
+_NAMES = {*_PLAIN, *_VERBOSITY, *_CHOICES, *_NAMED}
 _AGENT = re.compile(r"(!?)agent(?:\s+(\S.*))?", re.IGNORECASE | re.DOTALL)
 _AFTER_NAME = ",: \t\r\n"
 _NO_AGENTS: Mapping[str, str] = MappingProxyType({})
@@ -39,27 +36,27 @@ class Command:
     """Whether it applies to more than the place: `repo OWNER/NAME always`."""
     words: str = ""
     """What `agent` has after the name, for that agent."""
-    wish: Wish | None = None
-    """What `review`, `panel` and `race` want several agents to do."""
+    own: FeatureCommand | None = None
+    """What it says, if it is a command of a feature."""
 
 
-def parse(text: str, agents: Mapping[str, str] = _NO_AGENTS) -> Command | None:
+def parse(
+    text: str, agents: Mapping[str, str] = _NO_AGENTS, hooks: Hooks | None = None
+) -> Command | None:
     """Read a message as a command, or None if it is words for the agent.
 
     A command with `!` and a wrong argument is not meant for an agent: it gets help. `agents` are
     the ids of agents by what people call them, in lower case.
     """
-    line = text.strip()
+    line, hooks = text.strip(), hooks or Hooks()
     if (named := _AGENT.fullmatch(line)) is not None:
         return _hand_over(named[2] or "", agents, is_meant=bool(named[1]))
-    if schedule_command.read(line.removeprefix("!")) is not None:
-        return Command("schedule", line.removeprefix("!"))
-    if (together := together_command.read(line.removeprefix("!"), agents)) is not None:
-        return Command(together.act, wish=together)
+    if (own := hooks.read_command(line.removeprefix("!"), agents)) is not None:
+        return Command(own.name, own=own)
     words = line.removeprefix("!").split()
     if not words or "\n" in line:
         return None
-    is_meant = line.startswith("!") and words[0].lower() in _NAMES
+    is_meant = line.startswith("!") and words[0].lower() in _NAMES | hooks.command_names
     return _command(words) or (Command("help") if is_meant else None)
 
 

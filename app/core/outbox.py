@@ -18,7 +18,7 @@ from app.core.progress_relay import Progress, ProgressRelay
 from app.errors import PostDelayed, PostRejected
 from app.model.keys import SessionKey
 from app.model.ports import Counters
-from app.model.posts import Post, PostContent, PostSend, PostSent, redact_content
+from app.model.posts import Post, PostContent, PostSend, PostSent, redact_content, texts_of
 from app.retry import backoff, persist
 from app.signals import ALONE, Facts, Signals, Topic
 from app.store.posts import PostStore
@@ -400,4 +400,6 @@ class Outbox:
 
     def clean(self, content: PostContent) -> PostContent:
         """Redact every secret the bridge knows from content that is about to be stored or sent."""
-        return redact_content(content, self._vault.redact)
+        if self._vault.contains(*texts_of(content)):
+            return redact_content(content, self._vault.redact)
+        return content

@@ -21,7 +21,6 @@ from app.core.repositories.joint_work import Joined, JointWork
 from app.core.repositories.ports import Checkouts
 from app.core.repositories.shipping import Proposing, Shipper
 from app.core.repositories.unused import UnusedWorkspaces
-from app.core.saved_folders import SavedFolders
 from app.errors import Conflict, RepositoryError
 from app.model import repository_wording as wording
 from app.model.ask_view import AskFact
@@ -69,14 +68,13 @@ class RepoProvider:
         joint: JointWork | None = None,
         is_held: Callable[[int], bool] = lambda _session: False,
         errand_of: Callable[[int], Errand | None] = lambda _session: None,
-        saved: SavedFolders | None = None,
+        find_server: Callable[[int], str | None] = lambda _session: None,
     ) -> None:
         """Provide workspaces; `is_held` tells whose work waits for people to pick it.
 
-        `errand_of` returns what a session was begun for by another one.
-        `saved` has the folders that sessions take along from machine to machine, if they do.
+        `errand_of` returns what a session was begun for by another one, `find_server` the other
+        member that works in its folders.
         """
-        self._saved = saved
         self._is_held = is_held
         self._errand_of = errand_of
         self._folders = folders
@@ -95,7 +93,11 @@ class RepoProvider:
         self._warned: dict[int, set[str]] = {}
         self._changing: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
         self.unused = UnusedWorkspaces(
-            folders, clones, sessions, is_open=self._open.__contains__, alone=self._alone
+            folders,
+            clones,
+            sessions,
+            is_open=lambda session: session in self._open or find_server(session) is not None,
+            alone=self._alone,
         )
         """Removes the workspaces that no session uses."""
 
@@ -112,8 +114,7 @@ class RepoProvider:
         """
         async with self._alone(session.id):
             target = self._follow_rename(target)
-            if self._saved is not None:
-                await self._saved.bring(session)
+            had_folder = self._folders.folder(session).is_dir()
             own = folder = await self._folders.open(session)
             readonly: tuple[Path, ...] = ()
             if isinstance(target, Repository):
@@ -124,6 +125,8 @@ class RepoProvider:
                 folder = self._folder_in_place(target)
                 await asyncio.to_thread(self._folders.mark_beginning, session)
                 readonly = await self._checkouts.protected(folder, session.key.agent)
+            elif session.acp_session_id is not None and not had_folder:
+                await self._clones.note(session, wording.FOLDER_LOST)
             errand = self._errand_of(session.id)
             within = errand.folder if errand is not None and target is not None else ""
             if within and not await asyncio.to_thread(is_folder_below, folder, within):
@@ -210,29 +213,10 @@ class RepoProvider:
         return outgoing(self._folders.folder(session))
 
     async def close(self, session_id: int) -> None:
-        """Release a workspace whose agent is gone; its content stays, and its state is saved."""
-        folder = self._open.get(session_id)
-        if folder is None:
-            return
-        try:
-            await self.save(session_id)
-        finally:
-            self._open.pop(session_id, None)
+        """Release a workspace whose agent is gone; its content stays."""
+        folder = self._open.pop(session_id, None)
+        if folder is not None:
             await self._checkouts.close(folder)
-
-    async def save(self, session_id: int) -> None:
-        """Save the state of a session's clone, so that another machine can rebuild it."""
-        folder, session = self._open.get(session_id), self._sessions.session(session_id)
-        if folder is None or session is None:
-            return
-        await self._clones.save(session, folder)
-        await self.save_folders(session_id)
-
-    async def save_folders(self, session_id: int) -> None:
-        """Save the folders that a session has on this machine, if there are others."""
-        session = self._sessions.session(session_id)
-        if self._saved is not None and session is not None:
-            await self._saved.save(session)
 
     @asynccontextmanager
     async def attended(

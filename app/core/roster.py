@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from app.agents.agent import Agent
 from app.model.availability import Availability
-
-
-@dataclass(frozen=True, slots=True)
-class Colleague:
-    """An agent as people know it."""
-
-    id: str
-    name: str
-    """What commands and settings call it."""
-    title: str
-    """What people see."""
-    visible: bool = True
-    """Whether it is offered where people choose an agent."""
-    description: str = ""
-    """What it is for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Roster:
     """The agents that there are now."""
 
-    agents: Callable[[], Sequence[Colleague]] = tuple
+    agents: Mapping[str, Agent] = field(default_factory=dict)
     removed: Callable[[], Mapping[str, str]] = dict
     """Returns the names of removed agents, by id."""
     availability: Callable[[str], Availability] = field(default=lambda _agent: Availability())
@@ -42,7 +28,7 @@ class Roster:
         A name counts more than a title, one of an agent that is here more than a former one, and
         a title that two agents have names neither.
         """
-        here = self.agents()
+        here = self.agents.values()
         titles = [(each.title.casefold(), each.id) for each in here]
         times = Counter(title for title, _ in titles)
         gone = self.removed()
@@ -53,9 +39,9 @@ class Roster:
             **{each.name: each.id for each in here},
         }
 
-    def find(self, agent: str) -> Colleague | None:
+    def find(self, agent: str) -> Agent | None:
         """Return an agent by its id; None if it is not here."""
-        return next((each for each in self.agents() if each.id == agent), None)
+        return self.agents.get(agent)
 
     def name(self, agent: str) -> str:
         """Return what settings call an agent; its id if it is not here."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.agents.files import AgentFiles
 from app.agents.registry import Registry
-from app.clock import Clock
+from app.clock import Clock, machine_zone
 from app.config import Configuration
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
@@ -60,6 +60,12 @@ class Runtime:
     """The folder of attachments."""
     go_on: Callable[[], Awaitable[None]]
     """Begins the work of a bridge that did not begin it at its start."""
+
+    @property
+    def zone(self) -> str:
+        """The time zone of rules that name none."""
+        configuration = self.configuration
+        return configuration.settings.time_zone or machine_zone(configuration.surroundings)
 
     @property
     def configuration(self) -> Configuration:

@@ -11,17 +11,15 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Literal, Protocol, cast
+from typing import Literal, cast
 
 from app.clock import Clock
 from app.core.command_effects import AT_WORK, CommandEffects, queue
 from app.core.commands import Command
 from app.core.feed import Feed
+from app.core.hooks import Hooks
 from app.core.outbox import Outbox
 from app.core.repositories.directory import Directory
-from app.core.schedules.book import ScheduleBook
-from app.core.schedules.runs import announce
-from app.core.together.command import Wish
 from app.core.turns.agents import Processes
 from app.errors import NotFound
 from app.model import wording
@@ -40,18 +38,6 @@ from app.store.turns import TurnStore
 logger = logging.getLogger(__name__)
 
 
-class Cooperation(Protocol):
-    """Has several agents work together."""
-
-    async def obey(self, wish: Wish, heard: Heard, agents: Sequence[str]) -> str:
-        """Have them do what a person in a place wants; returns what to say."""
-        ...
-
-    async def stop(self, place: PlaceKey) -> bool:
-        """Stop what people in a place had them do; False if there is nothing."""
-        ...
-
-
 class SessionManager:
     """Sessions and commands, for all services."""
 
@@ -67,14 +53,10 @@ class SessionManager:
         feed: Feed,
         clock: Clock,
         directory: Directory,
-        schedules: ScheduleBook,
-        together: Cooperation,
+        hooks: Hooks,
         names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Manage sessions; `names` are agents' names for people.
-
-        `together` has several agents work together.
-        """
+        """Manage sessions; `names` are agents' names for people."""
         self._decisions = decisions
         self._sessions = sessions
         self._turns = turns
@@ -83,13 +65,12 @@ class SessionManager:
         self._outbox = outbox
         self._feed = feed
         self._clock = clock
-        self._schedules = schedules
-        self._together = together
+        self._hooks = hooks
         self._effects = CommandEffects(decisions, sessions, turns, live, directory, names)
 
     async def admit(self, decision: Decision) -> Accepted:
         """Commit what a message leads to, then carry it out."""
-        posts, before = self._clean(decision.posts), self._clean(announce(decision))
+        posts, before = self._clean(decision.posts), self._clean(_announce(decision))
         decision = replace(decision, posts=posts, before=before)
         accepted = await persist(self._clock, self._decisions.accept, decision)
         # Agents first: their start is what people wait for.
@@ -151,17 +132,15 @@ class SessionManager:
         effects: tuple[Effect, ...] = ()
         posts = refusals
         if agents or not refusals:
-            if command.wish is not None:
-                words = await self._together.obey(command.wish, heard, agents)
-            elif command.name == "schedule":
-                words = await self._schedules.obey(command.argument, heard, agents)
+            if command.own is not None:
+                words = await command.own.hook.obey(command.own.what, heard, agents)
             else:
                 effects, words = await self._effects.of(command, heard.place, sessions)
             if effects and command.name == "stop" and not await self._works_in(sessions, heard):
                 words = (
                     wording.STOPPED
                 )  # the stopped turn says so elsewhere; the command came from here
-            if command.name == "stop" and await self._together.stop(heard.place):
+            if command.name == "stop" and await self._hooks.stop(heard.place):
                 words = wording.STOPPED if not effects else words
             posts += (_reply(delivery, heard, agents, words),) if words else ()
         accepted = await self.admit(
@@ -263,3 +242,13 @@ def _reply(delivery: Delivery, heard: Heard, agents: Sequence[str], words: str) 
     target = SessionKey(heard.place.service, heard.external, speaker)
     content = PostContent(kind="notice", note=words)
     return NewPost(f"command:{heard.place}:{heard.message_id}", target, content)
+
+
+def _announce(decision: Decision) -> tuple[NewPost, ...]:
+    """Show people a message that they did not see said."""
+    heard = decision.heard
+    if not heard.announcement:
+        return ()
+    target = SessionKey(heard.place.service, heard.external, heard.mentions[0])
+    content = PostContent(kind="notice", note=heard.announcement)
+    return (NewPost(f"said:{heard.place}:{heard.message_id}", target, content),)

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from fastapi import Request
 
+from app.core.hooks import Hook
 from app.core.runtime import Runtime
 from app.model.keys import PlaceKey
 from app.model.tools import Tool
@@ -15,7 +16,7 @@ from app.server.parts import Check
 P = TypeVar("P", bound="Part")
 
 
-class Part:
+class Part(Hook):
     """What a feature does in one bridge; a default for everything that it may leave out."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -38,6 +39,10 @@ class Part:
     def notices(self, place: PlaceKey | None, agents: Iterable[str]) -> Sequence[str]:
         """Say what people must know on every page, or in one place with its agents."""
         return ()
+
+    def hooks(self) -> Iterable[Hook]:
+        """List what the pipe asks: itself, or parts of it."""
+        return (self,)
 
     def tools(self) -> Iterable[Tool]:
         """List the tools that agents get."""

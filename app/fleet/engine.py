@@ -45,19 +45,16 @@ class FleetTurnEngine(EmbeddedTurnEngine):
         *,
         max_turns: int,
         total: int | None,
-        of_agent: Mapping[str, int | None],
         worker: FleetWorker | None,
         signals: Signals,
     ) -> None:
         """Run at most `max_turns` here, and `total` on all members together.
 
-        `of_agent` sets lower limits for all turns of some agents. `worker` hears which sessions
-        wait; None if this member runs no turns.
+        `worker` hears which sessions wait; None if this member runs no turns.
         """
         super().__init__(context, max_turns=max_turns, signals=signals)
         self._claims = claims
         self._total = total
-        self._of_agent = of_agent
         self._worker = worker
         self._hearing = Tasks("jobs", is_held=False)
         self._served: dict[int, _Service] = {}
@@ -166,6 +163,7 @@ class FleetTurnEngine(EmbeddedTurnEngine):
         """Start a queued turn, if one more may run at all."""
         service = self._served[turn.session]
         service.agent = turn.surface.agent
+        agent = self._context.agents.get(service.agent)
         claim = await persist(
             self._context.clock,
             self._claims.claim,
@@ -173,7 +171,7 @@ class FleetTurnEngine(EmbeddedTurnEngine):
             self.load(),
             service.why,
             total=self._total,
-            of_agent=self._of_agent.get(service.agent),
+            of_agent=agent.max_turns if agent else None,
         )
         service.answer = claim.answer
         if claim.answer == "granted":

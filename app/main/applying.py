@@ -164,6 +164,12 @@ class AppliedChanges:
         )
         self._tasks.start(self._settle_late(agent), name=f"last events of {agent}")
 
+    async def suspend(self, agent: str) -> None:
+        """Settle what waits for an agent that may come back; all that it has stays; repeatable."""
+        for session in self._base.stores.agents.open_sessions(agent):
+            await self._joined.manager.stop(session, drop=True)
+        await self._base.stores.agents.settle(agent, REMOVED)
+
     async def _settle_late(self, agent: str) -> None:
         """Settle events that were being accepted while their agent was removed."""
         await self._base.clock.sleep(LATE_SECONDS)

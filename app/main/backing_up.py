@@ -1,18 +1,16 @@
 """Backs up everything that a bridge keeps, and restores it on an empty machine.
 
 The database first: every file that one of its rows names is there already. Left out is what a
-bridge makes again: mirrors, clones (their states are kept), sockets and locks.
+bridge makes again: mirrors, gates, sockets and locks.
 """
 
 from __future__ import annotations
 
 import hmac
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Mapping
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -24,7 +22,7 @@ from app.backup.stream import Secret
 from app.backup.unpacking import unpack
 from app.clock import SystemClock
 from app.config import BridgeSecrets, Configuration, ensure_secrets, find_secret_key
-from app.config.bridge_secrets import FILE_NAME as SECRETS
+from app.config.process import SECRETS
 from app.descent import discard, remove
 from app.errors import BackupUnusable
 from app.store.copying import Copied, check_fit, copy_in, copy_out
@@ -46,8 +44,6 @@ LEFT_SECONDS: Final = 86_400.0
 """A copy of the database that is older belongs to no backup that still runs."""
 _SCRATCH: Final = ".backing-up-"
 _RESTORING: Final = "restoring"
-_CLONE: Final = re.compile(r"\d+-.+-\d+")
-"""The folder of a clone: session, agent and number."""
 
 
 def back_up(configuration: Configuration, target: Path, secret: Secret) -> Contents:
@@ -77,7 +73,7 @@ def back_up(configuration: Configuration, target: Path, secret: Secret) -> Conte
         with packing(target, secret, contents) as packer:
             packer.add_tree(DATABASE, Path(scratch))
             for name, folder in _folders(configuration).items():
-                packer.add_tree(name, folder, partial(_is_left_out, folder))
+                packer.add_tree(name, folder, _is_left_out)
             if secret.kind == "passphrase":
                 packer.add_bytes(SECRETS, secrets.write().encode())
     return contents
@@ -184,10 +180,8 @@ def _mark(key: SecretStr) -> str:
     return hmac.digest(key.get_secret_value().encode(), b"agent-bridge backup key", "sha256").hex()
 
 
-def _is_left_out(data: Path, path: str) -> bool:
-    first, *rest = path.split("/", 2)
-    if first == "workspaces" and len(rest) == 1 and _CLONE.fullmatch(rest[0]):
-        return (data / path / ".git").exists()
+def _is_left_out(path: str) -> bool:
+    first, *rest = path.split("/", 1)
     if rest:
         return False
     ours = first.startswith((_SCRATCH, _RESTORING)) or first.endswith(".lock")

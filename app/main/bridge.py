@@ -76,7 +76,7 @@ class Bridge:
         configuration = base.configuration
         self._base = base
         self.data_dir = configuration.data_dir
-        self.trusted_proxies = configuration.trusted_proxies
+        self.trusted_proxies = configuration.settings.trusted_proxies
         timeouts = timeouts or {}
         self._fleet = self._open_fleet()
         if self._fleet is not None:
@@ -90,6 +90,8 @@ class Bridge:
         self._forgetting = forgetting_of(base, joined)
         runtime = joined.runtime(self._go_on_as_leader)
         self._features = [feature.build(runtime) for feature in registered_features()]
+        joined.hooks.add(hook for part in self._features for hook in part.hooks())
+        joined.tooling.toolbox.add(tool for part in self._features for tool in part.tools())
         self._maintenance = Maintenance(
             base, joined.workspaces.unused, joined.uploads, joined.conversations
         )
@@ -134,7 +136,7 @@ class Bridge:
     def application(self) -> Front:
         """Build the HTTP server: the front for webhooks, with the application behind it."""
         base = self._base
-        is_worker = base.configuration.role == "worker"
+        is_worker = base.configuration.settings.role == "worker"
         hooks = [] if is_worker else list(self._joined.adapters.values())
         application = build(
             self.parts(),
@@ -154,7 +156,7 @@ class Bridge:
             hosts=hosts_of(base.configuration, self.door.base_url),
             base_url=base.configuration.base_url,
             started=self._started,
-            hooks_port=base.configuration.hooks_port,
+            hooks_port=base.configuration.settings.hooks_port,
         )
         front.open(hooks)
         self._front = front
@@ -169,7 +171,7 @@ class Bridge:
                 self._joined.availability.note(agent, check_isolation(cards[agent].isolation))
         self.cards.clear()
         self.cards.update(cards)
-        if self._front is not None and base.configuration.role != "worker":
+        if self._front is not None and base.configuration.settings.role != "worker":
             self._front.open(each for name, each in adapters.items() if name not in but)
 
     def parts(self) -> Parts:
@@ -213,7 +215,6 @@ class Bridge:
             changes=self.changes,
             removed=base.registry.removed,
             removed_titles=base.registry.removed_titles,
-            schedules=self._joined.schedules,
             fetch_page=self._fetch_page,
             purging=self._purging,
             spending=base.stores.spending,
@@ -300,7 +301,6 @@ class Bridge:
         joined.ledger.start()
         joined.memory.start()
         joined.showing.start()
-        joined.schedules.start()
         self._purging.start()
         self._forgetting.start()
         self._tasks.start(self._maintenance.forget(), name="retention")
@@ -308,7 +308,6 @@ class Bridge:
             self._tasks.start(self._maintenance.reap(), name="unused workspaces")
         joined.listeners.start()
         self.intake.start()
-        joined.scheduler.start()
         joined.reviews.start()
         joined.together.start()
         joined.delegations.start()
@@ -323,7 +322,7 @@ class Bridge:
 
     async def stop(self) -> None:
         """Give running turns their grace time, then stop everything; safe at any moment."""
-        grace = self._base.configuration.limits.grace_seconds
+        grace = self._base.configuration.settings.grace_seconds
         logger.info(
             "stopping: waiting up to %g s for running turns; signal again to stop now", grace
         )
@@ -337,7 +336,6 @@ class Bridge:
         await self._forgetting.close()
         await self._joined.listeners.close()
         await self._joined.delegations.close()
-        await self._joined.scheduler.close()
         await self._joined.together.close()
         await self._joined.reviews.close()
         await self.intake.close()
@@ -350,7 +348,6 @@ class Bridge:
         await self._joined.ledger.close()
         await self._joined.memory.close()
         await self._joined.showing.close()
-        await self._joined.schedules.close()
         await self._joined.live.close()
         await self._joined.launcher.close()
         await self._joined.tooling.doors.close()

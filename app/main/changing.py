@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,9 +21,8 @@ from app.agents.origin import explain_fixed
 from app.children.sandbox import Unavailable, find_bubblewrap
 from app.config import AgentConfig, AgentRecord, Configuration
 from app.config.agents import EXTENDS
-from app.config.records import merge, new_id
+from app.config.records import merge, new_id, show_entry
 from app.config.roster import check_name
-from app.config.showing import show_entry
 from app.errors import Conflict
 from app.main.applying import AppliedChanges
 from app.main.connecting import set_up, try_out
@@ -209,7 +208,6 @@ class AgentChanges:
             raise Conflict(f"{to} has conversations of its own already.")
         former = (*gone.former, gone.name)
         record = replace(heir, id=gone.id, former=former, removed_at=None)
-        await asyncio.to_thread(restore, self._base.configuration.shared_dir, gone.id)
         await self._commit(record, instead_of=heir.id)
         return registry.get(record.id)
 
@@ -292,11 +290,19 @@ class AgentChanges:
             before = stored.records()
             registry.replace(registry.configuration, [*map(self._titled, registry.records)])
             if new := [record for record in registry.records if record not in before]:
+                await self._restore(new, before)
                 await stored.save(*new)
             await self._reconcile(registry.configuration, registry.records)
             for record in registry.records:
                 if not record.present and stored.has_work(record.id):
-                    await self._applied.clear(record.id)
+                    await self._clear(record)
+
+    async def _restore(self, now: Iterable[AgentRecord], before: Iterable[AgentRecord]) -> None:
+        """Give agents that are back their homes and files again."""
+        gone = {record.id for record in before if not record.present}
+        for record in now:
+            if record.present and record.id in gone:
+                await asyncio.to_thread(restore, self._base.configuration.shared_dir, record.id)
 
     async def _reconcile(self, given: Configuration, records: Sequence[AgentRecord]) -> None:
         gone = {record.id: self._gone(record) for record in self._missing(given, records)}
@@ -305,7 +311,13 @@ class AgentChanges:
         changed = [each for each in settled if each != before.get(each.id)]
         if not changed and given.agents == self._base.configuration.agents:
             return
-        for record in (each for each in gone.values() if each.source != "demo"):
+        for record in (each for each in gone.values() if each.source == "found"):
+            logger.warning(
+                "%s is not on PATH any more. Its conversations stay readable, and go on when it is "
+                "found again at a start.",
+                record.name,
+            )
+        for record in (each for each in gone.values() if each.source not in {"demo", "found"}):
             logger.warning(
                 "%s was removed: its entry is gone from the settings. Its conversations stay "
                 "readable, and its home is in the folder archive of DATA_DIR. If its entry has "
@@ -315,8 +327,15 @@ class AgentChanges:
                 given.agents[given.plain_agent].name if record.name == SINGLE else "NEW_NAME",
             )
         await self._commit(*changed)
-        for agent in gone:
-            await self._applied.clear(agent)
+        for record in gone.values():
+            await self._clear(record)
+
+    async def _clear(self, record: AgentRecord) -> None:
+        """Settle what waits for an agent that is gone; a program may be found again."""
+        if record.source == "found":
+            await self._applied.suspend(record.id)
+        else:
+            await self._applied.clear(record.id)
 
     def _missing(self, given: Configuration, records: Sequence[AgentRecord]) -> list[AgentRecord]:
         """List the agents without a stored entry that are not there any more, or not needed."""
@@ -404,6 +423,7 @@ class AgentChanges:
         records = note_isolation(configuration, records, shelters)
         news = [record for record in records if record not in registry.records]
         gone = {each.id for each in changed if not each.present}
+        await self._restore(news, registry.records)
         registry.leaving |= gone
         try:
             if instead_of:

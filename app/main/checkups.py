@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 
+from app.acp.launching import greet, launch_of
 from app.agents.availability import FILES, check_entry, check_files, check_isolation
 from app.core.availability import Availabilities
 from app.core.turns.limits.obstacles import obstacle
 from app.errors import AgentError, AgentRefused
-from app.main.launching import greet
-from app.main.resources import Resources
+from app.main.resources import Resources, bridge_id
 from app.model.availability import AgentCheck, Availability, login_needed, passed, unmet
 from app.model.updates import Choices
 from app.signals import Facts, Topic
@@ -57,7 +57,7 @@ class Checkups:
         self._news = asyncio.Event()
         self._turn = asyncio.Lock()
         self._tasks = Tasks("checkups")
-        self._runs_agents = base.configuration.role != "front"
+        self._runs_agents = base.configuration.settings.role != "front"
         """Whether agents run here; others find out about them otherwise."""
         base.signals.on(Topic.CHOICES, self._hear)
         base.signals.answer(Topic.PROBE, self._answer)
@@ -159,7 +159,14 @@ class Checkups:
     async def _greet(self, agent: str) -> tuple[list[AgentCheck], str]:
         """Start an agent; return what was found, and its version."""
         try:
-            greeting = await greet(self._base, agent, self._timeouts)
+            base, configuration = self._base, self._base.configuration
+            greeting = await greet(
+                launch_of(base.registry.agents[agent], configuration, base.admission),
+                configuration.data_dir / "workspaces" / f"check-{agent}",
+                base.metrics,
+                bridge=bridge_id(configuration),
+                timeouts=self._timeouts,
+            )
         except (AgentError, OSError) as error:
             return [self._read(agent, error)], ""
         self._offers[agent] = greeting.choices

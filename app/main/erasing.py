@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from app.agents.isolation import homes_root
+from app.agents.isolation import homes_root, workspaces_root
 from app.children.disk import RESERVE
-from app.children.sweep import Sweeps
-from app.config.bridge_secrets import FILE_NAME as SECRETS
+from app.children.kept_files import KeptFiles
+from app.config.process import SECRETS
+from app.core.erasure.disk import KeptFolders
 from app.core.erasure.people import Forgetting
 from app.core.erasure.purging import Purging
 from app.main.resources import Resources
@@ -31,11 +30,10 @@ def forgetting_of(base: Resources, joined: Joined) -> Forgetting:
         sessions, conversations = sorted(person.sessions), sorted(person.conversations)
         await joined.reach.remove_here(sessions, conversations, said=True)
 
-    left_out = (DATABASE, SECRETS, RESERVE, *_OF_REPOSITORIES)
     return Forgetting(
         base.stores.people,
         base.stores.purges,
-        Sweeps(_folders(base), but=left_out),
+        _files(base, *_OF_REPOSITORIES),
         clock=base.clock,
         stop=joined.conversations.end_work,
         remove_said=remove_said,
@@ -48,25 +46,32 @@ def forgetting_of(base: Resources, joined: Joined) -> Forgetting:
 
 def purging_of(base: Resources, joined: Joined) -> Purging:
     """Build what purges texts."""
-    data = base.configuration.data_dir
+    data, shared = base.configuration.data_dir, base.configuration.shared_dir
     return Purging(
         base.stores.purges,
-        Sweeps(_folders(base), but=(DATABASE, SECRETS, RESERVE)),
-        joined.repository_purge,
+        _files(base),
+        joined.repository_search,
         sessions=base.stores.sessions,
         clones=joined.clones,
-        session_folders=(data / "workspaces", homes_root(base.configuration)),
+        folders=KeptFolders(
+            workspaces=workspaces_root(base.configuration),
+            gates=data / "gates",
+            homes=homes_root(base.configuration),
+            mirrors=shared / "mirrors",
+            saved=shared / "kept",
+        ),
         own=data,
         adapters=joined.adapters,
         outbox=joined.outbox,
         vault=base.vault,
         clock=base.clock,
         stop=joined.conversations.end_work,
-        forget_saved=joined.saving.forget_all,
         compact=base.stores.conversations.compact,
         signals=base.signals,
     )
 
 
-def _folders(base: Resources) -> tuple[Path, ...]:
-    return base.configuration.data_dir, base.configuration.shared_dir
+def _files(base: Resources, *also: str) -> KeptFiles:
+    """Look into all files but some, and others that are named."""
+    configuration, left_out = base.configuration, (DATABASE, SECRETS, RESERVE, *also)
+    return KeptFiles(configuration.data_dir, configuration.shared_dir, but=left_out)

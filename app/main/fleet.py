@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from app.children.leftovers import kill_leftovers
 from app.core.turns.turn_context import TurnContext
@@ -52,9 +52,9 @@ class Fleet:
             MemberStore(base.database, base.clock.now, fence),
             base.clock,
             name=self.name,
-            role=configuration.role,
-            slots=configuration.limits.max_turns,
-            lease_seconds=configuration.limits.lease_seconds,
+            role=configuration.settings.role,
+            slots=configuration.settings.max_turns,
+            lease_seconds=configuration.settings.lease_seconds,
             load=lambda: {} if self._engine is None else self._engine.load(),
             lead=lead,
             handed_out=handed_out,
@@ -80,9 +80,7 @@ class Fleet:
         self._signals.is_leader = True
         return is_new
 
-    def build_engine(
-        self, context: TurnContext, of_agent: Mapping[str, int | None]
-    ) -> FleetTurnEngine:
+    def build_engine(self, context: TurnContext) -> FleetTurnEngine:
         """Build what runs turns for all members."""
         configuration, base = self._base.configuration, self._base
 
@@ -91,15 +89,14 @@ class Fleet:
             self.name,
             self._claims,
             base.clock,
-            lease_seconds=configuration.limits.lease_seconds,
+            lease_seconds=configuration.settings.lease_seconds,
         )
         self._engine = FleetTurnEngine(
             context,
             self._claims,
-            max_turns=configuration.limits.max_turns,
-            total=configuration.limits.max_turns_total,
-            of_agent=of_agent,
-            worker=None if configuration.role == "front" else worker,
+            max_turns=configuration.settings.max_turns,
+            total=configuration.settings.max_turns_total,
+            worker=None if configuration.settings.role == "front" else worker,
             signals=base.signals,
         )
         return self._engine

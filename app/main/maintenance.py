@@ -72,29 +72,29 @@ class Maintenance:
             await self._base.clock.sleep(RETENTION_SECONDS)
 
     async def _forget_once(self) -> None:
-        base, limits = self._base, self._base.configuration.limits
-        now, usual = base.clock.now(), base.configuration.limits.retention_days
+        base, settings = self._base, self._base.configuration.settings
+        now, usual = base.clock.now(), settings.retention_days
         gone = await persist(
             base.clock,
             forget,
             base.database,
             now=now,
-            days=limits.retention_events_days or usual,
-            post_days=limits.retention_posts_days or usual,
+            days=settings.retention_events_days or usual,
+            post_days=settings.retention_posts_days or usual,
         )
-        made = now - _seconds(limits.retention_files_days or usual)
+        made = now - _seconds(settings.retention_files_days or usual)
         files = await self._forget_files(before=made)
         logger.debug("deleted %d old rows and %d attachments", gone, files)
-        if limits.retention_conversations_days is not None:
-            before = now - _seconds(limits.retention_conversations_days)
+        if settings.retention_conversations_days is not None:
+            before = now - _seconds(settings.retention_conversations_days)
             if expired := await self._conversations.expire(before=before):
                 logger.info("deleted %d old conversations", expired)
-        if limits.retention_memory_days is not None:
-            await self._forget_memory(now - _seconds(limits.retention_memory_days))
+        if settings.retention_memory_days is not None:
+            await self._forget_memory(now - _seconds(settings.retention_memory_days))
 
     async def _reap_once(self) -> None:
-        limits = self._base.configuration.limits
-        days = limits.retention_work_days or limits.retention_days
+        settings = self._base.configuration.settings
+        days = settings.retention_work_days or settings.retention_days
         for words in await self._unused.reap(before=self._base.clock.now() - _seconds(days)):
             logger.warning("%s", words)
 

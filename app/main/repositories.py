@@ -5,15 +5,13 @@ Git, mirrors, gates and clones meet here; what decides about them is joined else
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeVar
 
+from app.agents.agent import Agent
 from app.agents.catalog import unshared_files
-from app.agents.isolation import homes_root
-from app.agents.registry import PerAgent
+from app.agents.isolation import homes_root, workspaces_root
 from app.children.disk import DiskSpace, identify
 from app.children.users import give
 from app.children.warden import Warden
@@ -22,22 +20,19 @@ from app.core.feed import Feed
 from app.core.folders import Folders
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.current_forge import CurrentForge
 from app.core.repositories.joint_work import JointWork
 from app.core.repositories.progress import WorkProgress
 from app.core.repositories.shared_clones import SharedClones
 from app.core.repositories.shipping import Shipper
-from app.main.current_forge import CurrentForge
+from app.core.room import Room
 from app.main.resources import Resources, bridge_id
-from app.main.room import Room
-from app.main.saving import Saving
-from app.main.terms import author_of, directory_of, display_name, fetched_as, ship_of, variables_of
+from app.main.terms import directory_of, fetched_as, variables_of
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
-from app.repos.purging import RepositoryPurge
-from app.repos.sandboxed_git import SandboxedGit
-
-T = TypeVar("T")
+from app.repos.sandboxed_git import isolate
+from app.repos.search import RepositorySearch
 
 
 class RepositoryParts:
@@ -48,7 +43,8 @@ class RepositoryParts:
         self._stores = base.stores
         self.forge = forge
         self._disk = DiskSpace(
-            base.configuration.data_dir, watermark=_in_bytes(base.configuration.limits.disk_free_mb)
+            base.configuration.data_dir,
+            watermark=_in_bytes(base.configuration.settings.disk_free_mb),
         )
         self._directory = directory_of(base.configuration)
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
@@ -57,9 +53,6 @@ class RepositoryParts:
     @property
     def _configuration(self) -> Configuration:
         return self._base.configuration
-
-    def _per_agent(self, make: Callable[[Configuration, str], T]) -> PerAgent[T]:
-        return PerAgent(self._base.registry, make)
 
     @cached_property
     def feed(self) -> Feed:
@@ -74,13 +67,17 @@ class RepositoryParts:
     @cached_property
     def room(self) -> Room:
         """Keeps room on the disk."""
-        warn = _in_bytes(self._configuration.limits.disk_warn_mb)
+        warn = _in_bytes(self._configuration.settings.disk_warn_mb)
         return Room(self._disk, self._base.clock, self.workspaces.unused.shed, warn_bytes=warn)
 
-    @cached_property
-    def _names(self) -> PerAgent[str]:
+    @property
+    def _names(self) -> Mapping[str, str]:
         """What people call each agent."""
-        return self._per_agent(display_name)
+        return self._base.registry.names
+
+    @property
+    def _agents(self) -> Mapping[str, Agent]:
+        return self._base.registry.agents
 
     @cached_property
     def checkouts(self) -> GitCheckouts:
@@ -88,7 +85,7 @@ class RepositoryParts:
         configuration, person = self._configuration, self._configuration.surroundings
         return GitCheckouts(
             configuration.data_dir / "gates",
-            self._per_agent(self._sandboxed_git),
+            partial(isolate, self._agents, self._base.admission, self.warden),
             self._git,
             self._mirrors,
             tokens=self.forge,
@@ -96,18 +93,8 @@ class RepositoryParts:
             person=person,
             variables=self._variables,
             guard=self.forge.guard,
-            shelf=self.saving.shelf,
             unshared=unshared_files(),
         )
-
-    @cached_property
-    def saving(self) -> Saving:
-        """Saves the work of sessions for other machines."""
-        return Saving(self._configuration, self._base.secrets.secret_key)
-
-    @cached_property
-    def _machine(self) -> str:
-        return identify(self._folders.root)
 
     @cached_property
     def _git(self) -> Git:
@@ -128,22 +115,9 @@ class RepositoryParts:
         )
 
     @cached_property
-    def repository_purge(self) -> RepositoryPurge:
-        """Takes secrets out of the repositories on this disk."""
-        return RepositoryPurge(self._git, self._mirrors, self.checkouts)
-
-    def _sandboxed_git(self, _configuration: Configuration, agent: str) -> SandboxedGit:
-        shelter = self._base.shelters[agent]
-        return SandboxedGit(
-            shelter.sandbox,
-            shelter.confinement,
-            replace(shelter, own={}).environment,
-            shelter.home_of,
-            partial(self._base.admission.admit, agent),
-            shelter.network,
-            shelter.limits,
-            self.warden,
-        )
+    def repository_search(self) -> RepositorySearch:
+        """Finds texts in the repositories on this disk."""
+        return RepositorySearch(self._git, self._mirrors)
 
     @cached_property
     def warden(self) -> Warden:
@@ -181,9 +155,7 @@ class RepositoryParts:
             variables=self._variables,
             is_held=stores.groups.is_held,
             errand_of=stores.delegations.errand,
-            saved=self.saving.folders(
-                self._base.shelters, stores.folders, self._base.clock, self._machine
-            ),
+            find_server=self._base.signals.find_server,
             joint=JointWork(
                 SharedClones(
                     self.clones,
@@ -212,7 +184,7 @@ class RepositoryParts:
     def _folders(self) -> Folders:
         configuration = self._configuration
         return Folders(
-            configuration.data_dir / "workspaces",
+            workspaces_root(configuration),
             self.uploads,
             homes_root(configuration),
             self._give,
@@ -230,12 +202,12 @@ class RepositoryParts:
             self._shipping,
             clock=self._base.clock,
             vault=self._base.vault,
-            machine=self._machine,
+            machine=identify(self._folders.root),
         )
 
     @cached_property
     def _shipping(self) -> Shipping:
-        return Shipping(self._per_agent(ship_of), self._per_agent(author_of), self.forge)
+        return Shipping(self._agents, self.forge)
 
     @cached_property
     def progress(self) -> WorkProgress:

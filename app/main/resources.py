@@ -23,7 +23,7 @@ from app.clock import Clock, SystemClock
 from app.config import BridgeSecrets, Configuration, ensure_secrets, forget_process_secrets
 from app.errors import ConfigurationError
 from app.main.members import open_signals
-from app.server.metrics import Metrics
+from app.metrics import Metrics
 from app.services import find_area
 from app.signals import ALONE, Signals
 from app.store.database import Database, check_not_moved, locked
@@ -35,7 +35,7 @@ from app.vault import Vault
 
 if TYPE_CHECKING:
     from app.config.sealing import Sealer
-    from app.server.traces import Tracer
+    from app.traces import Tracer
 
 Wrap = Callable[[Stores], Stores]
 
@@ -89,7 +89,7 @@ def open_resources(
             check_not_moved(configuration.data_dir)
         secrets = ensure_secrets(configuration)
         vault = Vault([*configuration.secret_values(), *secrets.values()])
-        logs.configure(configuration.log_level, configuration.log_format, vault)
+        logs.configure(configuration.settings.log_level, configuration.settings.log_format, vault)
         make_undumpable()
         raise_file_limit()
         tracer = _open_tracer(configuration, secrets)
@@ -107,6 +107,7 @@ def open_resources(
             forget_process_secrets(registry.configuration)
             shelters = shelter_all(registry.configuration, outside)
             noted = note_isolation(registry.configuration, registry.records, shelters)
+            registry.shelters = shelters
             registry.replace(registry.configuration, noted)
             metrics = Metrics(tracer)
             database.writer.on_commit = partial(metrics.observe, "commit_seconds")
@@ -136,17 +137,19 @@ def _open_tracer(configuration: Configuration, secrets: BridgeSecrets) -> Tracer
     Raises:
         ConfigurationError: what it needs is not installed.
     """
-    if configuration.traces_url is None:
+    if configuration.settings.traces_url is None:
         return None
     try:
-        from app.server.traces import Tracer  # noqa: PLC0415 - 0.2 s, and it comes with an extra
+        from app.traces import Tracer  # noqa: PLC0415 - 0.2 s, and it comes with an extra
     except ImportError as error:
         raise ConfigurationError(
             "OTEL_EXPORTER_OTLP_ENDPOINT",
             f"needs a package that is not installed: {error.name}",
             "Install the extra: pip install 'agent-bridge[traces]'. Or remove the setting.",
         ) from error
-    return Tracer(configuration.traces_url, configuration.traces_headers, secrets.secret_key)
+    return Tracer(
+        configuration.settings.traces_url, configuration.settings.traces_headers, secrets.secret_key
+    )
 
 
 def _check_key(database: Database, secrets: BridgeSecrets) -> None:

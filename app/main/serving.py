@@ -25,9 +25,9 @@ def bind_ports(configuration: Configuration) -> list[socket.socket]:
     Raises:
         ConfigurationError: one of them cannot be bound.
     """
-    host, hooks = configuration.host, configuration.hooks_port
+    host, hooks = configuration.settings.host, configuration.settings.hooks_port
     own = [] if hooks is None else [bound(host, hooks, setting="HOOKS_PORT")]
-    return [bound(host, configuration.port), *own]
+    return [bound(host, configuration.settings.port), *own]
 
 
 async def serve(

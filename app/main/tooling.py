@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from app.agents.registry import PerAgent
-from app.core.roster import Colleague
+from app.agents.agent import Agent
 from app.core.tools.toolbox import Toolbox
 from app.core.tools.wording import list_colleagues, list_skills
 from app.main.resources import Resources
-from app.main.together import exposure_of, scope_of, tool_seconds_of
 from app.mcp_server.doors import ToolDoors
 from app.model.tools import Tool, ToolExposure
 
@@ -28,12 +26,11 @@ class Tooling:
         self._base = base
         self.toolbox = Toolbox(
             tools,
-            PerAgent(base.registry, scope_of),
+            base.registry.agents,
             base.stores.sessions,
             base.stores.turns,
             base.metrics,
             running=running,
-            waits=PerAgent(base.registry, tool_seconds_of),
         )
         self.doors = ToolDoors(base.configuration.data_dir / "tools", self.toolbox, base.vault)
 
@@ -43,11 +40,11 @@ class Tooling:
             return ""
         return list_skills({each.name: each.description for each in self.toolbox.tools(agent)})
 
-    def list_colleagues(self, agent: str, colleagues: Sequence[Colleague]) -> str:
+    def list_colleagues(self, agent: str, colleagues: Sequence[Agent]) -> str:
         """Tell an agent whom it can ask, and with which tool; empty if it can ask no agent."""
         tools = [each.name for each in self.toolbox.tools(agent)]
         return list_colleagues(colleagues, tools, as_command=self._exposure(agent) == "skills")
 
     def _exposure(self, agent: str) -> ToolExposure:
-        configuration = self._base.configuration
-        return exposure_of(configuration, agent) if agent in configuration.agents else "tools"
+        found = self._base.registry.agents.get(agent)
+        return found.tool_exposure if found else "tools"

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from app import logs
+from app.acp.launching import LateLauncher, build_launcher
 from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
 from app.agents.personas import AgentPersonas
@@ -23,28 +22,23 @@ from app.core.delegation.delegations import Delegations
 from app.core.delegation.showing import Showing
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
+from app.core.hooks import Hooks
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
+from app.core.repositories.current_forge import CurrentForge
 from app.core.repositories.ports import Forge
-from app.core.schedules.book import ScheduleBook
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.place_context import Surroundings
 from app.core.turns.turn_context import TurnContext
-from app.main.current_forge import CurrentForge
-from app.main.launching import LateLauncher, acp_launcher
 from app.main.repositories import RepositoryParts
-from app.main.resources import Resources
+from app.main.resources import Resources, bridge_id
 from app.main.terms import (
     daily_limits_of,
     file_link_of,
-    idle_seconds,
-    max_processes,
-    max_turns,
     page_of,
     place_prompts,
-    terms_of,
 )
 from app.main.tooling import Tooling
 from app.main.vitals import Vitals
@@ -77,6 +71,7 @@ class TurnParts(RepositoryParts, ABC):
         super().__init__(base, CurrentForge(forge))
         self._fleet = fleet
         self._timeouts = timeouts
+        self.hooks = Hooks()
         apart = map(AgentsAdapter, base.configuration.agents)
         self.adapters = {adapter.service_name: adapter for adapter in (*adapters, *apart)}
         self.availability = Availabilities(
@@ -91,11 +86,6 @@ class TurnParts(RepositoryParts, ABC):
     @abstractmethod
     def delegations(self) -> Delegations:
         """Lets agents ask agents."""
-
-    @property
-    @abstractmethod
-    def schedules(self) -> ScheduleBook:
-        """Makes, lists and changes schedules."""
 
     @property
     @abstractmethod
@@ -116,10 +106,10 @@ class TurnParts(RepositoryParts, ABC):
             ensure=self._ensure,
         )
 
-    def _ensure(self) -> None:
-        """End this process if others have its work."""
-        if self._fleet is not None:
-            self._fleet.membership.ensure()
+    @property
+    def _ensure(self) -> Callable[[], None]:
+        """What ends this process if others have its work."""
+        return (lambda: None) if self._fleet is None else self._fleet.membership.ensure
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -134,8 +124,7 @@ class TurnParts(RepositoryParts, ABC):
             clock=self._base.clock,
             submit=lambda session: self.engine.submit(session),
             page=page_of(self._configuration),
-            remember=self.memory.start,
-            plan=lambda: self.schedules.start(),
+            hooks=self.hooks,
             name_asker=self._name_asker,
             find_voice=lambda session: self.showing.voice_of(session),
             signals=self._base.signals,
@@ -157,7 +146,17 @@ class TurnParts(RepositoryParts, ABC):
     def launcher(self) -> LateLauncher:
         """Starts agents."""
         return LateLauncher(
-            lambda: acp_launcher(self._base, self.warden, self.tooling.doors, self._timeouts)
+            lambda: build_launcher(
+                self._base.registry,
+                self._base.admission,
+                self._stores.processes,
+                self._base.clock,
+                self._base.metrics,
+                bridge=bridge_id(self._configuration),
+                warden=self.warden,
+                endpoints=self.tooling.doors,
+                timeouts=self._timeouts,
+            )
         )
 
     @cached_property
@@ -169,9 +168,8 @@ class TurnParts(RepositoryParts, ABC):
             self._stores.sessions,
             self._base.clock,
             self._base.vault,
-            max_processes=self._configuration.limits.max_processes,
-            idle_seconds=self._per_agent(idle_seconds),
-            of_agent=self._per_agent(max_processes),
+            max_processes=self._configuration.settings.max_processes,
+            agents=self._agents,
             signals=self._base.signals,
         )
 
@@ -183,13 +181,12 @@ class TurnParts(RepositoryParts, ABC):
     @cached_property
     def engine(self) -> EmbeddedTurnEngine:
         """Runs turns."""
-        context, of_agent = self._turn_context, self._per_agent(max_turns)
+        context = self._turn_context
         if self._fleet is not None:
-            return self._fleet.build_engine(context, of_agent)
+            return self._fleet.build_engine(context)
         return EmbeddedTurnEngine(
             context,
-            max_turns=self._configuration.limits.max_turns,
-            of_agent=of_agent,
+            max_turns=self._configuration.settings.max_turns,
             signals=self._base.signals,
         )
 
@@ -218,7 +215,7 @@ class TurnParts(RepositoryParts, ABC):
                 stores.transcript,
                 self.adapters,
                 base.vault,
-                messages=configuration.place_context,
+                messages=configuration.settings.place_context,
                 name_of=self._name_of,
             ),
             personas=AgentPersonas(
@@ -238,12 +235,11 @@ class TurnParts(RepositoryParts, ABC):
             counters=base.metrics,
             vault=base.vault,
             check_room=self.room.check,
-            verbosity=configuration.verbosity,
+            verbosity=configuration.settings.verbosity,
             page=page_of(configuration),
             place_prompt=place_prompts(configuration),
             adapters=self.adapters,
-            speaking_of=_speaking_of,
-            terms=self._per_agent(terms_of),
+            agents=self._agents,
             showing=self.showing,
             memory=self.memory,
             look=self.progress.look,
@@ -262,7 +258,7 @@ class TurnParts(RepositoryParts, ABC):
             self._stores.sessions,
             self._stores.posts,
             adapters=self.adapters,
-            terms=self._per_agent(terms_of),
+            agents=self._agents,
             name_of=self._name_of,
             page=page_of(self._configuration),
             outbox=self.outbox,
@@ -291,7 +287,3 @@ class TurnParts(RepositoryParts, ABC):
             self._base.vault,
             link=file_link_of(self._configuration),
         )
-
-
-def _speaking_of(session: Session) -> AbstractContextManager[None]:
-    return logs.bind(agent=session.key.agent, session=str(session.key))

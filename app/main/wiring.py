@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from functools import cached_property
 
-from app.agents.bounds import find_excess
 from app.agents.isolation import homes_root
-from app.agents.registry import PerAgent
 from app.children.traces import Traces
 from app.core.conversations import Conversations
 from app.core.delegation.delegations import Delegations
@@ -21,10 +19,8 @@ from app.core.intake.reader import Intake
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
-from app.core.roster import Colleague, Roster
+from app.core.roster import Roster
 from app.core.runtime import Runtime
-from app.core.schedules.book import ScheduleBook
-from app.core.schedules.loop import Scheduler
 from app.core.session_manager import SessionManager
 from app.core.together.group import Grouping
 from app.core.together.panel import Panel
@@ -36,16 +32,13 @@ from app.core.tools.agents import AgentTools
 from app.core.tools.home import Homes
 from app.core.tools.reviews import ReviewTools
 from app.core.turns.reach import Reach
-from app.main.terms import access_of, bounds_of, page_of, zone_of
-from app.main.together import delegation_limits, description_of, own_tools, scope_of
+from app.main.terms import access_of, page_of
+from app.main.together import delegation_limits, own_tools
 from app.main.tooling import Tooling
 from app.main.turns import TurnParts
-from app.model.delegation import Excess
 from app.model.reviews import Review
-from app.model.scope import Scope
 from app.model.tools import Tool
 from app.model.types import Session
-from app.timetable import CronTimetable
 
 
 class Joined(TurnParts):
@@ -67,7 +60,6 @@ class Joined(TurnParts):
             self._turn_context,
             self.engine,
             Homes(stores.delegations, stores.sessions, stores.turns),
-            self.schedules,
             self.forge,
             self.files,
         )
@@ -85,53 +77,14 @@ class Joined(TurnParts):
             feed=self.feed,
             clock=self._base.clock,
             directory=self._directory,
-            schedules=self.schedules,
-            together=self.together,
+            hooks=self.hooks,
             names=self._names,
-        )
-
-    @cached_property
-    def schedules(self) -> ScheduleBook:
-        """Makes, lists and changes schedules."""
-        return ScheduleBook(
-            self._stores.schedules,
-            CronTimetable(),
-            zone=zone_of(self._configuration),
-            clock=self._base.clock,
-            outbox=self.outbox,
-            feed=self.feed,
-            names=self._names,
-            changed=lambda adapter: self.scheduler.change(adapter),
-        )
-
-    @cached_property
-    def scheduler(self) -> Scheduler:
-        """Runs schedules when they are due."""
-        return Scheduler(
-            self._stores.schedules,
-            CronTimetable(),
-            self._base.clock,
-            adapters=self.adapters,
-            deliver=self.intake.wake,
-            signals=self._base.signals,
         )
 
     @cached_property
     def _roster(self) -> Roster:
         registry = self._base.registry
-        return Roster(self._list_colleagues, registry.removed, self.availability.of, registry.title)
-
-    def _list_colleagues(self) -> list[Colleague]:
-        return [
-            Colleague(
-                entry.id,
-                entry.name,
-                self._names[entry.id],
-                entry.visible,
-                description_of(self._base.registry, entry.id),
-            )
-            for entry in self._base.registry
-        ]
+        return Roster(registry.agents, registry.removed, self.availability.of, registry.title)
 
     @cached_property
     def delegations(self) -> Delegations:
@@ -141,7 +94,7 @@ class Joined(TurnParts):
             self._stores.sessions,
             self._stores.turns,
             roster=self._roster,
-            deputies=Deputies(self._scopes, self.adapters.keys(), self._find_excess),
+            deputies=Deputies(self._agents, self.adapters.keys()),
             adapters=self.adapters,
             refusal=access_of(self._configuration).refusal,
             lend=self.workspaces.lend,
@@ -153,17 +106,6 @@ class Joined(TurnParts):
             clock=self._base.clock,
             signals=self._base.signals,
         )
-
-    @cached_property
-    def _scopes(self) -> PerAgent[Scope]:
-        return self._per_agent(scope_of)
-
-    def _find_excess(self, asking: str, asked: str) -> Excess:
-        bounds = (
-            bounds_of(self._configuration, each, self._base.shelters[each])
-            for each in (asking, asked)
-        )
-        return find_excess(*bounds)
 
     def _target_of(self, session: Session) -> str:
         chosen = self._stores.decisions.place(session.place).repository
@@ -217,14 +159,14 @@ class Joined(TurnParts):
             grouping,
             self._stores.reviews,
             self._stores.checkouts,
-            rounds=lambda: self._configuration.limits.review_rounds,
+            rounds=lambda: self._configuration.settings.review_rounds,
         )
         race = Race(
             grouping,
             self.workspaces,
             self.ledger,
             page=page_of(self._configuration),
-            seconds=self._configuration.limits.ask_hours * 3600,
+            seconds=self._configuration.settings.ask_hours * 3600,
         )
         return Together(
             grouping,
@@ -255,11 +197,12 @@ class Joined(TurnParts):
             self.ledger,
             adapters=self.adapters,
             access=access_of(self._configuration),
-            untagged=self._configuration.untagged_replies,
+            untagged=self._configuration.settings.untagged_replies,
             clock=self._base.clock,
             vault=self._base.vault,
             names=self._names,
             roster=self._roster,
+            hooks=self.hooks,
         )
 
     @cached_property
@@ -273,6 +216,7 @@ class Joined(TurnParts):
             counters=self._base.metrics,
             proposals=self._proposals,
             renames=self._renames,
+            hooks=self.hooks,
             signals=self._base.signals,
         )
 
@@ -286,7 +230,7 @@ class Joined(TurnParts):
             self.feed,
             adapters=self.adapters,
             clock=self._base.clock,
-            offer_seconds=self._configuration.limits.ask_hours * 3600,
+            offer_seconds=self._configuration.settings.ask_hours * 3600,
             look=self.progress.look,
         )
 
@@ -326,9 +270,8 @@ class Joined(TurnParts):
             configuration.data_dir / "gates",
             homes_root(configuration),
             self.uploads,
-            saved=self.saving.folder,
+            saved=configuration.shared_dir / "kept",
             own=configuration.data_dir,
-            forget=self.saving.forget,
             base_homes=configuration.shared_dir / "homes",
             user_of=self._user_of,
         )

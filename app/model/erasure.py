@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -68,27 +68,15 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Sweeping:
+class FoundFiles:
     """What a search of files came across."""
 
     held: list[Path] = field(default_factory=list)
     """What holds the text, in its content or its name; a folder after what is in it."""
-    objects: list[Path] = field(default_factory=list)
-    """Folders with the objects of git, which are compressed: git has to look into them."""
+    repositories: list[Path] = field(default_factory=list)
+    """Folders of git whose objects were not looked at."""
     unread: list[Path] = field(default_factory=list)
     """What could not be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cleared:
-    """What a search of repositories left."""
-
-    left: tuple[Path, ...] = ()
-    """The repositories that need it, or could not be read."""
-    needed: frozenset[str] = frozenset()
-    """The objects that hold it and that clones of this machine need."""
-    mirrors: Mapping[Path, Collection[str]] = field(default_factory=dict)
-    """The mirrors that hold it, with the objects that do."""
 
 
 class Stays(StrEnum):
@@ -97,10 +85,9 @@ class Stays(StrEnum):
     FILE = "file"
     UNREAD = "unread"
     STORE = "store"
-    SAVED = "saved"
     ADDRESS = "address"
     IN_USE = "in_use"
-    COMMITS = "commits"
+    UNSHIPPED = "unshipped"
     REMOTE = "remote"
     PLATFORM = "platform"
     UNREACHED = "unreached"
@@ -131,7 +118,7 @@ class Erased:
     files: int = 0
     posts: int = 0
     clones: int = 0
-    """Clones that were deleted, since their commits held it."""
+    """Clones that were deleted, since they held it."""
     left: tuple[Left, ...] = ()
 
 

@@ -6,7 +6,6 @@ A port has one method per decision. What must be true together is one method and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal, Protocol
 
 from app.model.keys import PlaceKey
@@ -148,40 +147,4 @@ class AgentLauncher(Protocol):
 
     async def close(self) -> None:
         """End every process that is still starting or stopping."""
-        ...
-
-
-class Shelf(Protocol):
-    """Files that every machine of a bridge finds, by name; each is replaced as a whole."""
-
-    async def put(self, name: str, file: Path) -> None:
-        """Store a copy of a file.
-
-        Raises:
-            OSError: it cannot be stored.
-        """
-        ...
-
-    async def get(self, name: str, into: Path) -> bool:
-        """Copy a stored file to a path; False if there is none.
-
-        Raises:
-            OSError: it cannot be read or written.
-        """
-        ...
-
-    async def names(self, folder: str) -> Sequence[str]:
-        """List the stored files below a folder, by their whole names.
-
-        Raises:
-            OSError: they cannot be listed.
-        """
-        ...
-
-    async def remove(self, name: str) -> None:
-        """Remove a stored file, if there is one.
-
-        Raises:
-            OSError: it cannot be removed.
-        """
         ...

@@ -243,6 +243,18 @@ class Cleaned:
     """The messages that still hold it: a link to each, else what it is called."""
 
 
+def texts_of(content: PostContent) -> list[str]:
+    """List all texts of a content."""
+    texts: list[str] = []
+
+    def note(text: str) -> str:
+        texts.append(text)
+        return text
+
+    redact_content(content, note)
+    return texts
+
+
 def redact_content(content: PostContent, redact: Callable[[str], str]) -> PostContent:
     """Redact all texts of a content."""
     return replace(

@@ -19,16 +19,18 @@ CLONE_KEPT = "The clone of {session} is kept because it holds {held}."
 CLONE_UNUSABLE = (
     "The old clone can no longer be used and is kept as it is. A new one is made. {problem}"
 )
-STATE_UNUSABLE = (
-    "The clone is not on this machine, and its saved state cannot be used. A new one is made; "
-    "work that was not pushed is missing in it."
+CLONE_LOST = (
+    "The clone is not on this machine. A new one is made; work that was not pushed is missing in "
+    "it."
 )
-REBUILT = "The clone was rebuilt from its saved state; ignored files are not part of that."
-REBUILT_WITHOUT = " Too large to be saved, so missing: {files}."
-REBUILT_UNFINISHED = (
-    " A merge or rebase was under way: its files are there, its state in git is not."
+CLONE_PURGED = (
+    "The clone of {name} was deleted, because it held a text that was purged. The next message "
+    "makes a new one."
 )
-SAVED_STATE = "a saved state that is not on this machine"
+FOLDER_LOST = (
+    "The folder of this conversation is not on this machine. A new one is made; what was in it is "
+    "missing."
+)
 BRANCH_GUARDED = (
     "Nothing is pushed to `{branch}` of {repository} because {reason}. Changes go to a new branch "
     "and are proposed from there."
@@ -99,12 +101,6 @@ CUT_DIFF = "[… the rest of the diff is in the clone]"
 NEW_COMMITS = "the new commits of {branch}"
 DIFF = "the diff of {name} to {base}"
 CLONE_BROKEN = "its clone can no longer be used"
-
-
-def rebuilt(left_out: Sequence[str], unfinished: bool) -> str:
-    """Tell what a clone that was rebuilt from its saved state lacks."""
-    without = REBUILT_WITHOUT.format(files=some(left_out)) if left_out else ""
-    return f"{REBUILT}{without}{REBUILT_UNFINISHED if unfinished else ''}"
 
 
 def some(names: Sequence[str]) -> str:

@@ -83,5 +83,7 @@ class Due:
     next_at: float
 
 
+MOST_MISSED = 1_000
+"""Missed times that are counted: more would take seconds and tell people no more."""
 RUN = "schedule:"
 """Starts the id of a run; no platform's ids start like this."""

@@ -126,16 +126,6 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """What a clone that was rebuilt from its saved state lacks."""
-
-    left_out: tuple[str, ...] = ()
-    """Files that were too large to save."""
-    unfinished: bool = False
-    """Whether a merge or a rebase was under way, of which only the files are left."""
-
-
-@dataclass(frozen=True, slots=True)
 class Changes:
     """How much changed in a clone since it was opened."""
 
@@ -182,8 +172,6 @@ class Checkout:
     judged: Judged = Judged()
     changes: Changes | None = None
     """How much changed, as it was last measured."""
-    saved: str = ""
-    """The name of its saved state, from which another machine rebuilds it."""
     machine: str = ""
     """The machine whose disk holds it; empty if it was made by a release without this."""
 

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from app.children.prefixes import visible_prefixes
 from app.children.users import give
-from app.repos import keeper, lfs_relay, relay
+from app.repos import lfs_relay, relay
 from app.repos.partial import promise
 from app.tasks import Tasks
 
@@ -68,11 +68,6 @@ class AgentRemote:
         words = (str(_INTERPRETER), "-I", "-S", str(self.folder / "relay.py"), what, how)
         return " ".join(shlex.quote(word) for word in words)
 
-    @property
-    def keeper(self) -> tuple[str, ...]:
-        """The command that saves and restores the state of a clone, run inside."""
-        return (str(_INTERPRETER), "-I", "-S", str(self.folder / "keeper.py"))
-
     def settings(self, *, is_partial: bool, with_large_files: bool) -> dict[str, str]:
         """Return the settings with which a clone's git and git-lfs reach the gate."""
         remote = {
@@ -100,7 +95,7 @@ class AgentRemote:
         """Create the folder, with the programs that run in the agent's isolation."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.give(self.folder)
-        for program in (relay.__file__, lfs_relay.__file__, keeper.__file__):
+        for program in (relay.__file__, lfs_relay.__file__):
             self.give(shutil.copyfile(program, self.folder / Path(program).name))
 
     def give(self, path: Path) -> None:

@@ -17,7 +17,6 @@ from app.children.sandbox import Plain
 from app.descent import discard
 from app.errors import GitFailed, RepositoryError
 from app.model.branch_names import branch_ref, is_branch
-from app.model.ports import Shelf
 from app.model.workspaces import (
     Changes,
     Clone,
@@ -26,7 +25,6 @@ from app.model.workspaces import (
     Followed,
     Gathered,
     Opened,
-    Rebuilt,
     Repository,
     Target,
 )
@@ -39,12 +37,10 @@ from app.repos.git import Git
 from app.repos.in_place import find_programs, find_repository
 from app.repos.lfs import LargeFiles
 from app.repos.mirror import Mirrors
-from app.repos.objects import NEEDED, UNUSED, names_in
 from app.repos.owner import read_owner_settings
 from app.repos.preparation import Preparation
 from app.repos.remote import Tokens, is_damage
 from app.repos.sandboxed_git import Inside, SandboxedGit
-from app.repos.saved_states import SavedStates
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -52,8 +48,6 @@ logger = logging.getLogger(__name__)
 PUSH_SECONDS: Final = 2400.0
 """How long a push at the end of a turn may take, including the remote's half hour."""
 _EXCLUDES: Final = "excludes"
-NAMES_BYTES: Final = 256 * 1024 * 1024
-"""The longest list of objects that is read from a clone: some millions."""
 
 
 class GitCheckouts:
@@ -62,7 +56,7 @@ class GitCheckouts:
     def __init__(
         self,
         root: Path,
-        isolation: Mapping[str, SandboxedGit],
+        isolation: Callable[[str], SandboxedGit | None],
         git: Git,
         mirrors: Mirrors,
         *,
@@ -71,14 +65,12 @@ class GitCheckouts:
         person: Mapping[str, str],
         variables: Mapping[Target, Mapping[str, str]] | None = None,
         guard: Guard | None = None,
-        shelf: Shelf,
         unshared: Sequence[str] = (),
     ) -> None:
         """Keep gates below `root`; `unshared` are files that are not committed for agents."""
-        self._states = SavedStates(shelf)
         self.gates = root
         """The folder of all gates."""
-        self._isolations = isolation
+        self._isolate = isolation
         self._git = git
         self._mirrors = mirrors
         self._tokens = tokens
@@ -97,18 +89,25 @@ class GitCheckouts:
         clone: Clone,
         *,
         fresh: bool,
+        start: str = "",
         on_sent: Callable[[str], Awaitable[None]],
         ask: Callable[[str, Sequence[str]], Awaitable[bool]],
     ) -> Opened | None:
         """Make a clone ready for its agent; a fresh one replaces what is in its place.
+
+        `start` is the commit that an existing one began with.
 
         Raises:
             RepositoryError: it cannot be opened.
         """
         await self.close(clone.folder)
         if not fresh:
-            await self._listen(clone, on_sent, ask)
-            await clones.tidy(self._inside(clone), clone)
+            gate = await self._listen(clone, on_sent, ask)
+            if await self._mirrors.commit(clone.repository, start) is not None:
+                await gate.begin(start)  # another machine may have made the clone
+            settings = gate.settings(with_large_files=self._has_lfs())
+            mirror = self._mirrors.path(clone.repository)
+            await clones.tidy(self._inside(clone), clone, mirror, settings)
             await clones.head(self._inside(clone))
             return None
         is_ref = clone.way == "detached" and clone.start.startswith("refs/")
@@ -125,50 +124,14 @@ class GitCheckouts:
         await self._mirrors.rebuild(clone.repository, clone.agent)
         return await self._make(clone, gate)
 
-    async def rebuild(
-        self,
-        clone: Clone,
-        state: str,
-        *,
-        start: str,
-        on_sent: Callable[[str], Awaitable[None]],
-        ask: Callable[[str, Sequence[str]], Awaitable[bool]],
-    ) -> Rebuilt | None:
-        """Make a clone from its saved state; None if the state is gone or broken.
+    async def find_mirror(self, clone: Clone) -> None:
+        """Have the mirror that a clone borrows from, fetched again if it was deleted.
 
         Raises:
-            RepositoryError: it cannot be made now.
+            RepositoryError: it cannot be fetched now.
         """
-        await self.close(clone.folder)
-        await self._mirrors.check_room()
-        await self._mirrors.find(clone.repository, clone.agent, start)
-        gate = await self._listen(clone, on_sent, ask)
-        if not await self._states.fetch(gate.door, clone, state):
-            logger.warning("the saved state of %s is gone", clone.session)
-            return None
-        await self._fill(clone, gate, start)
-        try:
-            return await self._states.restore(self._inside(clone), gate.door)
-        except GitFailed as error:
-            logger.warning("the saved state of %s cannot be used: %s", clone.session, error)
-            return None
-
-    async def save(self, clone: Clone, *, known: str, bases: Sequence[str]) -> str:
-        """Save the state of an open clone, if it is not the known one; returns its name.
-
-        Raises:
-            RepositoryError: it cannot be saved.
-        """
-        gate = self._gate(clone)
-        return await self._states.save(self._inside(clone), gate.door, clone, known, bases)
-
-    async def forget_states(self, clone: Clone, but: str = "") -> None:
-        """Remove the saved states of a clone, but for one.
-
-        Raises:
-            OSError: they cannot be removed.
-        """
-        await self._states.forget_others(clone, but)
+        if not self._mirrors.path(clone.repository).exists():
+            await self._mirrors.refresh(clone.repository, clone.agent)
 
     async def reach(self, repository: Repository, agent: str) -> None:
         """Ask a remote whether it has a repository that an agent may read.
@@ -369,26 +332,11 @@ class GitCheckouts:
             return ""
         return await clones.unshipped(self._inside(clone), sent=sent, start=start)
 
-    async def remove(self, clone: Clone) -> None:
-        """Delete a clone, its gate and its saved states."""
-        await self.close(clone.folder)
-        for folder in (clone.folder, self.gates / clone.folder.name):
-            await asyncio.to_thread(discard, folder)
-        try:
-            await self._states.forget_others(clone, "")
-        except OSError as error:
-            logger.warning("cannot remove the saved state of %s: %s", clone.session, error)
-
-    async def forget_unused(self, clone: Clone) -> set[str]:
-        """Delete what no branch of a clone needs, staged or not; returns the objects needed.
-
-        Raises:
-            RepositoryError: git cannot do it there.
-        """
-        inside = self._inside(clone)
-        for words in (("reset", "-q"), *UNUSED):
-            await inside.git(*words)
-        return names_in(await inside.git(*NEEDED, limit=NAMES_BYTES))
+    async def remove(self, folder: Path) -> None:
+        """Delete a clone and its gate."""
+        await self.close(folder)
+        for each in (folder, self.gates / folder.name):
+            await asyncio.to_thread(discard, each)
 
     async def prepare(self, clone: Clone) -> str | None:
         """Fetch the submodules of a new clone and run the repository's own setup in it.
@@ -477,7 +425,7 @@ class GitCheckouts:
         Raises:
             RepositoryError: the agent is no longer set up.
         """
-        found = self._isolations.get(agent)
+        found = self._isolate(agent)
         if found is None:
             raise RepositoryError("its agent was removed")
         return found

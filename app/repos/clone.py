@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,8 @@ CHECKOUT_SECONDS: Final = 1800.0
 QUICK_SECONDS: Final = 120.0
 """How long inspecting a clone may take; the status of fifty thousand files takes one second."""
 _UNFINISHED: Final = re.compile(rb"(?m)^(?:u |# branch\.head \(detached\)$)")
+_LENDERS: Final = ".git/objects/info/alternates"
+"""Names the folders from which a clone borrows objects."""
 _TRAILER_HOOK: Final = """\
 #!/bin/sh
 # Says in every commit which session made it.
@@ -82,22 +85,22 @@ def _identity(clone: Clone) -> dict[str, str]:
     return {"user.name": clone.author.name, "user.email": clone.author.email}
 
 
-async def tidy(inside: Inside, clone: Clone) -> None:
-    """Remove the locks of a git that died with its agent, and set the agent's identity.
+async def tidy(inside: Inside, clone: Clone, mirror: Path, remote: Mapping[str, str]) -> None:
+    """Remove the locks of a git that died with its agent, and set what may have changed.
 
     No process works in the clone now. The agent's name on a platform is known later than the first
-    clone, and may change.
+    clone, and may change; gate and mirror are elsewhere if another machine made the clone.
     """
-    await inside.run(
-        *("find", ".git", "-name", "*.lock", "-type", "f", "-delete"),
-        seconds=QUICK_SECONDS,
-        limit=4096,
+    settings = {**_identity(clone), **remote, "remote.origin.url": str(mirror)}
+    changes = [("git", "config", "--replace-all", *each) for each in settings.items()]
+    # Where its agent broke the configuration, the gate says what is wrong with its commits.
+    words = (("find", ".git", "-name", "*.lock", "-type", "f", "-delete"), *changes)
+    lender = shlex.quote(f"{mirror}/objects")
+    script = (
+        *map(shlex.join, words),
+        f"[ ! -f {_LENDERS} ] || grep -qxF {lender} {_LENDERS} || echo {lender} > {_LENDERS}",
     )
-    for key, value in _identity(clone).items():
-        # Where its agent broke the configuration, the gate says what is wrong with its commits.
-        await inside.run(
-            *("git", "config", "--replace-all", key, value), seconds=QUICK_SECONDS, limit=4096
-        )
+    await inside.run("sh", "-c", "; ".join(script), seconds=QUICK_SECONDS, limit=4096)
 
 
 async def gather(inside: Inside, clone: Clone, message: str) -> Gathered:
@@ -144,7 +147,7 @@ async def head(inside: Inside) -> str:
     Raises:
         RepositoryError: there is none.
     """
-    found = (await inside.git("rev-parse", "HEAD", seconds=QUICK_SECONDS)).decode(
+    found = (await inside.git("rev-parse", "HEAD^{commit}", seconds=QUICK_SECONDS)).decode(
         "ascii", "replace"
     )
     commit = found.strip()

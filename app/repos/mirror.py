@@ -1,8 +1,8 @@
 """Keeps one bare mirror per repository, from which clones and gates borrow their objects.
 
 An object that was in a mirror stays in it: clones borrow without asking, so nothing is deleted but
-what the operator purges, and a damaged mirror is rebuilt with everything that can still be read of
-the old one.
+a whole mirror that holds what the operator purges, and a damaged one is rebuilt with everything
+that can still be read of the old one.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from uuid import uuid4
 
 from app.children.disk import DiskSpace
 from app.children.file_lock import hold
-from app.descent import discard
+from app.descent import discard, remove
 from app.errors import GitFailed, RepositoryError
 from app.model.workspaces import Repository, Target
 from app.repos import partial
 from app.repos.fetching import Fetcher, with_promise
 from app.repos.git import COMMIT, NOWHERE, Git
-from app.repos.objects import delete_objects
 from app.repos.remote import Tokens, failure, file_name, is_damage
 from app.repos.repair import COMPLETE, keep_boundaries, salvage, swap, tidy
 from app.repos.submodules import Submodule, parse
@@ -121,18 +120,6 @@ class Mirrors:
             await self._repack(repository, mirror)
         return mirror
 
-    async def find(self, repository: Repository, agent: str, commit: str) -> None:
-        """Have a commit in a mirror: as it is, else fetched.
-
-        Raises:
-            RepositoryError: it is not there, and cannot be fetched.
-        """
-        if await self.commit(repository, commit) is None:
-            await self.refresh(repository, agent)
-        if await self.commit(repository, commit) is None:
-            # No branch has it any more.
-            await self.refresh(repository, agent, commit)
-
     async def reach(self, repository: Repository, agent: str) -> None:
         """Ask a remote whether it has a repository that an agent may read.
 
@@ -212,14 +199,15 @@ class Mirrors:
             with _translate_errors(repository):
                 await self._fetcher.fetch_objects(repository, agent, mirror, names)
 
-    async def delete(self, mirror: Path, objects: Collection[str]) -> bool:
-        """Delete objects that no clone borrows; False if a branch of the remote had them.
+    async def delete(self, mirror: Path) -> None:
+        """Delete a mirror; the next refresh makes it again.
 
         Raises:
-            GitFailed: git cannot do it.
+            RepositoryError: another machine works on it.
+            OSError: it cannot be deleted.
         """
         async with self._hold(mirror):
-            return await delete_objects(self._git, mirror, objects)
+            await asyncio.to_thread(remove, mirror)
 
     async def default_branch(self, repository: Repository) -> str:
         """Return the default branch.

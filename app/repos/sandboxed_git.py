@@ -11,10 +11,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
+from app.agents.admission import Admission
+from app.agents.agent import Agent
 from app.children.homes import Home
 from app.children.layout import Confinement
 from app.children.limits import ResourceLimits
@@ -92,6 +93,25 @@ class SandboxedGit:
         return replace(self, confinement=replace(self.confinement, user=user))
 
 
+def isolate(
+    agents: Mapping[str, Agent], admission: Admission, warden: Warden, agent: str
+) -> SandboxedGit | None:
+    """Return an agent's isolation for git, without its keys; None if there is no such agent."""
+    shelter = agents[agent].shelter if agent in agents else None
+    if shelter is None:
+        return None
+    return SandboxedGit(
+        shelter.sandbox,
+        shelter.confinement,
+        replace(shelter, own={}).environment,
+        shelter.home_of,
+        partial(admission.admit, agent),
+        shelter.network,
+        shelter.limits,
+        warden,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Inside:
     """One workspace, entered in its agent's isolation."""
@@ -144,44 +164,21 @@ class Inside:
         Raises:
             GitFailed: it could not run, wrote too much or took too long.
         """
-        written = BytesIO()
-        status, words = await self.pour(
-            *argv, into=written, seconds=seconds, limit=limit, name=name, more=more, witness=witness
-        )
-        return status, written.getvalue(), words
+        once = partial(self._run_once, argv, seconds, limit, name or argv[0], more or {}, witness)
+        status, written, words = await once()
+        if status != 0 and words.startswith(_NOT_BUILT) and not written:
+            status, written, words = await once()
+        return status, written, words
 
-    async def pour(
-        self,
-        *argv: str,
-        into: BinaryIO,
-        seconds: float,
-        limit: int,
-        name: str = "",
-        more: Mapping[str, str] | None = None,
-        witness: Witness | None = None,
-    ) -> tuple[int, str]:
-        """Run a command as `run` does; its output goes into a file.
-
-        Raises:
-            GitFailed: it could not run, wrote too much or took too long.
-        """
-        name = name or argv[0]
-        once = partial(self._pour, argv, into, seconds, limit, name, more or {}, witness)
-        status, words = await once()
-        if status != 0 and words.startswith(_NOT_BUILT) and into.tell() == 0:
-            status, words = await once()
-        return status, words
-
-    async def _pour(
+    async def _run_once(
         self,
         argv: Sequence[str],
-        into: BinaryIO,
         seconds: float,
         limit: int,
         name: str,
         more: Mapping[str, str],
         witness: Witness | None,
-    ) -> tuple[int, str]:
+    ) -> tuple[int, bytes, str]:
         isolation = self.isolation
         home = await asyncio.to_thread(isolation.home, self.home)
         environment = {
@@ -213,11 +210,12 @@ class Inside:
         try:
             async with self._bound(child, name, seconds, home.path):
                 child.close_input()
+                written = bytearray()
                 while data := await child.stdout.read(_CHUNK_BYTES):
-                    if into.tell() + len(data) > limit:
+                    if len(written) + len(data) > limit:
                         raise GitFailed(name, f"wrote more than {limit} bytes")
-                    into.write(data)
-                return await child.wait(), child.last_words()
+                    written += data
+                return await child.wait(), bytes(written), child.last_words()
         finally:
             # No process outlives the first one of a sandbox; without a sandbox it may.
             alone = child.guarded and child.link is None

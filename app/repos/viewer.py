@@ -123,6 +123,8 @@ class _View:
         for pattern in task["takes"]:
             self._take(pattern)
         if not (path / "index").exists():
+            # None is kept for the next look: a file that a process has mapped can change although
+            # all that an index remembers of it stays the same, its time of change included.
             self.git("read-tree", head)
             self._leave_out_sparse()
 

@@ -21,7 +21,6 @@ from app.server import (
     memory_api,
     page,
     problems,
-    schedules_api,
     spending_api,
 )
 from app.server.filters import refuse_unknown_parameters
@@ -88,7 +87,6 @@ def build(
     application.include_router(files_api.router)
     application.include_router(memory_api.router)
     application.include_router(conversations_api.router)
-    application.include_router(schedules_api.router)
     application.include_router(erasure_api.router)
     application.include_router(spending_api.router)
     application.include_router(grants_api.router)

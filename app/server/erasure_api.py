@@ -16,14 +16,12 @@ WORDS = {
     Stays.FILE: "A file holds it and cannot be changed. Delete it by hand",
     Stays.UNREAD: "This cannot be read. Look into it by hand",
     Stays.STORE: "The files of the store could not be rewritten. Purge it again later",
-    Stays.SAVED: "What was saved of conversations for other machines could not be removed. Purge "
-    "it again later",
     Stays.ADDRESS: "It is part of an id or an address. Delete the conversation that has it",
     Stays.IN_USE: "An agent's entry or credentials hold it. Replace it there",
-    Stays.COMMITS: "Commits hold it. Purge it again with --discard to delete this clone and its "
-    "work, and rewrite the branch if it was pushed",
-    Stays.REMOTE: "A branch of the remote holds it, in its history or its name, and brings it "
-    "back with the next fetch. Rewrite or delete it there, then purge it again",
+    Stays.UNSHIPPED: "A clone or repository holds it, with work that is nowhere else. Ship that "
+    "work, or purge it again with --discard to delete both",
+    Stays.REMOTE: "The remote had it, in its history or the name of a branch, and brings it back "
+    "with the next fetch. Rewrite or delete it there, then purge it again",
     Stays.PLATFORM: "A message or its history of edits holds it, which the agent cannot change. "
     "Ask its author to delete it",
     Stays.UNREACHED: "What was posted here could not be changed. Look at it on the platform",
@@ -48,7 +46,7 @@ class NewPurge(BaseModel):
 
     text: SecretStr
     discard: bool = False
-    """Whether clones whose commits hold it are deleted with their work."""
+    """Whether clones that hold it are deleted also with work that is nowhere else."""
 
 
 class LeftOut(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Request
 from fastapi.responses import Response
@@ -25,21 +25,19 @@ from app.core.memory.keeper import MemoryKeeper
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
-from app.core.schedules.book import ScheduleBook
 from app.core.session_manager import SessionManager
 from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.errors import AgentRemoved, Conflict, NotFound
+from app.metrics import Metrics
 from app.model.availability import Availability
-from app.model.delegation import SERVICE as DELEGATIONS
 from app.model.keys import PlaceKey
 from app.model.tools import Tool
-from app.model.types import Session, SessionState
+from app.model.types import Session
 from app.model.updates import Choices
 from app.model.vitals import Vital
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
-from app.server.metrics import Metrics
-from app.services import PAGE
+from app.server.shapes import state_on
 from app.services.service import Setup
 from app.store.conversations import ConversationStore
 from app.store.inbox import DeliveryStore
@@ -51,9 +49,6 @@ from app.store.tree import DelegationTree
 from app.store.turns import TurnStore
 
 T = TypeVar("T")
-
-DISCONNECTED: Final = "disconnected"
-"""The state shown of a session that nothing wakes: its agent has no credentials there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +214,6 @@ class Parts:
     installs: Installations
     picker: RepositoryPicker
     files: AgentFiles
-    schedules: ScheduleBook
     availability: Callable[[str], Availability]
     """Returns whether an agent can work."""
     probe: Callable[[str], Awaitable[Availability]]
@@ -315,11 +309,8 @@ class Parts:
 
     def state_of(self, session: Session) -> str:
         """Return the state of a session; `disconnected` if its agent left the session's service."""
-        card, asleep = self.agents.get(session.key.agent), {SessionState.IDLE, SessionState.PARKED}
-        if card is None or session.state not in asleep:
-            return session.state
-        own = {PAGE, DELEGATIONS, *card.services}
-        return session.state if session.place.service in own else DISCONNECTED
+        card = self.agents.get(session.key.agent)
+        return session.state if card is None else state_on(session, card.services)
 
     def name_of(self, agent: str) -> str:
         """Return the name of an agent by its id, present or removed."""

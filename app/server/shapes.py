@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -11,10 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from app.core.consent.ledger import ANSWER_CHARACTERS
 from app.model.attributes import KEY
+from app.model.delegation import SERVICE as DELEGATIONS
 from app.model.inbound import DeliveryLine
 from app.model.posts import Post
-from app.model.types import Entry, Session, Turn
+from app.model.types import Entry, Session, SessionState, Turn
 from app.model.updates import Ask, AskKind
+from app.services import PAGE
 
 T = TypeVar("T")
 
@@ -22,6 +24,8 @@ TEXT_CHARACTERS = 100_000
 """The longest message: far more than people type."""
 CHOICE_CHARACTERS = 1_000
 """The longest name of a repository or path of a folder."""
+DISCONNECTED = "disconnected"
+"""The state shown of a session that nothing wakes: its agent has no credentials there."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 
@@ -118,6 +122,13 @@ class TurnOut(BaseModel):
     def of(cls, turn: Turn) -> TurnOut:
         """Show a turn."""
         return cls(id=turn.id, state=turn.state, error=turn.error, successor=turn.successor)
+
+
+def state_on(session: Session, services: Collection[str]) -> str:
+    """Return the state of a session whose agent is on these services, and on the page."""
+    is_asleep = session.state in {SessionState.IDLE, SessionState.PARKED}
+    is_connected = session.place.service in {PAGE, DELEGATIONS, *services}
+    return DISCONNECTED if is_asleep and not is_connected else session.state
 
 
 class SessionOut(BaseModel):

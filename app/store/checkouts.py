@@ -113,18 +113,6 @@ class CheckoutStore:
             machine=machine,
         )
 
-    async def saved(self, session_id: int, number: int, state: str, machine: str) -> None:
-        """Record which saved state of a clone is the last one, if it is on this machine."""
-        here = (checkout.c.session == session_id) & (checkout.c.number == number)
-        change = update(checkout).where(here, checkout.c.machine.in_(["", machine]))
-        await self._database.writer.run(
-            lambda connection: connection.execute(change.values(saved=state))
-        )
-
-    async def placed(self, session_id: int, number: int, machine: str) -> None:
-        """Record which machine's disk holds a clone."""
-        await self._change(session_id, number, machine=machine)
-
     async def sent(self, session_id: int, number: int, commit: str) -> None:
         """Record that a commit was pushed to the remote."""
         await self._change(session_id, number, sent=commit, checks="")
@@ -184,6 +172,5 @@ def _checkout_of(row: Row[Any]) -> Checkout:
         outcome=row.outcome,
         judged=Judged(row.checks, row.review),
         changes=None if row.files is None else Changes(row.files, row.added, row.removed),
-        saved=row.saved,
         machine=row.machine,
     )

@@ -40,7 +40,11 @@ AT_ONCE = 200
 MOST_WAITING = 10_000
 """Signals that wait while the server is away; more are dropped, since a sweep comes first then."""
 _SEND = "select pg_notify(%s, each) from unnest(%s::text[]) as each"
-_SERVER = select(session.c.served_by).where(session.c.id == bindparam("of"))
+_SERVER = (
+    select(session.c.served_by)
+    .join(member, member.c.name == session.c.served_by)
+    .where(session.c.id == bindparam("of"))
+)
 _FAULTS = (psycopg.OperationalError, OSError)
 _Connection = AsyncConnection[tuple[Any, ...]]
 
@@ -91,7 +95,7 @@ class Notifications(Switchboard):
 
     @override
     def find_server(self, session_id: int) -> str | None:
-        """Name the other member that served a session last and has its files; None if none."""
+        """Name the other member that served a session last, if it is there; None if none."""
         row = self._database.one(_SERVER, of=session_id)
         return row.served_by if row is not None and row.served_by != self.name else None
 

@@ -13,7 +13,6 @@ from app.store.conversations import ConversationStore
 from app.store.database import Database
 from app.store.decisions import IntakeStore
 from app.store.delegations import DelegationStore
-from app.store.folders import SavedFolderStore
 from app.store.grants import GrantStore
 from app.store.groups import GroupStore
 from app.store.inbox import DeliveryStore
@@ -26,7 +25,6 @@ from app.store.posts import PostStore
 from app.store.proposals import ProposalStore
 from app.store.purging import PurgeStore
 from app.store.reviews import ReviewStore
-from app.store.schedules import ScheduleStore
 from app.store.sealed import SealedStore
 from app.store.sessions import ProcessStore, SessionStore
 from app.store.spending import SpendingStore
@@ -56,13 +54,11 @@ class Stores:
     processes: ProcessStore
     logins: LoginStore
     checkouts: CheckoutStore
-    folders: SavedFolderStore
     proposals: ProposalStore
     names: NameStore
     sealed: SealedStore
     agents: AgentStore
     memory: MemoryStore
-    schedules: ScheduleStore
     reviews: ReviewStore
     groups: GroupStore
     delegations: DelegationStore
@@ -95,13 +91,11 @@ class Stores:
             processes=ProcessStore(database),
             logins=LoginStore(database, now),
             checkouts=CheckoutStore(database),
-            folders=SavedFolderStore(database),
             proposals=ProposalStore(database, now),
             names=NameStore(database),
             sealed=SealedStore(database, now),
             agents=AgentStore(database, now),
             memory=MemoryStore(database, now),
-            schedules=ScheduleStore(database, now),
             reviews=ReviewStore(database, now),
             groups=GroupStore(database, now),
             delegations=DelegationStore(database, now),

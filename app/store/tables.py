@@ -372,12 +372,14 @@ checkout = Table(
     Column("files", NUMBER),
     Column("added", NUMBER, nullable=False, server_default="0"),
     Column("removed", NUMBER, nullable=False, server_default="0"),
-    # The name of its saved state, and the machine whose disk holds it.
+    # Not read any more: the name of its saved state.
     Column("saved", String, nullable=False, server_default=""),
+    # The disk that holds it.
     Column("machine", String, nullable=False, server_default=""),
 )
 Index("checkout_branch", checkout.c.url, checkout.c.branch)
 
+# Not read any more: what earlier releases saved of sessions for other machines.
 saved_folder = Table(
     "saved_folder",
     metadata,

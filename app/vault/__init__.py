@@ -7,7 +7,7 @@ secrets are found in their usual forms; an invented code gets past any filter.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from app.vault.exact import SHORTEST_SECRET as SHORTEST_SECRET
@@ -21,6 +21,10 @@ _LONGEST_HOLD = 4
 
 # What has left is remembered this far: three letters of a secret and the widest gaps between them.
 _REMEMBERED = 128
+
+# Between texts that are searched at once: ends whatever may hide letters from one into the next,
+# so that a secret that is found in a text alone is found there too.
+_BETWEEN = "\x07\n>"
 
 
 class Vault:
@@ -52,9 +56,13 @@ class Vault:
                 self._exact = ExactIndex.of(forms, self._exact)
             self._values |= secrets
 
-    def contains(self, text: str) -> bool:
-        """Say whether the text holds a known secret in any of its forms."""
-        return bool(self._look(text)[0])
+    def contains(self, *texts: str) -> bool:
+        """Say whether a known secret may be in one of the texts, in any of its forms.
+
+        Several are searched at once. That is sure of a text alone, and never misses one; of
+        several it may take the end of one and the beginning of the next for a secret.
+        """
+        return bool(self._look(_BETWEEN.join(texts))[0])
 
     @property
     def is_folded(self) -> bool:
@@ -71,17 +79,20 @@ class Vault:
 
     def redact_json(self, value: Any) -> Any:
         """Return a JSON value with every known secret in its texts replaced by a mask."""
+        if self._values and self.contains(*_texts_of(value)):
+            return self._redact_json(value)
+        return value
+
+    def _redact_json(self, value: Any) -> Any:
         match value:
-            case _ if not self._values:
-                return value
             case str():
                 return self.redact(value)
             case dict():
                 return {
-                    self.redact_json(key): self.redact_json(item) for key, item in value.items()
+                    self._redact_json(key): self._redact_json(item) for key, item in value.items()
                 }
             case list() | tuple():
-                return [self.redact_json(item) for item in value]
+                return [self._redact_json(item) for item in value]
             case _:
                 return value
 
@@ -142,6 +153,19 @@ class GrowingText:
         self.waiting = waiting
         # The first letters of a secret may have left already, perhaps right behind another one.
         self._left = "" if final else (self._left + safe).rpartition(MASK)[2][-_REMEMBERED:]
+
+
+def _texts_of(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for key, item in value.items():
+                yield from _texts_of(key)
+                yield from _texts_of(item)
+        case list() | tuple():
+            for item in value:
+                yield from _texts_of(item)
 
 
 def _joined(spans: list[Span]) -> list[Span]:

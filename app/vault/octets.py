@@ -12,7 +12,7 @@ PIECE_BYTES = 1024 * 1024
 """How much is read at once."""
 CROSS = "x"
 """What is written over a secret where git reads names: it takes neither stars nor brackets."""
-_SEAM_BYTES = 64 * 1024
+SEAM_BYTES = 64 * 1024
 """How much of a piece is looked at again with the next one: more than any form of a secret."""
 # Much faster to search than what looks like letters and is none.
 _PLAIN = bytes(range(128)) + bytes(128)
@@ -56,7 +56,7 @@ def find_spans(vault: Known, pieces: Iterable[bytes]) -> Iterator[Span]:
         begin = at - len(seam)
         yield from ((begin + a, begin + b) for a, b in vault.spans(_as_text(seen, vault)))
         at += len(piece)
-        seam = seen[-_SEAM_BYTES:]
+        seam = seen[-SEAM_BYTES:]
 
 
 def cross_out(vault: Known, name: str) -> str:

@@ -353,7 +353,7 @@ def test_a_file_in_a_sticky_folder_is_taken(tmp_path: Path) -> None:
 
     found = load(environ, services=registered_services(), home=tmp_path)
 
-    assert found.admin_token is not None
+    assert found.settings.bridge_admin_token is not None
 
 
 def test_what_the_bridge_keeps_is_for_its_owner_alone(tmp_path: Path) -> None:

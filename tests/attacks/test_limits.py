@@ -200,7 +200,22 @@ NESTED = (
     "unshare -Urm sh -c 'mount -t tmpfs -o size=400m tmpfs /mnt; i=0; "
     "while [ $i -lt 20 ]; do head -c 15000000 /dev/zero > /mnt/$i; i=$((i+1)); done; sleep 20'"
 )
-HIDDEN = {"a file without a name": f'python3 -c "{MEMFD}"', "a namespace of its own": NESTED}
+BOTH = (
+    "import mmap, os, time; files = [os.memfd_create('x') for _ in range(8)]; "
+    "[os.write(each, bytes(15 * 10**6)) for each in files]; "
+    "shared = mmap.mmap(-1, 120 * 10**6); shared.write(bytes(120 * 10**6)); time.sleep(20)"
+)
+HIDDEN = {
+    "a file without a name": f'python3 -c "{MEMFD}"',
+    "a namespace of its own": NESTED,
+    "a file without a name, and as much that processes share": f'python3 -c "{BOTH}"',
+}
+MAPPED = (
+    "import mmap, os, time; file = os.memfd_create('x'); os.truncate(file, 15 * 10**6); "
+    "maps = [mmap.mmap(file, 15 * 10**6) for _ in range(8)]; "
+    "[each.write(bytes(15 * 10**6)) for each in maps]; [os.fork() for _ in range(3)]; "
+    "[each[n] for each in maps for n in range(0, 15 * 10**6, 4096)]; time.sleep(3)"
+)
 
 
 @needs_bubblewrap
@@ -212,6 +227,14 @@ def test_memory_that_no_process_maps_is_counted(bridge: Observed, deed: str) -> 
 
     assert end["state"] == "failed", end
     assert "MiB of memory (limit: 200 MiB)" in end["note"]
+
+
+@needs_bubblewrap
+@pytest.mark.long
+def test_a_file_without_a_name_that_is_mapped_often_is_counted_once(bridge: Observed) -> None:
+    end = bridge.ask("mapped", f'run python3 -c "{MAPPED}"', "apart")
+
+    assert end["state"] == "done", end
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ import httpx
 import pytest
 
 from app.children.sandbox import Bubblewrap, find_bubblewrap
-from app.config.hosts import normalise_host
+from app.config.network import normalise_host
 from tests.support import inside
 from tests.support.bridge import SECONDS
 from tests.support.observe import Observed, demo

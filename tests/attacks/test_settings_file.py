@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.config.location import Surrounding, find_settings_file
+from app.config.process import Surrounding, find_settings_file
 from app.errors import ConfigurationError
 from tests.support.bridge import DEMO
 

@@ -8,11 +8,12 @@ import pty
 import select
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -162,6 +163,19 @@ def seen_in(person: int, until: str | None = None) -> str:
             break
         seen += data
     return seen.decode()
+
+
+def test_a_session_of_a_service_without_credentials_is_listed_as_disconnected(
+    machine: Machine,
+) -> None:
+    machine.run("ask", "demo", "say hello", "--thread", "t1")
+    with closing(sqlite3.connect(machine.folder / "data" / "bridge.db")) as database, database:
+        database.execute("update place set service = 'slack' where name = 't1'")
+
+    (listed,) = json.loads(machine.run("sessions", "list", "--json").stdout)
+    shown = json.loads(machine.run("sessions", "show", "1", "--json").stdout)
+
+    assert listed["state"] == shown["state"] == "disconnected"
 
 
 def test_a_question_without_a_bridge_is_answered_on_stdout_and_kept(machine: Machine) -> None:

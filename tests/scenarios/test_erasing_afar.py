@@ -38,7 +38,7 @@ def reasons(done: dict[str, Any], member: MemberProcess) -> list[str]:
 
 def test_a_machine_that_was_away_erases_when_it_is_back(tmp_path: Path) -> None:
     need_server()
-    with Fleet(tmp_path, entry={"mode": "free"}) as fleet:
+    with Fleet(tmp_path, entry={"mode": "free"}, shares=False) as fleet:
         # One worker has the session first, the other one last.
         fleet.say("p0", f"write key.txt {LEAKED}\nsay {LEAKED}", speaker=NAME)
         fleet.settle()
@@ -46,7 +46,7 @@ def test_a_machine_that_was_away_erases_when_it_is_back(tmp_path: Path) -> None:
         session = fleet.session_of("p0")
         assert first.stop() == 0
         fleet.members.remove(first)
-        fleet.say("p0", f"{WORDS}\nrun cat key.txt", speaker=NAME)
+        fleet.say("p0", f"{WORDS}\nwrite key.txt {LEAKED}", speaker=NAME)
         fleet.settle()
         last = fleet.worker_of("p0")
         told = first.workspace(session=session).with_suffix(".files") / "1"
@@ -87,21 +87,22 @@ def test_a_machine_that_was_away_erases_when_it_is_back(tmp_path: Path) -> None:
         fleet.end()
 
 
-def test_a_shared_mirror_keeps_what_the_clone_of_another_machine_needs(tmp_path: Path) -> None:
+def test_what_machines_share_is_cleaned_by_the_one_that_is_asked(tmp_path: Path) -> None:
     need_server()
     entry = {"ship": "none", "sandbox": "none"}
     world = partial(Fleet, fronts=1, workers=1)
     with studio(tmp_path, files={"old.env": LEAKED}, entry=entry, world=world) as here:
         here.tell("write b.txt two")
         front, worker = here.world.bridge, here.world.data_dirs[-1]
-        clone = worker / "workspaces" / "1-demo-1"
 
         done = front.http.post("/api/v1/purges", json={"text": LEAKED}, timeout=60).json()
 
-        whys = [each["why"] for each in done["left"]]
-        assert whys[:3] == ["commits", "commits", "remote"]
-        assert git(clone, "-c", "safe.directory=*", "show", "HEAD:old.env") == LEAKED
+        assert [each["why"] for each in done["left"]][:2] == ["unshipped", "remote"]
+        # Its agent finds what it needs again, from the remote.
+        here.tell("run git show HEAD:old.env; cat b.txt")
+        assert git(here.workspace(), "-c", "safe.directory=*", "show", "HEAD:old.env") == LEAKED
         discard = {"text": LEAKED, "discard": True}
         front.http.post("/api/v1/purges", json=discard, timeout=60).raise_for_status()
-        mirrors = here.world.folder / "shared"
-        assert canary.find_objects(mirrors, LEAKED) == canary.find_objects(worker, LEAKED) == []
+        shared = here.world.folder / "shared"
+        assert canary.find_objects(shared, LEAKED) == canary.find_objects(worker, LEAKED) == []
+        assert [found for folder in here.world.data_dirs for found in find(folder, LEAKED)] == []

@@ -13,14 +13,16 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
+from app.cli import erasing
+from app.config.configuration import load
 from app.config.sealing import Sealer
 from tests.support import canary
-from tests.support.bridge import SECRET_KEY, BridgeProcess
+from tests.support.bridge import ADMIN_TOKEN, SECRET_KEY, BridgeProcess
 from tests.support.deep import LEVELS, dug, reach
 from tests.support.observe import Observed, demo
 from tests.support.platform import Platform
 from tests.support.postgres import read_store
-from tests.support.studio import studio
+from tests.support.studio import BRANCH, studio
 
 pytestmark = pytest.mark.timeout(180)
 """A bridge starts, works, is searched byte by byte, and in one story starts again."""
@@ -124,29 +126,72 @@ def test_rows_are_purged_before_files_however_long_those_take(tmp_path: Path) ->
 
 
 @pytest.mark.long
-def test_commits_that_nothing_needs_go_and_others_are_named(tmp_path: Path) -> None:
-    needed = "kq8-Gannet-5522-secret"
+def test_a_clone_is_deleted_and_made_again_and_its_unshipped_work_is_named_first(
+    tmp_path: Path,
+) -> None:
+    with studio(tmp_path) as here:
+        bridge = here.world.bridge
+        here.tell(f"run git commit -q --allow-empty -m {LEAKED} && git reset -q --hard HEAD~1")
+        clone = here.workspace()
+        assert f"workspaces/{clone.name}/.git" in canary.find_every_form(bridge.data_dir, LEAKED)
+        (clone / "mine.txt").write_text("work")
+
+        asked = purge(bridge)
+
+        (left,) = [each["where"] for each in asked["left"] if each["why"] == "unshipped"]
+        assert left == f"acme/app {BRANCH} of web:t1:demo: 1 uncommitted change"
+        assert (asked["clones"], (clone / "mine.txt").read_text()) == (0, "work")
+        found = canary.find_every_form(bridge.data_dir, LEAKED)
+        assert {each.split("/")[1] for each in found} == {clone.name}
+        (clone / "mine.txt").unlink()
+
+        done = purge(bridge)
+
+        assert (done["clones"], "unshipped" in str(done["left"])) == (1, False)
+        assert canary.find_every_form(bridge.data_dir, LEAKED) == []
+        assert not clone.exists()
+        post = here.tell("write c.txt three")
+        (branch,) = here.branches()
+        assert (post.content["state"], here.show("c.txt", branch)) == ("done", "three")
+        assert rows_of(bridge, "%deleted, because it held a text that was purged%") == 1
+        assert canary.find_every_form(bridge.data_dir, LEAKED) == []
+
+
+@pytest.mark.long
+def test_work_that_is_nowhere_else_goes_only_if_that_is_wanted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with studio(tmp_path, entry={"ship": "none"}) as here:
         bridge = here.world.bridge
-        commit = "run git add . && git commit -qm"
-        here.tell(f"write a.env {LEAKED}\n{commit} {LEAKED}\nrun git reset -q --hard HEAD~1")
-        here.tell(f"write b.env {needed}\n{commit} kept\nwrite c.txt work")
-        clone = f"workspaces/{here.workspace().name}/.git"
-        assert clone in canary.find_every_form(bridge.data_dir, LEAKED)
+        here.tell(f"write b.env {LEAKED}\nrun git add . && git commit -qm kept")
+        here.command("repo none", "t2")
+        by = "git -c user.name=a -c user.email=a@b"
+        here.tell(f"run git init -q . && {by} commit -q --allow-empty -m {LEAKED}", "t2")
+        here.tell(f"write c.txt {LEAKED}", "t2")
+        words = [each["where"] for each in purge(bridge)["left"] if each["why"] == "unshipped"]
+        assert [each.rpartition("/")[2] for each in words][1:] == [".git"]
+        assert words[0].endswith("1 commit")
+        assert bridge.workspace(session=2).joinpath("c.txt").read_text().strip("*") == "\n"
 
-        gone, kept = purge(bridge), purge(bridge, needed)
+        own = {"PATH": "", "DATA_DIR": str(bridge.data_dir), "BRIDGE_ADMIN_TOKEN": ADMIN_TOKEN}
+        configuration, questions = load(own, home=tmp_path), list[str]()
 
+        def confirm(question: str) -> bool:
+            questions.append(question)
+            return True
+
+        erasing.purge(configuration, LEAKED, confirm, discard=False)
+
+        assert [each.split()[0] for each in questions] == ["Purge", "Delete"]
+        assert "1 clones" in capsys.readouterr().err
         assert canary.find_every_form(bridge.data_dir, LEAKED) == []
-        assert "commits" not in [each["why"] for each in gone["left"]]
-        assert [each for each in (bridge.data_dir / "kept").rglob("*") if each.is_file()] == []
-        assert (here.workspace() / "c.txt").read_text().strip() == "work"
-        (held,) = [each["where"] for each in kept["left"] if each["why"] == "commits"]
-        assert held.endswith(clone)
-        assert canary.find_every_form(bridge.data_dir, needed) == [clone]
-        discarded = purge(bridge, needed, discard=True)
-        assert discarded["clones"] == 1
-        assert canary.find_every_form(bridge.data_dir, needed) == []
         assert here.tell("run git log --oneline").content["state"] == "done"
+
+
+def rows_of(bridge: BridgeProcess, words: str) -> int:
+    """Count the notices with some words."""
+    query = "select count(*) from transcript where kind = 'notice' and text like ?"
+    return int(bridge.rows(query, words)[0][0])
 
 
 def talk(bridge: Observed, text: str, agent: str = "demo") -> int:

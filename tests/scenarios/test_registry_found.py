@@ -166,6 +166,27 @@ def test_isolation_that_a_setting_takes_away_is_said_by_doctor_before_the_next_s
 
 
 @pytest.mark.long
+def test_a_found_program_that_was_missing_for_one_start_keeps_its_id_and_its_threads(
+    tmp_path: Path, platform: Platform
+) -> None:
+    with Unnamed(tmp_path, platform, "opencode", page=True) as bridge:
+        session = bridge.open_session("opencode", "say the door is blue")
+        bridge.ended(session["id"])
+        before = bridge.rows("select id, name from agent where name = 'opencode'")
+
+        (bridge.bin / "opencode").unlink()
+        bridge.restart()
+        bridge.wait(lambda: bridge.logged("opencode is not on PATH any more."), "it is not told")
+        assert "opencode" not in bridge.listed()
+        bridge.restart("opencode")
+
+        assert bridge.agent("opencode")["default"]
+        assert bridge.rows("select id, name from agent where name = 'opencode'") == before
+        assert "blue" in recall(bridge, session["id"])
+        assert "(removed)" not in page(bridge, f"/t/web/{session['thread']}")
+
+
+@pytest.mark.long
 def test_a_thread_with_the_demo_agent_goes_on_when_a_real_one_is_found(
     tmp_path: Path, platform: Platform
 ) -> None:

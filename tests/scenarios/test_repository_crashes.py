@@ -56,8 +56,6 @@ SHIPPING: list[Point] = [
     ("forge.propose", "after"),
     ("checkouts.told", "before"),
     ("checkouts.told", "after"),
-    ("checkouts.saved", "before"),
-    ("checkouts.saved", "after"),
     ("turns.finish", "before"),
     ("turns.finish", "after"),
 ]

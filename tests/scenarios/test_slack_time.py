@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from app.core.outbox import Outbox
+from app.metrics import Metrics
 from app.model.keys import SessionKey
 from app.model.posts import NewPost, PostContent, ToolLine
 from app.model.updates import PlanStep
-from app.server.metrics import Metrics
 from app.services.slack.adapter import SlackAdapter
 from app.store.database import Database
 from app.store.posts import finish_post, insert_post

@@ -277,9 +277,14 @@ class BridgeProcess:
         """Whether the log says something."""
         return words in self.log.read_text()
 
+    @property
+    def workspaces(self) -> Path:
+        """Where sessions work: in what machines share, if they do."""
+        return Path(self.settings.get("SHARED_DIR", self.data_dir)) / "workspaces"
+
     def workspace(self, agent: str = "demo", session: int = 1) -> Path:
         """Where a session works."""
-        return self.data_dir / "workspaces" / f"{session}-{agent}"
+        return self.workspaces / f"{session}-{agent}"
 
     def _process(self, plan: Path) -> subprocess.Popen[str] | Fork:
         if self.wrapper is None:

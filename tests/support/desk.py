@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -16,25 +16,24 @@ from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
 from app.children.traces import Traces
 from app.clock import Clock, SystemClock
+from app.config.agents import AgentLimits
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
-from app.core.consent.terms import Terms
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.deputies import Deputies
 from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
+from app.core.hooks import Hooks
 from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.renames import Renames
-from app.core.roster import Colleague, Roster
-from app.core.schedules.book import ScheduleBook
-from app.core.schedules.loop import Scheduler
+from app.core.roster import Roster
 from app.core.session_manager import SessionManager
 from app.core.tools.agents import AgentTools
 from app.core.tools.home import Homes
@@ -46,7 +45,11 @@ from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.core.turns.place_context import Surroundings
 from app.core.turns.reach import Reach
 from app.core.turns.turn_context import TurnContext
+from app.features.schedules.service import ScheduleBook, Scheduler
+from app.features.schedules.store import ScheduleStore
+from app.features.schedules.tools import ScheduleTools
 from app.main.together import own_tools
+from app.metrics import Metrics
 from app.model.delegation import SERVICE, DelegationLimits
 from app.model.filters import EVERYTHING, ListFilter
 from app.model.inbound import (
@@ -68,16 +71,15 @@ from app.model.system_prompt import Personas, SystemPrompt
 from app.model.types import Attachment, Session, Speaker, Turn
 from app.model.updates import Choice, Choices, PromptEnd, TextUpdate
 from app.model.workspaces import Workspace
-from app.server.metrics import Metrics
 from app.services.agents.adapter import AgentsAdapter
 from app.signals import ALONE, Signals
 from app.store.database import Database
 from app.store.inbox import DeliveryStore
 from app.store.stores import Stores
-from app.timetable import CronTimetable
 from app.vault import Vault
+from tests.support.agent_values import make_agent
 from tests.support.forge import Forge
-from tests.support.memory import ANN, Alone, delivery, heard, open_stores
+from tests.support.memory import ANN, delivery, heard, open_stores
 from tests.support.no_git import NoGit, directory, empty_folders
 from tests.support.recorder import Recorder
 
@@ -516,7 +518,6 @@ def join_desk(
 ) -> Desk:
     """Join a core on a store that may have others."""
     stir, vault, metrics = stir or Stir(), Vault(rules.secrets), Metrics()
-    scopes = {agent: rules.scopes.get(agent, Scope()) for agent in rules.agents}
     inbound: dict[str, Inbound] = {}
     presences = [Presence(agent, inbound, stir, rules.service) for agent in rules.agents]
     apart = map(AgentsAdapter, rules.agents)
@@ -528,6 +529,7 @@ def join_desk(
     feed = StirringFeed(stores, stir, signals)
     outbox = Outbox(stores.posts, adapters, clock, vault, metrics, signals=signals)
     availability = Availabilities(clock, vault.redact, signals=signals)
+    hooks = Hooks()
     ledger = Ledger(
         stores.asks,
         stores.grants,
@@ -537,8 +539,7 @@ def join_desk(
         vault,
         clock=clock,
         submit=lambda session: engine.submit(session),
-        remember=lambda: shop.memory.start(),
-        plan=lambda: book.start(),
+        hooks=hooks,
         name_asker=lambda session: (
             rules.names.get(session.key.agent, "") if session.place.service == SERVICE else ""
         ),
@@ -547,6 +548,28 @@ def join_desk(
         counters=metrics,
     )
     workspaces = empty_folders(folder, stores, clock, vault)
+    agents = {
+        agent: make_agent(
+            agent,
+            display_name=rules.names.get(agent, agent),
+            visible=agent not in rules.hidden,
+            policy=rules.policy,
+            turn_seconds=rules.turn_seconds,
+            idle_seconds=rules.idle_seconds,
+            ask_seconds=rules.ask_seconds,
+            budget_usd=rules.budget_usd,
+            tool_seconds=1e6,
+            memory=rules.memory,
+            delegation_voice=rules.voice,
+            limits=AgentLimits(
+                resume=rules.resume,
+                max_turns=rules.of_agent.get(agent),
+                max_processes=rules.of_agent.get(agent),
+            ),
+            **asdict(rules.scopes.get(agent, Scope())),
+        )
+        for agent in rules.agents
+    }
     live = LiveAgents(
         launcher,
         workspaces,
@@ -554,31 +577,15 @@ def join_desk(
         clock,
         vault,
         max_processes=rules.max_processes,
-        idle_seconds=dict.fromkeys(rules.agents, rules.idle_seconds),
-        of_agent=rules.of_agent,
+        agents=agents,
         signals=signals,
     )
-    terms = {
-        agent: Terms(
-            display_name=rules.names.get(agent, ""),
-            visible=agent not in rules.hidden,
-            policy=rules.policy,
-            turn_seconds=rules.turn_seconds,
-            idle_seconds=rules.idle_seconds,
-            ask_seconds=rules.ask_seconds,
-            budget_usd=rules.budget_usd,
-            resume=rules.resume,
-            memory=rules.memory,
-            voice=rules.voice,
-        )
-        for agent in rules.agents
-    }
     showing = Showing(
         stores.tree,
         stores.sessions,
         stores.posts,
         adapters=adapters,
-        terms=terms,
+        agents=agents,
         name_of=lambda agent: rules.names.get(agent, agent),
         page=lambda place: rules.page and f"{rules.page}/{place}",
         outbox=outbox,
@@ -625,7 +632,6 @@ def join_desk(
         page=lambda place: rules.page and f"{rules.page}/{place}",
         place_prompt=lambda _place: rules.place_prompt,
         adapters=adapters,
-        speaking_of=lambda _session: nullcontext(),
         availability=availability,
         delegations=stores.delegations,
         showing=showing,
@@ -633,11 +639,9 @@ def join_desk(
         memory=MemoryKeeper(
             stores.memory, DailyLogs(AgentFiles(folder, vault)), clock, signals=signals
         ),
-        terms=terms,
+        agents=agents,
     )
-    engine = EmbeddedTurnEngine(
-        shop, max_turns=rules.max_turns, of_agent=rules.of_agent, signals=signals
-    )
+    engine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns, signals=signals)
     traces = Traces(
         folder / "workspaces",
         folder / "gates",
@@ -649,9 +653,9 @@ def join_desk(
         user_of=lambda _agent: None,
     )
     reach = Reach(live, stores.sessions, workspaces, traces, signals, ended=engine.ended)
+    schedule_store = stores.open(ScheduleStore)
     book = ScheduleBook(
-        stores.schedules,
-        CronTimetable(),
+        schedule_store,
         zone="UTC",
         clock=clock,
         outbox=outbox,
@@ -659,6 +663,7 @@ def join_desk(
         names=rules.names,
         changed=lambda adapter: scheduler.change(adapter),
     )
+    hooks.add((book, shop.memory))
     manager = SessionManager(
         stores.decisions,
         stores.sessions,
@@ -669,15 +674,11 @@ def join_desk(
         feed=feed,
         clock=clock,
         directory=directory(folder),
-        together=Alone(),
-        schedules=book,
+        hooks=hooks,
         names=rules.names,
     )
     roster = Roster(
-        lambda: [
-            Colleague(each, each, rules.names.get(each, each), each not in rules.hidden)
-            for each in rules.agents
-        ],
+        agents,
         availability=availability.of,
     )
     delegations = Delegations(
@@ -685,7 +686,7 @@ def join_desk(
         stores.sessions,
         stores.turns,
         roster=roster,
-        deputies=Deputies(scopes, adapters.keys(), lambda _asking, _asked: ""),
+        deputies=Deputies(agents, adapters.keys(), lambda _asking, _asked: ""),
         adapters=adapters,
         refusal=Access().refusal,
         lend=lend_nothing,
@@ -708,6 +709,7 @@ def join_desk(
         vault=Vault(),
         names={agent: rules.names.get(agent, agent) for agent in rules.agents},
         roster=roster,
+        hooks=hooks,
     )
     intake = Intake(
         cast("DeliveryStore", deliveries),
@@ -722,11 +724,11 @@ def join_desk(
             directory=directory(folder),
             clock=clock,
         ),
+        hooks=hooks,
         signals=signals,
     )
     scheduler = Scheduler(
-        stores.schedules,
-        CronTimetable(),
+        schedule_store,
         clock,
         adapters=adapters,
         deliver=intake.wake,
@@ -746,17 +748,16 @@ def join_desk(
                     shop,
                     engine,
                     Homes(stores.delegations, stores.sessions, stores.turns),
-                    book,
                     Forge(folder / "forge.json"),
                     AgentFiles(folder, vault),
                 ),
+                *ScheduleTools(book, ledger, agents).tools(),
             ),
-            scopes,
+            agents,
             stores.sessions,
             stores.turns,
             metrics,
             running=engine.running,
-            waits=dict.fromkeys(rules.agents, 1e6),
         ),
         database=database,
         stores=stores,

@@ -1,6 +1,6 @@
 """Writes the table of docs/troubleshooting.md from the findings in the source of `doctor`.
 
-Run as `python -m tests.support.doctor_table`. A test compares, so that the page cannot say less.
+`make findings` runs it. A test compares, so that the page cannot say less.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "troubleshooting.md"
-BEGIN = "<!-- doctor: written by `make map` -->\n"
+BEGIN = "<!-- doctor: written by `make findings` -->\n"
 END = "<!-- end of doctor -->\n"
 SOURCES = (
     "app/cli/checks/machine.py",

@@ -80,6 +80,8 @@ class Fleet(World):
     lease_seconds: float = LEASE_SECONDS
     address: str = ""
     """Of their database, if it is not one of this run's server."""
+    shares: bool = True
+    """Whether the members have a folder in common."""
     patient: bool = False
     """Whether a member that died is started again only when others have taken over."""
 
@@ -97,11 +99,12 @@ class Fleet(World):
         folder = self.folder / f"{role}{number}"
         folder.mkdir()
         (self.folder / "shared").mkdir(mode=0o700, exist_ok=True)
+        shared = {"SHARED_DIR": str(self.folder / "shared")} if self.shares else {}
         settings = {
             "DATABASE_URL": self.address or postgres.server().provide(self.folder),
             "LEASE_SECONDS": str(self.lease_seconds * SPEED),
             "ROLE": role,
-            "SHARED_DIR": str(self.folder / "shared"),
+            **shared,
             **self.settings,
         }
         member = MemberProcess(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +14,6 @@ from uuid import uuid4
 from sqlalchemy import Dialect, event
 
 from app.clock import Clock
-from app.core.together.command import Wish
 from app.model.inbound import Decision, Delivery, Effect, Heard
 from app.model.keys import PlaceKey
 from app.model.types import BridgeSessionRequest, Speaker, TurnRef
@@ -30,16 +29,6 @@ ANN = Speaker("ann", "Ann")
 _COMPILED: dict[Any, Any] = {}
 """Statements that one store has compiled serve all others of the process."""
 _COMPILED_FOR_SERVERS: dict[Any, Any] = {}
-
-
-class Alone:
-    """Agents that do nothing together."""
-
-    async def obey(self, wish: Wish, heard: Heard, agents: Sequence[str]) -> str:
-        return "Nothing is done together here."
-
-    async def stop(self, place: PlaceKey) -> bool:
-        return False
 
 
 @contextmanager

@@ -1,31 +1,19 @@
-"""Writes the map of modules in CLAUDE.md, one line per module, from their docstrings.
-
-`make map` runs it; a test compares. Nobody edits the map by hand.
-"""
+"""Prints the map of modules, one line per module, from their docstrings; `make map` runs it."""
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-HANDBOOK = ROOT / "CLAUDE.md"
-BEGIN = "<!-- map: written by `make map` -->\n"
-END = "<!-- end of map -->\n"
 
 
 def render(package: Path) -> str:
     """Draw a package as a nested list; each line is the first sentence of a docstring."""
     return "".join(_lines(package, depth=0))
-
-
-def insert(handbook: str, drawing: str) -> str:
-    """Put a drawing between the two marks of the handbook."""
-    before, _, rest = handbook.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{drawing}\n{END}{after}"
 
 
 def sentence(source: str) -> str:
@@ -50,4 +38,4 @@ def _line(name: str, module: Path, depth: int) -> str:
 
 
 if __name__ == "__main__":
-    HANDBOOK.write_text(insert(HANDBOOK.read_text(), render(ROOT / "app")))
+    sys.stdout.write(render(ROOT / "app"))

@@ -50,7 +50,7 @@ def empty_folders(folder: Path, stores: Stores, clock: Clock, vault: Vault) -> R
     """Give every session an empty folder."""
     folders = Folders(folder / "workspaces", folder / "uploads", folder / "session-homes")
     git: Any = NoGit()
-    shipping = Shipping({}, {})
+    shipping = Shipping({})
     clones = Clones(
         folders.root,
         git,

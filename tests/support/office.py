@@ -20,16 +20,21 @@ from app.clock import SystemClock
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
+from app.core.hooks import Hooks
 from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.picker import RepositoryPicker
-from app.core.roster import Colleague, Roster
-from app.core.schedules.book import ScheduleBook
+from app.core.roster import Roster
 from app.core.session_manager import SessionManager
 from app.errors import AgentRefused, RepositoryGone
+from app.features.schedules import FEATURE as SCHEDULES
+from app.features.schedules.part import Schedules
+from app.features.schedules.service import ScheduleBook
+from app.features.schedules.store import ScheduleStore
+from app.metrics import Metrics
 from app.model.availability import Availability
 from app.model.keys import PlaceKey
 from app.model.posts import PostContent, Verbosity
@@ -40,14 +45,13 @@ from app.server.application import build
 from app.server.front import Front
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
-from app.server.metrics import Metrics
 from app.server.page.stream import Stream
 from app.server.parts import AgentCard, MissingAgent, Parts
 from app.services.web.adapter import WebAdapter
 from app.store.stores import Stores
-from app.timetable import CronTimetable
 from app.vault import Vault
-from tests.support.memory import Alone, open_stores, opened
+from tests.support.agent_values import make_agent
+from tests.support.memory import open_stores, opened
 from tests.support.no_git import directory, empty_folders
 
 BASE_URL = "http://bridge.test"
@@ -134,8 +138,7 @@ class Office:
             counters=metrics,
         )
         book = ScheduleBook(
-            stores.schedules,
-            CronTimetable(),
+            stores.open(ScheduleStore),
             zone="UTC",
             clock=clock,
             outbox=outbox,
@@ -143,6 +146,9 @@ class Office:
             names={},
             changed=lambda adapter: self.intake.wake(adapter),
         )
+        hooks = Hooks(book)
+        self.schedules = Schedules.__new__(Schedules)
+        self.schedules.book = book
         manager = SessionManager(
             stores.decisions,
             stores.sessions,
@@ -153,8 +159,7 @@ class Office:
             feed=self.feed,
             clock=clock,
             directory=directory(folder),
-            together=Alone(),
-            schedules=book,
+            hooks=hooks,
         )
         dispatcher = Dispatcher(
             stores.decisions,
@@ -167,13 +172,20 @@ class Office:
             vault=vault,
             names={card.id: card.display_name for card in CARDS.values()},
             roster=Roster(
-                lambda: [
-                    Colleague(card.id, card.name, card.display_name) for card in CARDS.values()
-                ]
+                {
+                    card.id: make_agent(card.name, id=card.id, display_name=card.display_name)
+                    for card in CARDS.values()
+                }
             ),
+            hooks=hooks,
         )
         self.intake = Intake(
-            stores.deliveries, dispatcher, adapters=adapters, clock=clock, counters=metrics
+            stores.deliveries,
+            dispatcher,
+            adapters=adapters,
+            clock=clock,
+            counters=metrics,
+            hooks=hooks,
         )
         self.availability = Availabilities(clock)
         self.opens: dict[str, tuple[str, ...]] = {}
@@ -183,7 +195,6 @@ class Office:
             intake=self.intake,
             dispatcher=dispatcher,
             manager=manager,
-            schedules=book,
             ledger=self.ledger,
             feed=self.feed,
             sessions=stores.sessions,
@@ -234,7 +245,11 @@ class Office:
         """Open a browser that is not signed in."""
         parts = self.parts
         front = Front(
-            build(parts), self.intake.take, parts.clock, parts.metrics, hosts={"bridge.test"}
+            build(parts, features=[self.schedules], routers=SCHEDULES.routers()),
+            self.intake.take,
+            parts.clock,
+            parts.metrics,
+            hosts={"bridge.test"},
         )
         return httpx.AsyncClient(
             transport=httpx.ASGITransport(front),

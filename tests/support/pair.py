@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.agents.agent import Agent
 from app.clock import SystemClock
 from app.core.folders import Folders
 from app.core.repo_provider import RepoProvider
@@ -18,8 +19,9 @@ from app.core.repositories.shipping import Shipper
 from app.model.inbound import Decision, Effect, Heard
 from app.model.keys import PlaceKey
 from app.model.types import BridgeSessionRequest, Session, Speaker
-from app.model.workspaces import Author, Ship, Target, Work
+from app.model.workspaces import Author, Target, Work
 from app.store.stores import Stores
+from tests.support.agent_values import make_agent
 from tests.support.memory import open_stores
 from tests.support.yard import BOT, Yard, open_yard
 
@@ -36,7 +38,7 @@ class Pair:
     provider: RepoProvider
     stores: Stores
     yard: Yard
-    ship_as: dict[str, Ship]
+    agents: dict[str, Agent]
 
     def session(self, agent: str) -> Session:
         """Return the session of an agent."""
@@ -86,8 +88,11 @@ async def pair(folder: Path) -> AsyncIterator[Pair]:
             folders = Folders(
                 yard.folder / "workspaces", yard.folder / "uploads", yard.folder / "session-homes"
             )
-            ship_as: dict[str, Ship] = {"demo": "push", "codex": "push"}
-            shipping = Shipping(ship_as, {"demo": BOT, "codex": CODEX})
+            agents = {
+                "demo": make_agent("demo", ship="push", display_name=BOT.name),
+                "codex": make_agent("codex", ship="push", display_name=CODEX.name),
+            }
+            shipping = Shipping(agents)
             clones = Clones(
                 folders.root,
                 yard.checkouts,
@@ -126,4 +131,4 @@ async def pair(folder: Path) -> AsyncIterator[Pair]:
                 joint=joint,
                 errand_of=stores.delegations.errand,
             )
-            yield Pair(provider, stores, yard, ship_as)
+            yield Pair(provider, stores, yard, agents)

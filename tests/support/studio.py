@@ -55,7 +55,7 @@ class Studio:
 
     def workspace(self, session: int = 1, number: int = 1) -> Path:
         """Tell where a session's clone is."""
-        return self.world.bridge.data_dir / "workspaces" / f"{session}-demo-{number}"
+        return self.world.bridge.workspaces / f"{session}-demo-{number}"
 
     def branches(self) -> list[str]:
         """List what agents pushed."""

@@ -23,7 +23,6 @@ from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
 from app.repos.sandboxed_git import Inside, SandboxedGit
-from app.shelf.folder import FolderShelf
 from app.vault import Vault
 from tests.support.git_server import GitServer, git
 
@@ -164,14 +163,13 @@ async def open_yard(
     )
     checkouts = GitCheckouts(
         data / "gates",
-        {"demo": isolation, "codex": isolation},
+        {"demo": isolation, "codex": isolation}.get,
         git,
         mirrors,
         tokens=tokens,
         vault=vault,
         person=surroundings,
         variables=variables,
-        shelf=FolderShelf(data / "kept"),
         unshared=(".claude/settings.local.json",),
     )
     with GitServer(folder / "server") as server:

@@ -77,6 +77,8 @@ def test_a_backup_has_what_a_bridge_cannot_make_again(old: Configuration, tmp_pa
         "bridge.lock",
         "kept/2/state",
         "workspaces/1-demo/scratch.txt",
+        "workspaces/2-demo-1/.git/config",
+        "workspaces/2-demo-1/clone.txt",
     ]
     assert not list(old.data_dir.glob(".*"))
     with closing(sqlite3.connect(new.data_dir / "bridge.db")) as database:

@@ -17,8 +17,8 @@ from app.config import (
     Account,
     AgentConfig,
     Configuration,
-    Limits,
     PermissionRule,
+    Settings,
     forget_process_secrets,
     from_process,
     load,
@@ -95,10 +95,10 @@ def test_nothing_configured_means_the_demo_agent_on_the_page_only(tmp_path: Path
     assert configuration.agents["demo"].driver == "demo"
     assert configuration.agents["demo"].home == "own"
     assert configuration.services == ("web",)
-    assert configuration.limits == Limits()
+    assert configuration.settings == Settings()
     assert configuration.data_dir == tmp_path / "home/.local/share/agent-bridge"
     assert configuration.database_url == f"sqlite:///{configuration.data_dir}/bridge.db"
-    assert (configuration.host, configuration.port) == ("127.0.0.1", 8000)
+    assert (configuration.settings.host, configuration.settings.port) == ("127.0.0.1", 8000)
     assert configuration.base_url == "http://127.0.0.1:8000"
     assert configuration.loopback
     assert not configuration.isolation_required
@@ -366,8 +366,8 @@ def test_linear_takes_a_token_or_what_mints_one(tmp_path: Path) -> None:
 def test_the_environment_beats_the_file(tmp_path: Path) -> None:
     configuration = configured(tmp_path, {"PORT": "9001"}, dotenv="PORT=9000\nMAX_TURNS=7\n")
 
-    assert configuration.port == 9001
-    assert configuration.limits.max_turns == 7
+    assert configuration.settings.port == 9001
+    assert configuration.settings.max_turns == 7
 
 
 def test_the_file_may_quote_comment_and_span_lines(tmp_path: Path) -> None:
@@ -377,7 +377,7 @@ def test_the_file_may_quote_comment_and_span_lines(tmp_path: Path) -> None:
 
     configuration = configured(tmp_path, TWO, dotenv=dotenv)
 
-    assert configuration.port == 9000
+    assert configuration.settings.port == 9000
     assert ("github", "claude") in configuration.credentials
 
 
@@ -407,7 +407,7 @@ def test_empty_placeholders_count_as_absent(tmp_path: Path) -> None:
     configuration = configured(tmp_path, environ)
 
     assert configuration.services == ("web",)
-    assert configuration.port == 8000
+    assert configuration.settings.port == 8000
 
 
 def test_every_secret_may_come_from_a_file(tmp_path: Path) -> None:
@@ -429,7 +429,7 @@ def test_every_secret_may_come_from_a_file(tmp_path: Path) -> None:
     credentials = configuration.credentials["github", "codex"]
     assert isinstance(credentials, GithubCredentials)
     assert credentials.webhook_secret.get_secret_value() == "webhook secret from a file"
-    assert configuration.admin_token == SecretStr("token-from-a-file-0123")
+    assert configuration.settings.bridge_admin_token == SecretStr("token-from-a-file-0123")
     assert configuration.model_keys("codex") == {"OPENAI_API_KEY": SecretStr("sk-openai-from-file")}
 
 
@@ -501,24 +501,30 @@ def test_lists_maps_and_words_are_parsed(tmp_path: Path) -> None:
 
     configuration = configured(tmp_path, environ)
 
-    assert configuration.allowed_users == (
+    assert configuration.settings.allowed_users == (
         Account("slack", "U1"),
         Account("github", "octocat"),
         Account("linear", "2f6a-1"),
     )
-    assert configuration.allowed_users_only
-    assert configuration.allowed_bots == (Account("github", "41898282"), Account("slack", "B1"))
-    assert configuration.default_repository == "owner/name.js"
+    assert configuration.settings.allowed_users_only
+    assert configuration.settings.allowed_bots == (
+        Account("github", "41898282"),
+        Account("slack", "B1"),
+    )
+    assert configuration.settings.default_repository == "owner/name.js"
     assert configuration.settings_of(SlackSettings).channel_repos == {
         "C1": "owner/one",
         "C2": "folder:/srv/two",
     }
     assert configuration.settings_of(LinearSettings).team_repos == {"ENG": "owner/three"}
     assert configuration.settings_of(SlackSettings).channel_prompts == {"C1": "Be brief, please."}
-    assert configuration.untagged_replies == "latest"
-    assert configuration.verbosity == "full"
-    assert (configuration.log_level, configuration.log_format) == ("debug", "json")
-    assert configuration.limits == Limits(idle_minutes=0.5, budget_usd=12.5)
+    assert configuration.settings.untagged_replies == "latest"
+    assert configuration.settings.verbosity == "full"
+    assert (configuration.settings.log_level, configuration.settings.log_format) == (
+        "debug",
+        "json",
+    )
+    assert (configuration.settings.idle_minutes, configuration.settings.budget_usd) == (0.5, 12.5)
     assert configuration.database_url == f"sqlite:///{tmp_path}/other.db"
     assert configuration.data_dir == tmp_path / "home/bridge"
     assert configuration.base_url == "https://bridge.example"
@@ -548,7 +554,9 @@ def test_nothing_can_be_changed_afterwards(tmp_path: Path) -> None:
     configuration = configured(tmp_path, {**TWO, **SLACK})
 
     with pytest.raises(dataclasses.FrozenInstanceError):
-        configuration.port = 1  # type: ignore[misc]
+        configuration.base_url = ""  # type: ignore[misc]
+    with pytest.raises(ValidationError):
+        configuration.settings.port = 1  # type: ignore[misc]
     with pytest.raises(TypeError):
         configuration.agents["x"] = configuration.agents["claude"]  # type: ignore[index]
     with pytest.raises(ValidationError):
@@ -582,7 +590,7 @@ def test_loading_reads_nothing_but_what_it_is_given(
 
     configuration = configured(tmp_path / "world")
 
-    assert configuration.port == 8000
+    assert configuration.settings.port == 8000
     assert configuration.home == tmp_path / "world/home"
 
 
@@ -593,13 +601,13 @@ def test_the_process_brings_its_environment_and_the_file_in_its_folder(
     monkeypatch.setenv("SLACK_BOT_TOKEN", "xoxb-process")
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setenv("ACP_AGENT_COMMAND", "my-agent")
-    monkeypatch.setattr("app.config.loading.checkout", lambda: None)
+    monkeypatch.setattr("app.config.process.checkout", lambda: None)
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text("SLACK_APP_TOKEN=xapp-file\nPORT=4321\n")
 
     configuration = from_process(known_agents(), registered_services())
 
-    assert configuration.port == 4321
+    assert configuration.settings.port == 4321
     assert configuration.home == tmp_path / "home"
     assert configuration.dotenv == tmp_path / ".env"
     assert configuration.path == "/nowhere"

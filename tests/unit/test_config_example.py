@@ -80,7 +80,11 @@ def test_the_defaults_it_shows_are_the_defaults(tmp_path: Path) -> None:
     given = load({"PATH": "", **shown}, services=registered_services(), home=tmp_path)
 
     assert len(fixed) > 15
-    assert dataclasses.replace(given, surroundings=plain.surroundings) == plain
+    assert given.settings.model_copy(update={"data_dir": None}) == plain.settings
+    assert (
+        dataclasses.replace(given, settings=plain.settings, surroundings=plain.surroundings)
+        == plain
+    )
 
 
 OPTIONAL = sorted(name for name, value in examples().items() if value and name in PLAIN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.config.hosts import HostPattern, normalise_host, parse_host
+from app.config.network import HostPattern, normalise_host, parse_host
 
 
 @pytest.mark.parametrize(

@@ -489,34 +489,7 @@ TABLE = [
     ),
     Broken("a database in memory", {"DATABASE_URL": "sqlite://"}, "DATABASE_URL", "four slashes"),
     Broken("a relative folder", {"DATA_DIR": CANARY}, "DATA_DIR", "~/"),
-    Broken(
-        "a bucket that is none",
-        {"SHARED_BUCKET": CANARY, "BRIDGE_SECRET_KEY": KEY},
-        "SHARED_BUCKET",
-        "s3://bucket",
-    ),
-    Broken(
-        "a bucket without a key to encrypt",
-        {"SHARED_BUCKET": "s3://work"},
-        "SHARED_BUCKET",
-        "BRIDGE_SECRET_KEY",
-    ),
-    Broken(
-        "half of a bucket's key",
-        {"SHARED_BUCKET": "s3://work", "BRIDGE_SECRET_KEY": KEY, "S3_SECRET_ACCESS_KEY": CANARY},
-        "S3_ACCESS_KEY_ID",
-        "Set both",
-    ),
-    Broken(
-        "a bucket over plain http",
-        {
-            "SHARED_BUCKET": "s3://work",
-            "BRIDGE_SECRET_KEY": KEY,
-            "S3_ENDPOINT_URL": "http://minio.example.com",
-        },
-        "S3_ENDPOINT_URL",
-        "https",
-    ),
+    Broken("a bucket", {"SHARED_BUCKET": CANARY}, "SHARED_BUCKET", "SHARED_DIR"),
     Broken("a relative shared folder", {"SHARED_DIR": CANARY}, "SHARED_DIR", "~/"),
     Broken(
         "a shared folder in the machine's own",

@@ -25,7 +25,7 @@ def configured(tmp_path: Path, entries: Any, **environ: str) -> Configuration:
 
 def variables(configuration: Configuration, name: str = NAME) -> Mapping[str, str]:
     """Open what a repository gives."""
-    given = configuration.repositories[name].variables
+    given = configuration.repositories[name].env
     return {variable: value.get_secret_value() for variable, value in given.items()}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.config.secret_values import find_secrets
+from app.config.names import find_secrets
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Documentation is held against the code: the map, the commands, the links, the version."""
+"""Documentation is held against the code: the handbook, the commands, the links, the version."""
 
 from __future__ import annotations
 
@@ -9,22 +9,17 @@ from pathlib import Path
 import pytest
 
 from app.agents.exposure import AS_YOU
+from app.config.agents import KEYS
 from tests.support import doctor_table, module_map
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 LARGEST = 150_000
 """Bytes of one picture: `make pictures` takes them."""
+HANDBOOK = ROOT / "CLAUDE.md"
+LARGEST_HANDBOOK = 9 * 1024
+"""Bytes: every session of an agent that works here loads it."""
 page = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-
-
-@pytest.mark.long
-def test_the_map_in_the_handbook_is_the_one_the_docstrings_give() -> None:
-    handbook = module_map.HANDBOOK.read_text()
-
-    assert handbook == module_map.insert(handbook, module_map.render(ROOT / "app")), (
-        "run `make map`"
-    )
 
 
 @pytest.mark.long
@@ -42,29 +37,51 @@ def test_the_map_takes_the_first_sentence_of_a_docstring() -> None:
     assert module_map.sentence(source) == "Owns the floor: who answers."
 
 
-def test_a_new_map_replaces_the_old_one_and_nothing_else() -> None:
-    once = module_map.insert(f"above\n{module_map.BEGIN}{module_map.END}below\n", "- `old`\n")
-    twice = module_map.insert(once, "- `new`\n")
-
-    assert twice == f"above\n{module_map.BEGIN}\n- `new`\n\n{module_map.END}below\n"
+def test_the_handbook_is_short_enough_to_be_read_each_time() -> None:
+    assert HANDBOOK.stat().st_size <= LARGEST_HANDBOOK
 
 
 def test_the_handbook_names_only_what_exists() -> None:
-    handbook = module_map.HANDBOOK.read_text()
-    _, drawing, _ = handbook.partition("## Layers")[2].split("```", 2)
-    layers = {
-        name for line in drawing.splitlines() for name in re.split(r" {2,}", line)[0].split(" | ")
-    }
-    folders = set(re.findall(r"`(tests/[a-z_.]+)`", handbook))
+    handbook = HANDBOOK.read_text()
+    top = "|".join(sorted(each.name for each in ROOT.iterdir() if each.is_dir()))
+    named = set(re.findall(rf"`((?:{top})(?:/[\w.]+)+|[\w.]+\.(?:md|py|toml))`", handbook))
+    run = set(re.findall(r"python -m ([a-z_.]+)", handbook))
+    modules = {f"{name.replace('.', '/')}.py" for name in run - {"sim"}}
 
-    assert {each for each in layers if each and not list(ROOT.glob(f"app/{each}*"))} == set()
-    assert {each for each in folders if not (ROOT / each).exists()} == set()
+    assert len(named) > 30
+    assert {each for each in named | modules if not (ROOT / each).exists()} == set()
+
+
+def test_the_layers_of_the_handbook_are_those_of_the_contract() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    contracts = project["tool"]["importlinter"]["contracts"]
+    (contract,) = (each for each in contracts if each["id"] == "layers")
+    drawing = HANDBOOK.read_text().partition("## Layers")[2].split("```")[1]
+
+    drawn = [re.split(r" {2,}", line)[0] for line in drawing.strip().splitlines()]
+
+    assert drawn == [re.sub(r"[()]", "", layer) for layer in contract["layers"]]
+
+
+def test_unit_tests_have_the_folders_of_what_they_test() -> None:
+    folders = [each for each in (ROOT / "tests/unit").iterdir() if list(each.glob("**/test_*.py"))]
+    tested = {f"app/{each.name}" for each in folders} - {"app/sim"}
+
+    assert {each for each in tested if not (ROOT / each).is_dir()} == set()
+
+
+def test_the_settings_page_lists_every_key_of_an_agent() -> None:
+    page = (ROOT / "docs/settings.md").read_text()
+    table = page.partition("| key | meaning |")[2].partition("\n\n")[0]
+    first = "".join(line.split("|")[1] for line in table.splitlines()[2:])
+
+    assert sorted(re.findall(r"`(\w+)`", first)) == sorted(KEYS)
 
 
 def test_troubleshooting_lists_all_that_doctor_finds() -> None:
     written = doctor_table.PAGE.read_text()
 
-    assert written == doctor_table.insert(written, doctor_table.render()), "run `make map`"
+    assert written == doctor_table.insert(written, doctor_table.render()), "run `make findings`"
     assert written.count("\n| ") > 30
 
 
@@ -103,6 +120,12 @@ def test_each_link_to_a_file_leads_somewhere(path: Path) -> None:
     assert [link for link in links if not (path.parent / link).exists()] == []
 
 
+def test_the_index_links_every_page_once() -> None:
+    links = re.findall(r"\]\(([a-z-]+\.md)\)", (ROOT / "docs/README.md").read_text())
+
+    assert sorted(links) == sorted(each.name for each in PAGES if each.name.islower())
+
+
 @pytest.mark.parametrize("name", ["page", "slack", "github", "linear"])
 def test_pictures_are_small(name: str) -> None:
     assert 10_000 < (ROOT / "docs" / f"{name}.png").stat().st_size < LARGEST
@@ -112,3 +135,10 @@ def test_the_changelog_speaks_of_the_version_that_is_built() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
     assert f"## [{project['version']}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_changelog_has_each_kind_of_change_once_per_version() -> None:
+    for version in (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1:]:
+        kinds = re.findall(r"^### (.+)$", version, re.MULTILINE)
+
+        assert len(kinds) == len(set(kinds))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples/echo_service"
 MODULES = sorted(ROOT.glob("app/**/*.py"))
 
 READS_ENVIRONMENT = re.compile(r"os\.(environb?|getenvb?|putenv|unsetenv|get_exec_path)")
@@ -33,11 +35,18 @@ def place(path: Path) -> str:
 
 
 def outside(*allowed: str) -> list[Path]:
-    return [path for path in MODULES if not place(path).startswith(allowed)]
+    within = set(inside(*allowed))
+    return [path for path in MODULES if path not in within]
 
 
 def inside(*members: str) -> list[Path]:
-    return [path for path in MODULES if place(path).startswith(members)]
+    """List the modules of files and folders; one that is not there would check nothing."""
+    found = {
+        member: [path for path in MODULES if path.is_relative_to(ROOT / member)]
+        for member in members
+    }
+    assert [member for member, paths in found.items() if not paths] == []
+    return [path for paths in found.values() for path in paths]
 
 
 def names(source: str) -> Iterator[tuple[int, str]]:
@@ -124,6 +133,24 @@ def test_a_sentence_for_people_is_noticed(line: str) -> None:
 )
 def test_docstrings_errors_and_statements_are_no_sentences_for_people(line: str) -> None:
     assert not sentences(line)
+
+
+def test_a_rule_about_a_file_that_is_not_there_fails() -> None:
+    for names_files in (inside, outside):
+        with pytest.raises(AssertionError, match="no_such_module"):
+            names_files("app/errors.py", "app/no_such_module.py")
+
+
+def test_exceptions_of_the_linters_name_files_that_are_there() -> None:
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    patterns = [*tools["ruff"]["lint"]["per-file-ignores"]]
+    for override in tools["mypy"]["overrides"]:
+        modules = override["module"] if not override.get("ignore_missing_imports") else []
+        patterns += [each.replace(".*", "/**/*").replace(".", "/") + ".py" for each in modules]
+
+    lost = [each for each in patterns if not list(ROOT.glob(each)) + list(EXAMPLES.glob(each))]
+
+    assert lost == []
 
 
 def test_only_config_reads_the_environment() -> None:

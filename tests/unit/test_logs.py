@@ -8,11 +8,13 @@ import logging
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
 
 from app import logs
+from app.config import load
 from app.vault import MASK, Vault
 
 CANARY = 'canary-"0042"-\\value\nof-two-lines'
@@ -233,3 +235,15 @@ def test_escape_sequences_of_others_do_not_reach_the_terminal(style: logs.Format
 
     assert "\x1b" not in out.getvalue()
     assert "\x07" not in out.getvalue()
+
+
+def test_the_settings_library_logs_no_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has a variable of its own that makes it log all it reads, before the vault knows any."""
+    monkeypatch.setenv("PYDANTIC_SETTINGS_DEBUG", "1")
+    out = configured("json", level="debug")
+
+    load({"PATH": "", "NO_PROXY": "canary.example"}, home=tmp_path)
+
+    assert out.getvalue() == ""

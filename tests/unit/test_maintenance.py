@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.agents.files import AgentFiles
-from app.config.configuration import Limits
+from app.config import Settings
 from app.main.maintenance import RETENTION_SECONDS, Maintenance
 from app.store.retention import DAY_SECONDS
 from app.tasks import Tasks
@@ -36,13 +36,13 @@ class Workspaces:
 
 async def test_what_is_old_is_looked_for_again_after_a_failure(tmp_path: Path) -> None:
     clock, workspaces = ManualClock(), Workspaces()
-    limits = Limits()
+    settings = Settings()
     with open_stores(tmp_path, clock) as (database, stores):
         base: Any = SimpleNamespace(
             clock=clock,
             database=database,
             stores=stores,
-            configuration=SimpleNamespace(limits=limits),
+            configuration=SimpleNamespace(settings=settings),
         )
         tasks = Tasks("test")
         parts: Any = (base, workspaces, tmp_path / "uploads", None)
@@ -75,7 +75,7 @@ async def test_each_kind_is_kept_for_its_own_time(tmp_path: Path) -> None:
     files = AgentFiles(tmp_path, Vault())
     for day, text in (("2001-01-01", "pelican"), ("2001-01-01", "heron"), ("2999-01-01", "later")):
         files.write("demo", f"memory/{day}.md", text)
-    limits = Limits(
+    settings = Settings(
         retention_work_days=3, retention_conversations_days=90, retention_memory_days=365
     )
     with open_stores(tmp_path, clock) as (database, stores):
@@ -85,7 +85,7 @@ async def test_each_kind_is_kept_for_its_own_time(tmp_path: Path) -> None:
             database=database,
             stores=stores,
             files=files,
-            configuration=SimpleNamespace(limits=limits, agents={"demo": None}),
+            configuration=SimpleNamespace(settings=settings, agents={"demo": None}),
         )
         tasks = Tasks("test")
         parts: Any = (base, work, tmp_path / "uploads", talks)

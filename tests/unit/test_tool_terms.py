@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from app.agents.catalog import known_agents
+from app.agents.registry import Registry
 from app.config import load
-from app.main.terms import terms_of
 from app.model.calls import Call
 from app.model.policy import decide
 from app.services import registered_services
@@ -28,7 +28,7 @@ def decision(tmp_path: Path, command: str, **entry: Any) -> str:
     )
     (name,) = configuration.agents
     call = Call(kinds=("execute",), commands=(command,))
-    return decide(terms_of(configuration, name).policy, call).decision
+    return decide(Registry(configuration, known_agents()).agents[name].policy, call).decision
 
 
 @pytest.mark.parametrize("command", ["agent-bridge-tool", PLAIN])

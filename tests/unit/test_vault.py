@@ -9,10 +9,11 @@ from collections.abc import Callable
 from random import Random
 from string import ascii_letters, digits
 from threading import Barrier, Thread
+from unittest import mock
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.vault import MASK, GrowingText, Vault
@@ -108,6 +109,40 @@ def test_secrets_in_the_depth_of_a_json_value_are_masked() -> None:
 
     assert Vault([SECRET]).redact_json(value) == {"a": [1, None, {MASK: f"x {MASK}"}], "b": "plain"}
     assert Vault().redact_json(value) is value
+
+
+PIECES = (
+    *("sk4secr", "et7val", "ue9xyz", "sk4secret7value9xyz", "p.w d:1", " ", "\n", "a", "1"),
+    *("<b", "<b>", "<", ">", "](", "](to)", "][", "][to]", ")", "]", "&", "&am", "&amp;", ";"),
+    *("\x1b[0m", "\x1b[", "\x1b]0;", "\x1b\\", "\x07", "\u212a"),
+)
+"""Of secrets, and of all that hides letters from one place to another."""
+
+
+@example(["\x1b]0;", "sk4secr<b>et7val<b>ue9xyz\x07"])
+@example(["<b", "sk4secr&amp;et7val&amp;ue9xyz>"])
+@example(["](", "sk4secr<b>et7val<b>ue9xyz)"])
+@example(["][", "sk4secr<b>et7val<b>ue9xyz]"])
+@given(st.lists(st.lists(st.sampled_from(PIECES), max_size=8).map("".join), max_size=6))
+def test_texts_that_are_searched_at_once_lose_what_each_would_lose_alone(texts: list[str]) -> None:
+    vault = Vault(["sk4secret7value9xyz", "p.w d:1 "])
+    alone = [vault.redact(text) for text in texts]
+
+    assert vault.redact_json(texts) == alone
+    assert vault.redact_json([{text: [text]} for text in texts]) == [
+        {text: [text]} for text in alone
+    ]
+
+
+def test_texts_without_a_secret_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    vault = Vault([SECRET])
+    search = mock.Mock(wraps=vault.contains)
+    monkeypatch.setattr(Vault, "contains", search)
+    monkeypatch.setattr(Vault, "redact", None)
+
+    vault.redact_json({"channel": "C1", "blocks": [{"type": "section", "text": "hello"}]})
+
+    search.assert_called_once()
 
 
 def test_short_values_are_ignored() -> None:

@@ -16,7 +16,7 @@ from app.children.network.dialing import Dialer, Route, Unreachable
 from app.children.network.outside import Streams
 from app.children.network.relay import relay
 from app.children.network.rules import Refused
-from app.config.hosts import normalise_host, split_port
+from app.config.network import normalise_host, split_port
 
 HEAD_BYTES: Final = 64 * 1024
 """Several times what servers accept as the head of a request."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal
 
-from app.config.hosts import HostPattern, is_address
+from app.config.network import HostPattern, is_address
 
 Mode = Literal["open", "restricted", "none"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from app.config.hosts import split_port
+from app.config.network import split_port
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 

@@ -17,7 +17,7 @@ from app.cli.running import is_running
 from app.config import AgentConfig, Configuration, forget_process_secrets
 from app.errors import BridgeError
 from app.main import bridge_id, launches
-from app.server.metrics import Metrics
+from app.metrics import Metrics
 from app.vault import Vault
 
 
@@ -57,7 +57,7 @@ def visitor(configuration: Configuration, name: str, *, on_host_network: bool = 
     program = registry.program(entry.id)
     vault = Vault(configuration.secret_values())
     # Errors are shown to the person; log lines would only get between them.
-    logs.configure("error", configuration.log_format, vault)
+    logs.configure("error", configuration.settings.log_format, vault)
     make_undumpable()
     forget_process_secrets(configuration)
     shelter = shelter_all(configuration)[entry.id]

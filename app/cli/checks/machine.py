@@ -15,7 +15,7 @@ from typing import Final
 from app.agents.origin import label_origin
 from app.cli.running import local_address
 from app.config import Configuration, cautions, ensure_secrets
-from app.config.bridge_secrets import FILE_NAME
+from app.config.process import SECRETS
 from app.errors import ConfigurationError, StoreUnavailable
 from app.model.findings import Finding, ok, problem, warning
 
@@ -111,10 +111,10 @@ def store(configuration: Configuration) -> Finding:
 def port(configuration: Configuration) -> Finding:
     """Check whether the port is free; only while no bridge runs."""
     address = local_address(configuration)
-    host = configuration.host
+    host = configuration.settings.host
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        socket.create_server((host, configuration.port), family=family).close()
+        socket.create_server((host, configuration.settings.port), family=family).close()
     except OSError as error:
         return problem(
             "port",
@@ -133,8 +133,9 @@ def git(configuration: Configuration) -> Finding:
 
 
 def _secrets(configuration: Configuration) -> Iterator[Finding]:
-    file: Path = configuration.shared_dir / FILE_NAME
-    if configuration.admin_token is not None and configuration.secret_key is not None:
+    file: Path = configuration.shared_dir / SECRETS
+    settings = configuration.settings
+    if settings.bridge_admin_token is not None and settings.bridge_secret_key is not None:
         yield ok("admin token", "set by BRIDGE_ADMIN_TOKEN")
     elif not file.exists():
         yield ok("admin token", f"created in {file} at the first start")

@@ -7,7 +7,7 @@ import sys
 from pydantic import SecretStr
 
 from app.config import Configuration
-from app.config.database import read_database_url
+from app.config.safety import read_database_url
 from app.errors import Conflict
 from app.main import bridge_id
 from app.store.database import Database, is_postgresql_address, locked, note_move

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from app.agents.agent import Agent
 from app.clock import Clock
 from app.core.consent.facts import bind, facts_of
 from app.core.consent.grants import offer_grants, scopes_of
 from app.core.consent.ledger import Ledger
-from app.core.consent.terms import Terms
 from app.core.consent.unasked import needed_asking
 from app.core.consent.views import WHOLE_CHARACTERS, is_too_long
 from app.model import ask_wording as wording
@@ -42,9 +42,9 @@ class Judged:
 class Gate:
     """What the agent of one turn may do."""
 
-    def __init__(self, ledger: Ledger, terms: Terms, ref: TurnRef, clock: Clock) -> None:
+    def __init__(self, ledger: Ledger, agent: Agent, ref: TurnRef, clock: Clock) -> None:
         self._ledger = ledger
-        self._terms = terms
+        self._agent = agent
         self._ref = ref
         self._clock = clock
 
@@ -71,10 +71,10 @@ class Gate:
             subject=subject(call) or request.subject,
             tool_kind=kind,
             facts=facts,
-            agent=self._terms.display_name,
+            agent=self._agent.display_name,
         )
         request = replace(request, arguments_hash=bind(request))
-        verdict = decide(self._terms.policy, call)
+        verdict = decide(self._agent.policy, call)
         if verdict.decision == "deny":
             return _refuse(request, verdict.rule)
         # Without a hash, other calls would look the same.
@@ -96,10 +96,10 @@ class Gate:
         call = await asyncio.to_thread(_resolve_paths, call_of(tool), workspace, *own)
         if call.paths and set(call.kinds) <= {"edit"} and _is_inside(call.paths, own):
             return ""
-        confines = self._terms.confines_commands
-        if not needed_asking(self._terms.policy, call, confines_commands=confines):
+        confines = self._agent.confines_commands
+        if not needed_asking(self._agent.policy, call, confines_commands=confines):
             return ""
-        verdict = decide(self._terms.policy, call)
+        verdict = decide(self._agent.policy, call)
         if self._find_permission(verdict, _grantable(verdict, call, tool)) is not None:
             return ""
         return subject(call) or tool.title or tool.kind or tool.call
@@ -116,7 +116,7 @@ class Gate:
 
     async def ask(self, request: AskRequest) -> tuple[str | None, Decided]:
         """Let a person decide; returns the agent's option and the record of the decision."""
-        seconds = self._terms.ask_seconds
+        seconds = self._agent.ask_seconds
         ask = await persist(self._clock, self._ledger.ask, request, self._ref, seconds=seconds)
         if ask is None:
             return None, record.UNANSWERED

@@ -13,6 +13,7 @@ from app.core.consent.answers import ask_back, find_answered
 from app.core.consent.views import present
 from app.core.consent.waits import SHOWN_AT_ONCE, Answer, Waits
 from app.core.feed import Feed
+from app.core.hooks import Hooks
 from app.core.outbox import Outbox
 from app.errors import Conflict, NotFound
 from app.model import ask_wording as wording
@@ -57,8 +58,7 @@ class Ledger:
         clock: Clock,
         submit: Callable[[int], None],
         page: Callable[[PlaceKey], str] = lambda _place: "",
-        remember: Callable[[], None] = lambda: None,
-        plan: Callable[[], None] = lambda: None,
+        hooks: Hooks | None = None,
         name_asker: Callable[[Session], str] = lambda _session: "",
         find_voice: Callable[[Session], Awaitable[str]] = _no_voice,
         signals: Signals = ALONE,
@@ -66,9 +66,8 @@ class Ledger:
     ) -> None:
         """Keep asks; `submit` runs the queued turns of a session.
 
-        `page` returns the address of a place's page; `remember` writes down notes that people let
-        agents keep, `plan` makes schedules that they agreed to; `name_asker` names an agent whose
-        asks another one shows, `find_voice` returns the agent that shows them itself elsewhere.
+        `page` returns the address of a place's page; `name_asker` names an agent whose asks another
+        one shows, `find_voice` returns the agent that shows them itself elsewhere.
         """
         self._asks = asks
         self._grants = grants
@@ -79,8 +78,7 @@ class Ledger:
         self._clock = clock
         self._submit = submit
         self._page = page
-        self._remember = remember
-        self._plan = plan
+        self._hooks = hooks or Hooks()
         self._name_asker = name_asker
         self._find_voice = find_voice
         self._waits = Waits()
@@ -288,17 +286,14 @@ class Ledger:
         """Find what was answered, or opened, while signals were lost."""
         self._settle(self._waits.asks())
         if self._signals.is_leader:
-            self._remember()
-            self._plan()
+            self._hooks.on_answered()
             self.watch()
 
     def _settle(self, asks: Iterable[int]) -> None:
         for ask_id in asks:
             ask = self._asks.ask(ask_id)
-            if self._signals.is_leader and ask is not None and ask.kind == "memory":
-                self._remember()
-            if self._signals.is_leader and ask is not None and ask.kind == "schedule":
-                self._plan()
+            if self._signals.is_leader and ask is not None:
+                self._hooks.on_answered(ask.kind)
             if ask is not None and ask.state != "open" and self._waits.end(ask):
                 self._notify(ask)
 

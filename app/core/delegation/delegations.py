@@ -13,13 +13,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Protocol
 
+from app.agents.agent import Agent
 from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.delegation import wording
 from app.core.delegation.deputies import Deputies
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.roster import Colleague, Roster
+from app.core.roster import Roster
 from app.errors import Conflict, NotFound, SpeakerUnknown
 from app.model.delegation import (
     Answer,
@@ -133,7 +134,7 @@ class Delegations:
         """Why no agent may ask another one here; empty if they may."""
         return "" if self._limits().depth else wording.OFF
 
-    def colleagues(self, agent: str, turn: int) -> Sequence[Colleague]:
+    def colleagues(self, agent: str, turn: int) -> Sequence[Agent]:
         """List the agents that an agent sees and may ask in a turn."""
         cause, known = self._store.of_turn(turn), self._turns.turn(turn)
         depth = 0 if cause is None else cause.depth
@@ -143,7 +144,7 @@ class Delegations:
         gone = self._roster.removed()
         return [
             each
-            for each in self._roster.agents()
+            for each in self._roster.agents.values()
             if each.visible and each.id != agent and each.id not in gone
             if not self._deputies.object_to(each, service, agent=agent, by="agent")
         ]
@@ -152,7 +153,7 @@ class Delegations:
         """Tell which agents work or wait; the others are idle."""
         return await self._sessions.activities()
 
-    def find(self, agent: str, turn: Turn, name: str, *, itself: bool = False) -> Colleague:
+    def find(self, agent: str, turn: Turn, name: str, *, itself: bool = False) -> Agent:
         """Find an agent that another one may ask in a turn, by its name or what people call it.
 
         `itself` allows it to name itself, for a further session of its own.
@@ -183,7 +184,7 @@ class Delegations:
             raise Conflict(wording.CANNOT_WORK.format(agent=found.title, why=availability.words))
         return found
 
-    def check_present(self, agent: Colleague, service: str, host: Session) -> None:
+    def check_present(self, agent: Agent, service: str, host: Session) -> None:
         """Check that people of a service may have an agent work with the one they talk to.
 
         Raises:
@@ -200,7 +201,7 @@ class Delegations:
                 )
             )
 
-    async def check(self, agent: Colleague, people: Sequence[Speaker], root: Session) -> None:
+    async def check(self, agent: Agent, people: Sequence[Speaker], root: Session) -> None:
         """Check that people may use an agent in the place where it all began.
 
         Raises:
@@ -229,7 +230,7 @@ class Delegations:
         self,
         session: Session,
         turn: Turn,
-        agent: Colleague,
+        agent: Agent,
         task: str,
         *,
         kind: Kind = "message",
@@ -292,7 +293,7 @@ class Delegations:
         self._watch()
         return made
 
-    def resolve(self, session: Session, agent: Colleague, wanted: str) -> int | None:
+    def resolve(self, session: Session, agent: Agent, wanted: str) -> int | None:
         """Find the session of an agent that is to go on; None: a new one.
 
         Only sessions that the same place began are found.

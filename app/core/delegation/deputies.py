@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Literal
 
-from app.core.roster import Colleague
+from app.agents.agent import Agent
+from app.agents.bounds import Bounds, find_excess
 from app.model.delegation import Excess
 from app.model.keys import adapter_name
 from app.model.scope import Scope
@@ -23,30 +24,33 @@ class Deputies:
 
     def __init__(
         self,
-        scopes: Mapping[str, Scope],
+        agents: Mapping[str, Agent],
         present: Collection[str],
-        excess: Callable[[str, str], Excess],
+        excess: Callable[[Bounds, Bounds], Excess] = find_excess,
     ) -> None:
         """Decide by the lists of agents; `present` are the names of adapters.
 
         `excess` compares an agent that asks with the one it asks.
         """
-        self._scopes = scopes
+        self._agents = agents
         self._present = present
         self._excess = excess
 
     def object_to(
-        self, asked: Colleague, service: str, *, agent: str, by: Literal["agent", "person"]
+        self, asked: Agent, service: str, *, agent: str, by: Literal["agent", "person"]
     ) -> Objection:
         """Say why an agent may not be asked for people of a service; empty if it may.
 
         `agent` is the one that asks or, if a person does, the one they talk to: its lists count.
         """
-        scope = self._scopes.get(agent, Scope(agents_allow=()))
+        asking = self._agents.get(agent)
+        scope = Scope(agents_allow=()) if asking is None else asking.scope
         if by == "agent" and not scope.allows_agent(asked.name):
             return "unlisted"
         if scope.names_agent(asked.name) or (by == "agent" and asked.id == agent):
             return ""
         if adapter_name(service, asked.id) not in self._present:
             return "absent"
-        return self._excess(agent, asked.id) if by == "agent" else ""
+        if by == "person" or asking is None:
+            return ""
+        return self._excess(asking.bounds, self._agents[asked.id].bounds)

@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
+from app.agents.agent import Agent
 from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.consent.terms import Terms
 from app.core.feed import Feed
 from app.core.outbox import Outbox
 from app.model import wording
@@ -52,7 +52,7 @@ class Showing:
         posts: PostStore,
         *,
         adapters: Mapping[str, Adapter],
-        terms: Mapping[str, Terms],
+        agents: Mapping[str, Agent],
         name_of: Callable[[str], str],
         page: Callable[[PlaceKey], str],
         outbox: Outbox,
@@ -67,7 +67,7 @@ class Showing:
         self._tree = tree
         self._posts = posts
         self._adapters = adapters
-        self._terms = terms
+        self._agents = agents
         self._name_of = name_of
         self._page = page
         self._outbox = outbox
@@ -172,10 +172,10 @@ class Showing:
 
     async def find_voice(self, branch: Branch) -> SessionKey | None:
         """Find where an agent speaks for itself, if it may and can."""
-        terms = self._terms.get(branch.agent)
+        found = self._agents.get(branch.agent)
         key = SessionKey(branch.root.service, branch.root.external, branch.agent)
         own, there = self._adapters.get(key.adapter), self._adapters.get(branch.root.adapter)
-        if terms is None or terms.voice != "own" or own is None or there is None:
+        if found is None or found.voice != "own" or own is None or there is None:
             return None
         if not there.is_shared(branch.root):
             return None

@@ -6,7 +6,7 @@ of the purge or the person.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -35,7 +35,7 @@ def find_away(
     return frozenset(away), [Left(Stays.AWAY, f"{machines[each]} ({each})") for each in away]
 
 
-def report(done: Erased, signals: Signals, own: Path, needed: Collection[str] = ()) -> Facts:
+def report(done: Erased, signals: Signals, own: Path) -> Facts:
     """Write what this machine did, for the member that asked; `own` is not shared with others."""
     host = gethostname()
     left = [
@@ -43,7 +43,7 @@ def report(done: Erased, signals: Signals, own: Path, needed: Collection[str] = 
         for each in done.left
     ]
     counts = {"files": done.files, "clones": done.clones}
-    return {**counts, "left": left, "member": signals.name, "needed": sorted(needed)}
+    return {**counts, "left": left, "member": signals.name}
 
 
 def add_up(here: Erased, answers: Sequence[Facts]) -> Erased:

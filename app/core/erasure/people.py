@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
+from app.children.kept_files import KeptFiles
 from app.clock import Clock
-from app.core.erasure.held import Files
 from app.core.erasure.machines import add_up, ask_others, find_away, report
 from app.errors import BridgeError, NotFound, StoreUnavailable
 from app.model.erasure import Erased, Left, Marks, Person, Stays, list_left
@@ -36,7 +36,7 @@ class Forgetting:
         self,
         store: PersonStore,
         rows: PurgeStore,
-        files: Files,
+        files: KeptFiles,
         *,
         clock: Clock,
         stop: Callable[[int], Awaitable[None]],
@@ -106,7 +106,7 @@ class Forgetting:
             marks = Marks(person)
             rows += await persist(self._clock, self._rows.redact, marks, only_words=True)
             await self._remove_said(person)
-            here = await self._clean_here(marks)
+            here = await self._clean_here(marks, shared=True)
             afar = await ask_others(self._signals, Topic.FORGET, person=person.pseudonym)
             cleaned = add_up(here, afar)
             away, unreachable = find_away(await self._rows.machines(), self._signals, afar)
@@ -123,9 +123,9 @@ class Forgetting:
             left = (*cleaned.left, *unreachable, Left(Stays.THEIRS))
             return Erased(rows, cleaned.files, left=left)
 
-    async def _clean_here(self, marks: Marks) -> Erased:
-        """Clean the files of this machine."""
-        found = await asyncio.to_thread(self._files.find, marks)
+    async def _clean_here(self, marks: Marks, *, shared: bool) -> Erased:
+        """Clean the files of this machine, and those that all share."""
+        found = await asyncio.to_thread(self._files.find, marks, shared=shared)
         left = await asyncio.to_thread(self._files.clean, marks, found.held)
         return Erased(
             files=len(found.held) - len(left),
@@ -136,7 +136,8 @@ class Forgetting:
         """Clean this machine for the member that forgets someone."""
         people = await self._store.unfinished()
         person = next(each for each in people if each.pseudonym == facts["person"])
-        return report(await self._clean_here(Marks(person)), self._signals, self._own)
+        done = await self._clean_here(Marks(person), shared=False)
+        return report(done, self._signals, self._own)
 
     def _look(self) -> None:
         """See whether people were forgotten while this member was away."""
@@ -148,6 +149,6 @@ class Forgetting:
                 await persist(self._clock, self._store.done, person)
             elif self._signals.name in person.away:
                 await self._remove_here(person)
-                done = await self._clean_here(Marks(person))
+                done = await self._clean_here(Marks(person), shared=False)
                 await persist(self._clock, self._store.reach, person, self._signals.name)
                 logger.info("%s is forgotten here too: %d files", person.pseudonym, done.files)

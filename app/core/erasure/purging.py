@@ -1,5 +1,8 @@
 """Purges a text that leaked: out of the store, all files, repositories and what was posted.
 
+Rows, posts and plain files are redacted. Clones, mirrors and homes that hold it are deleted: they
+are made again when they are needed. A clone with work that is nowhere else is named first.
+
 A purge is stored before anything is removed, so that a start finishes what a crash left of it; from
 then on the text counts as a secret.
 """
@@ -13,9 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+from app.children.kept_files import KeptFiles
 from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.erasure.held import Files, Repositories
+from app.core.erasure.disk import Disk, KeptFolders
 from app.core.erasure.machines import add_up, ask_others, find_away, report
 from app.core.outbox import Outbox
 from app.core.repositories.clones import Clones
@@ -23,13 +27,12 @@ from app.errors import (
     BridgeError,
     Conflict,
     PostError,
-    RepositoryError,
     ServiceRefused,
     StoreUnavailable,
 )
-from app.model.erasure import Cleared, Erased, Left, Purge, Stays, Trail, list_left
+from app.model.erasure import Erased, Left, Purge, Stays, Trail
 from app.model.keys import SessionKey
-from app.model.workspaces import Checkout, Clone
+from app.repos.search import RepositorySearch
 from app.retry import persist
 from app.signals import Facts, Signals, Topic
 from app.store.purging import PurgeStore
@@ -52,12 +55,12 @@ class Purging:
     def __init__(
         self,
         store: PurgeStore,
-        files: Files,
-        repositories: Repositories,
+        files: KeptFiles,
+        repositories: RepositorySearch,
         *,
         sessions: SessionStore,
         clones: Clones,
-        session_folders: Collection[Path],
+        folders: KeptFolders,
         own: Path,
         adapters: Mapping[str, Adapter],
         outbox: Outbox,
@@ -65,22 +68,15 @@ class Purging:
         clock: Clock,
         signals: Signals,
         stop: Callable[[int], Awaitable[None]],
-        forget_saved: Callable[[Collection[int]], None],
         compact: Callable[[], Awaitable[None]],
     ) -> None:
         """Purge; `stop` ends an agent's process, `compact` leaves nothing of old rows.
 
-        `forget_saved` removes what was saved of sessions for other machines; turns save it again.
-
-        `session_folders` have a folder for each session, whose name begins with its number. `own`
-        is what no other machine shares.
+        `own` is what no other machine shares.
         """
         self._store = store
-        self._files = files
-        self._repositories = repositories
+        self._disk = Disk(files, repositories, clones, sessions, folders, self._end_work)
         self._sessions = sessions
-        self._clones = clones
-        self._session_folders = session_folders
         self._own = own
         self._adapters = adapters
         self._outbox = outbox
@@ -88,7 +84,6 @@ class Purging:
         self._clock = clock
         self._signals = signals
         self._stop = stop
-        self._forget_saved = forget_saved
         self._compact = compact
         self._alone = asyncio.Lock()
         self._tasks = Tasks("purge")
@@ -104,7 +99,7 @@ class Purging:
         await self._tasks.close()
 
     async def purge(self, text: str, *, discard: bool = False) -> Erased:
-        """Take a text out of everything; with `discard`, also delete clones whose commits hold it.
+        """Take a text out of everything; with `discard`, also delete work that is nowhere else.
 
         Raises:
             Conflict: it is too short to be told from ordinary text.
@@ -139,15 +134,14 @@ class Purging:
             rows = await persist(self._clock, self._store.redact, vault)
             told = purge.keys
             posts, unreached = await self._clean_platforms(told, vault)
-            found = await asyncio.to_thread(self._files.find, vault)
-            own = set(self._find_sessions(found.held)) - trail.sessions
-            purge = await self._widen(purge, own, ())
-            await self._end_work(own, purge.keys - told)
-            here, cleared = await self._clean_here(vault, purge.sessions, discard=discard)
+            found = await self._disk.find(vault, shared=True)
+            if own := self._disk.find_sessions(found) - trail.sessions:
+                purge = await self._widen(purge, own, ())
+                await self._end_work(own, purge.keys - told)
+                found = await self._disk.find(vault, shared=True)
+            here = await self._disk.clean(vault, found, discard=discard)
             afar = await ask_others(self._signals, Topic.PURGE, id=purge.id, discard=discard)
             cleaned = add_up(here, afar)
-            needed = cleared.needed.union(*(each["needed"] for each in afar))
-            mirrors = await self._repositories.clear_mirrors(cleared.mirrors, needed)
             away, unreachable = find_away(await self._store.machines(), self._signals, afar)
             later, beyond = await self._clean_platforms(purge.keys - told, vault)
             # What was posted is told back to the bridge.
@@ -158,7 +152,6 @@ class Purging:
                 *_in_store(trail),
                 *uncompacted,
                 *cleaned.left,
-                *map(self._describe, mirrors),
                 *unreachable,
                 *unreached,
                 *beyond,
@@ -176,38 +169,21 @@ class Purging:
         await persist(self._clock, self._store.keep, wider)
         return wider
 
-    async def _clean_here(
-        self, vault: Vault, sessions: Collection[int], *, discard: bool
-    ) -> tuple[Erased, Cleared]:
-        """Clean the files and repositories of this machine."""
-        found = await asyncio.to_thread(self._files.find, vault)
-        unclean = await asyncio.to_thread(self._files.clean, vault, found.held)
-        unforgotten = await self._forget_states(sessions)
-        deleted, cleared = await self._clean_clones(found.objects, vault, discard=discard)
-        mirrors = [each.parent for each in found.objects if self._repositories.is_mirror(each)]
-        # A branch has it in its name.
-        named = [each for each in mirrors if any(path.is_relative_to(each) for path in found.held)]
-        left = (
-            *unforgotten,
-            *list_left(unclean, found.unread),
-            *(self._describe(each) for each in dict.fromkeys([*cleared.left, *named])),
-        )
-        files = len(found.held) - len(unclean)
-        return Erased(files=files, clones=deleted, left=left), cleared
-
     async def _answer(self, asked: Facts) -> Facts:
         """Clean this machine for another member; the text itself is in the store, sealed."""
         (purge,) = (each for each in await self._store.list() if each.id == asked["id"])
-        done, cleared = await self._clean_for_others(purge, discard=asked["discard"])
-        return report(done, self._signals, self._own, cleared.needed)
+        done = await self._clean_for_others(purge, discard=asked["discard"])
+        return report(done, self._signals, self._own)
 
-    async def _clean_for_others(self, purge: Purge, *, discard: bool) -> tuple[Erased, Cleared]:
+    async def _clean_for_others(self, purge: Purge, *, discard: bool) -> Erased:
+        """Clean what this machine shares with no other one."""
         self._vault.register(purge.text)
         vault = vault_of(purge.text)
-        found = await asyncio.to_thread(self._files.find, vault)
-        own = set(self._find_sessions(found.held)) - purge.sessions
-        await self._end_work(own, ())
-        return await self._clean_here(vault, purge.sessions | own, discard=discard)
+        found = await self._disk.find(vault, shared=False)
+        if own := self._disk.find_sessions(found) - purge.sessions:
+            await self._end_work(own)
+            found = await self._disk.find(vault, shared=False)
+        return await self._disk.clean(vault, found, discard=discard)
 
     def _look(self) -> None:
         """See whether there are purges from a time when this member was away."""
@@ -216,14 +192,14 @@ class Purging:
     async def _catch_up(self) -> None:
         for purge in await self._store.list():
             if self._signals.name in purge.away:
-                done, _ = await self._clean_for_others(purge, discard=False)
+                done = await self._clean_for_others(purge, discard=False)
                 await persist(self._clock, self._store.reach, purge.id, self._signals.name)
                 logger.warning(
                     "purged a text that went while this machine was away: %d files; %s",
                     *(done.files, [f"{each.why} {each.where}" for each in done.left]),
                 )
 
-    async def _end_work(self, sessions: Collection[int], keys: Collection[SessionKey]) -> None:
+    async def _end_work(self, sessions: Collection[int], keys: Collection[SessionKey] = ()) -> None:
         """End the agents that know the text, and let their last posts arrive."""
         for session in sorted(sessions):
             try:
@@ -237,61 +213,12 @@ class Purging:
             except TimeoutError:
                 logger.warning("%s still has posts to send", adapter)
 
-    async def _forget_states(self, sessions: Collection[int]) -> list[Left]:
-        try:
-            await asyncio.to_thread(self._forget_saved, sessions)
-        except OSError as error:
-            return [Left(Stays.SAVED, str(error))]
-        return []
-
     async def _compact_store(self) -> list[Left]:
         try:
             await self._compact()
         except StoreUnavailable as error:
             return [Left(Stays.STORE, str(error))]
         return []
-
-    async def _clean_clones(
-        self,
-        objects: Collection[Path],
-        vault: Vault,
-        *,
-        discard: bool,
-    ) -> tuple[int, Cleared]:
-        """Clean clones; returns how many were deleted, and what still holds it."""
-        clones = await self._find_clones()
-        by_folder = {folder: clone for folder, (_, clone) in clones.items()}
-        cleared = await self._repositories.clear(objects, by_folder, vault)
-        # A gate has the name of its clone.
-        held = [each for each in cleared.left if not self._repositories.is_mirror(each)]
-        names = {each.parent.name for each in held}
-        unwanted = [folder for folder in clones if folder.name in names] if discard else []
-        for folder in unwanted:
-            record, _ = clones.pop(folder)
-            session = self._sessions.session(record.session)
-            if session is not None:
-                await self._clones.remove(session, record)
-        if unwanted:
-            rest = [each for each in objects if each.is_dir()]
-            by_folder = {folder: clone for folder, (_, clone) in clones.items()}
-            cleared = await self._repositories.clear(rest, by_folder, vault)
-        return len(unwanted), cleared
-
-    async def _find_clones(self) -> dict[Path, tuple[Checkout, Clone]]:
-        found: dict[Path, tuple[Checkout, Clone]] = {}
-        for record in await self._clones.all():
-            session = self._sessions.session(record.session)
-            try:
-                if session is not None:
-                    clone = await self._clones.clone(session, record)
-                    found[clone.folder] = (record, clone)
-            except RepositoryError as error:
-                logger.info("cannot look into a clone of %s: %s", record.repository.name, error)
-        return found
-
-    def _describe(self, repository: Path) -> Left:
-        is_mirror = self._repositories.is_mirror(repository)
-        return Left(Stays.REMOTE if is_mirror else Stays.COMMITS, str(repository))
 
     async def _clean_platforms(
         self, keys: Collection[SessionKey], vault: Vault
@@ -317,15 +244,6 @@ class Purging:
         """Return the address at which people find a conversation, else its name."""
         session = self._sessions.find(key)
         return session.link if session is not None and session.link else str(key)
-
-    def _find_sessions(self, held: Collection[Path]) -> Iterator[int]:
-        """Tell in whose folders files are."""
-        for path in held:
-            for folder in self._session_folders:
-                if path != folder and path.is_relative_to(folder):
-                    number = path.relative_to(folder).parts[0].partition("-")[0]
-                    if number.isdecimal():
-                        yield int(number)
 
     def _keys_of(self, sessions: Collection[int]) -> Iterator[SessionKey]:
         for each in sessions:

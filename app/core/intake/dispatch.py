@@ -15,6 +15,7 @@ from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.commands import Command, parse
 from app.core.consent.ledger import Ledger
+from app.core.hooks import Hooks
 from app.core.intake.access import Access
 from app.core.intake.answers import Answers
 from app.core.intake.floor import Floor, decide
@@ -71,9 +72,11 @@ class Dispatcher:
         vault: Vault,
         names: Mapping[str, str] = MappingProxyType({}),
         roster: Roster = _NO_AGENTS,
+        hooks: Hooks | None = None,
     ) -> None:
         """Decide for all adapters; `names` are agents' names for people."""
         self._names = names
+        self._hooks = hooks or Hooks()
         self._roster = roster
         self._removed = roster.removed
         self._handover = Handover(roster, adapters)
@@ -108,7 +111,7 @@ class Dispatcher:
 
     def read_command(self, words: str) -> Command | None:
         """Read words as a command; None if they are for an agent."""
-        return parse(words, self._roster.called())
+        return parse(words, self._roster.called(), self._hooks)
 
     async def decide(self, delivery: Delivery, heard: Heard) -> Accepted | str:
         """Decide on a message and commit that; returns a reason if there is nothing to commit."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from app.agents.agent import Agent
 from app.core.adapters import Adapter
-from app.core.roster import Colleague, Roster
+from app.core.roster import Roster
 from app.model import wording
 from app.model.inbound import Delivery, Effect, Heard
 from app.model.keys import adapter_name
@@ -34,13 +35,15 @@ class Handover:
         self, delivery: Delivery, heard: Heard, holder: str | None, unknown: str = ""
     ) -> str:
         """List who can take the place over; `unknown` is a name that no agent has."""
-        offered = [each for each in self._roster.agents() if each.visible or each.id == holder]
+        offered = [
+            each for each in self._roster.agents.values() if each.visible or each.id == holder
+        ]
         lines = [await self._line(each, delivery, heard, holder) for each in offered]
         first = wording.NO_SUCH_AGENT.format(name=unknown) if unknown else wording.WHO_TAKES_OVER
         return "\n".join((first, *lines))
 
     async def _line(
-        self, agent: Colleague, delivery: Delivery, heard: Heard, holder: str | None
+        self, agent: Agent, delivery: Delivery, heard: Heard, holder: str | None
     ) -> str:
         away = await self.absence(agent.id, delivery, heard)
         found = self._roster.availability(agent.id)

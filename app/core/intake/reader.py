@@ -14,11 +14,11 @@ from contextlib import asynccontextmanager
 
 from app.clock import Clock
 from app.core.adapters import Adapter
+from app.core.hooks import Hooks
 from app.core.intake.dispatch import Dispatcher, storable
 from app.core.intake.outcomes import Outcome, Outcomes
 from app.core.repositories.proposals import Proposals
 from app.core.repositories.renames import Renames
-from app.core.schedules import runs
 from app.errors import BridgeError, DeliveryRefused, DeliveryUnreadable, StoreUnavailable
 from app.model import wording
 from app.model.inbound import (
@@ -67,8 +67,10 @@ class Intake:
         counters: Counters,
         proposals: Proposals | None = None,
         renames: Renames | None = None,
+        hooks: Hooks | None = None,
         signals: Signals = ALONE,
     ) -> None:
+        self._hooks = hooks or Hooks()
         self._deliveries = deliveries
         self._dispatcher = dispatcher
         self._adapters = adapters
@@ -238,7 +240,7 @@ class Intake:
     async def _parse(self, adapter: Adapter, delivery: Delivery) -> None:
         """Parse one delivery and queue it for its place."""
         try:
-            inbound = runs.parse(delivery) or adapter.parse(delivery)
+            inbound = self._hooks.parse(delivery) or adapter.parse(delivery)
         except DeliveryRefused as error:
             logger.info("delivery %d of %s refused: %s", delivery.seq, delivery.adapter, error)
             await self._note(delivery, "refused", error.reason)

@@ -13,7 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
+from typing_extensions import override
+
 from app.clock import Clock
+from app.core.hooks import Hook
 from app.core.memory import wording
 from app.core.memory.log import Remembered, add_entry, drop_entry, parse_log
 from app.errors import BridgeError, NotFound
@@ -55,8 +58,10 @@ class MemoryFiles(Protocol):
         ...
 
 
-class MemoryKeeper:
+class MemoryKeeper(Hook):
     """The memory of all agents, each for itself."""
+
+    ask_kind = "memory"
 
     def __init__(
         self, store: MemoryStore, files: MemoryFiles, clock: Clock, *, signals: Signals = ALONE
@@ -73,6 +78,10 @@ class MemoryKeeper:
         """Write what people let agents keep, in the background; only the leader writes."""
         if self._signals.is_leader:
             self._tasks.start(self.write(), name="notes")
+
+    @override
+    def on_answered(self) -> None:
+        self.start()
 
     async def close(self) -> None:
         """Stop writing; what is not in its file yet is written at the next start."""

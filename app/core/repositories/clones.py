@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from app.agents.agent import Agent
 from app.clock import Clock
 from app.core.repositories.ports import Checkouts, Forge
-from app.core.repositories.saving import Saving
 from app.errors import RepositoryError
 from app.model import repository_wording as wording
 from app.model.branch_names import branch_name, branch_ref, is_branch
@@ -46,15 +46,13 @@ Ask = Callable[[str, Sequence[str]], Awaitable[bool]]
 class Shipping:
     """How agents' work is shipped, and in whose name."""
 
-    ship: Mapping[str, Ship]
-    """How the work of each agent is shipped."""
-    authors: Mapping[str, Author]
-    """The author of its commits where no platform gives it an identity."""
+    agents: Mapping[str, Agent]
     forge: Forge | None = None
 
     def of(self, agent: str) -> Ship:
         """Tell how an agent's work is shipped."""
-        return self.ship.get(agent, "none")
+        found = self.agents.get(agent)
+        return found.ship if found else "none"
 
     async def author(self, agent: str) -> Author:
         """Tell the author of an agent's commits.
@@ -62,10 +60,10 @@ class Shipping:
         Raises:
             RepositoryError: there is no longer such an agent.
         """
-        if agent not in self.authors:
+        if agent not in self.agents:
             raise RepositoryError(f"{agent} is no longer set up.")
         known = None if self.forge is None else await self.forge.author(agent)
-        return known or self.authors[agent]
+        return known or self.agents[agent].author
 
 
 class Clones:
@@ -85,13 +83,13 @@ class Clones:
     ) -> None:
         """Keep the clones below a folder, on the disk of a machine."""
         self._root = root
-        self._saving = Saving(checkouts, records, clock, machine)
         self._checkouts = checkouts
         self._records = records
         self._transcript = transcript
         self._shipping = shipping
         self._clock = clock
         self._vault = vault
+        self._machine = machine
         self._kept: set[tuple[int, int]] = set()
 
     async def all(self) -> Sequence[Checkout]:
@@ -100,14 +98,7 @@ class Clones:
 
     def is_ours(self, record: Checkout) -> bool:
         """Tell whether a clone is, or was, on this machine's disk."""
-        return self._saving.is_ours(record)
-
-    async def save(self, session: Session, folder: Path) -> None:
-        """Save the state of a session's clone, if that is what the folder is."""
-        record = self._records.latest(session.id)
-        if record is None or record.state != "ready" or self._folder(session, record) != folder:
-            return
-        await self._saving.save(record, await self.clone(session, record))
+        return record.machine in {"", self._machine}
 
     async def open(self, session: Session, target: Repository, ask: Ask) -> Path:
         """Prepare a session's clone, an earlier one if it can be used.
@@ -153,7 +144,7 @@ class Clones:
     def folder(self, session: Session, target: Repository) -> Path | None:
         """Return the folder of a session's clone, if there is one."""
         record = self.record(session, target)
-        return None if record is None else self._folder(session, record)
+        return None if record is None else self.locate(session, record)
 
     def is_to_open(self, session: Session) -> bool:
         """Tell whether it was decided that a session works in a clone that is not made yet."""
@@ -190,8 +181,6 @@ class Clones:
     async def unshipped(self, session: Session, record: Checkout) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be removed."""
         clone = await self.clone(session, record)
-        if record.saved and not self._saving.is_here(record, clone):
-            return wording.SAVED_STATE
         return await self._checkouts.unshipped(clone, sent=record.sent, start=record.commit)
 
     async def keep(self, session: Session, record: Checkout, held: str) -> str:
@@ -201,12 +190,12 @@ class Clones:
             return ""
         self._kept.add(name)
         told = wording.CLONE_KEPT.format(session=session.key, held=held)
-        await self._note(session, told)
+        await self.note(session, told)
         return told
 
     async def remove(self, session: Session, record: Checkout) -> None:
         """Remove a clone."""
-        await self._checkouts.remove(await self.clone(session, record))
+        await self._checkouts.remove(self.locate(session, record))
         await persist(self._clock, self._records.gone, record.session, record.number)
 
     async def _begin(self, session: Session, target: Repository) -> Checkout:
@@ -224,7 +213,7 @@ class Clones:
         """
         last, how = self._records.latest(session.id), self._shipping.of(session.key.agent)
         number = 1 if last is None else last.number + 1
-        if last is not None and last.repository == target and last.sent:
+        if last is not None and last.repository == target and await self._is_pushed(session, last):
             record = Checkout(
                 session.id,
                 number,
@@ -254,6 +243,13 @@ class Clones:
         await persist(self._clock, self._records.begin, record)
         return record
 
+    async def _is_pushed(self, session: Session, last: Checkout) -> bool:
+        """Tell whether the remote still has the branch of an earlier clone."""
+        if not last.sent:
+            return False
+        found = await self._checkouts.find_branch(last.repository, session.key.agent, last.branch)
+        return found is not None
+
     async def _is_guarded(self, session: Session, target: Repository, branch: str) -> bool:
         """Tell whether agents only propose changes to a branch; if so, tell the place."""
         forge = self._shipping.forge
@@ -261,7 +257,7 @@ class Clones:
         if not reason:
             return False
         told = wording.BRANCH_GUARDED.format(branch=branch, repository=target.name, reason=reason)
-        await self._note(session, told)
+        await self.note(session, told)
         return True
 
     async def _make(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> None:
@@ -281,56 +277,35 @@ class Clones:
             await persist(
                 self._clock,
                 self._records.ready,
-                *(record.session, record.number, opened, self._saving.machine),
+                *(record.session, record.number, opened, self._machine),
             )
 
     async def _prepare(self, session: Session, clone: Clone) -> None:
         said = await self._checkouts.prepare(clone)
         if said is not None:
-            await self._note(session, said)
+            await self.note(session, said)
 
     async def reopen(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> bool:
-        """Open an existing clone, rebuilt if this machine does not have it.
-
-        False if it can no longer be used; then tell the place.
+        """Open an existing clone; False if it is gone or broken, which the place is told then.
 
         Raises:
-            RepositoryError: it cannot be rebuilt now.
+            RepositoryError: it cannot be opened now.
         """
-        if not self._saving.is_here(record, clone):
-            if record.saved:
-                return await self._rebuild(session, record, clone, ask)
-            if not self._saving.is_ours(record):
-                # Its machine is gone, and its first turn had not ended.
-                await self._make(session, record, clone, ask)
-                return True
-        return await self._open_here(session, record, clone, ask)
-
-    async def _rebuild(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> bool:
-        async with self._closed_if_it_fails(clone):
-            rebuilt = await self._saving.rebuild(
-                record, clone, on_sent=lambda commit: self.record_sent(record, commit), ask=ask
-            )
-            if rebuilt is None:
-                await self._checkouts.close(clone.folder)
-                await self._note(session, wording.STATE_UNUSABLE)
-                return False
-            await self._prepare(session, clone)
-            await self._note(session, wording.rebuilt(rebuilt.left_out, rebuilt.unfinished))
-            await self._saving.settle(record)
-        return True
-
-    async def _open_here(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> bool:
+        if not (self.is_ours(record) and clone.folder.is_dir()):
+            await self.note(session, wording.CLONE_LOST)
+            return False
+        await self._checkouts.find_mirror(clone)
         try:
             async with self._closed_if_it_fails(clone):
                 await self._checkouts.open(
                     clone,
                     fresh=False,
+                    start=record.commit,
                     on_sent=lambda commit: self.record_sent(record, commit),
                     ask=ask,
                 )
         except RepositoryError as error:
-            await self._note(session, wording.CLONE_UNUSABLE.format(problem=error))
+            await self.note(session, wording.CLONE_UNUSABLE.format(problem=error))
             return False
         return True
 
@@ -351,7 +326,7 @@ class Clones:
         """
         agent = session.key.agent
         return Clone(
-            folder=self._folder(session, record),
+            folder=self.locate(session, record),
             home=folder_name(session),
             session=session.key,
             repository=record.repository,
@@ -361,13 +336,15 @@ class Clones:
             start=record.start,
         )
 
-    def _folder(self, session: Session, record: Checkout) -> Path:
+    def locate(self, session: Session, record: Checkout) -> Path:
+        """Return the folder of a clone."""
         return self._root / f"{folder_name(session)}-{record.number}"
 
     async def record_sent(self, record: Checkout, commit: str) -> None:
         """Record that a commit reached the remote."""
         await persist(self._clock, self._records.sent, record.session, record.number, commit)
 
-    async def _note(self, session: Session, words: str) -> None:
+    async def note(self, session: Session, words: str) -> None:
+        """Tell people something about a session's work."""
         entry = Entry("notice", self._vault.redact(words), session=session.id)
         await persist(self._clock, self._transcript.append, [entry])

@@ -21,7 +21,6 @@ from app.model.workspaces import (
     Judged,
     Opened,
     Proposal,
-    Rebuilt,
     Repository,
 )
 
@@ -34,11 +33,13 @@ class Checkouts(Protocol):
         clone: Clone,
         *,
         fresh: bool,
+        start: str = "",
         on_sent: Callable[[str], Awaitable[None]],
         ask: Callable[[str, Sequence[str]], Awaitable[bool]],
     ) -> Opened | None:
         """Prepare a clone for its agent; a fresh one replaces anything in its folder.
 
+        `start` is the commit that an existing one began with.
         `on_sent` is told of each commit that reached the remote, before the agent is; `ask` has a
         person decide on a push of files. None if it existed before.
 
@@ -47,39 +48,11 @@ class Checkouts(Protocol):
         """
         ...
 
-    async def rebuild(
-        self,
-        clone: Clone,
-        state: str,
-        *,
-        start: str,
-        on_sent: Callable[[str], Awaitable[None]],
-        ask: Callable[[str, Sequence[str]], Awaitable[bool]],
-    ) -> Rebuilt | None:
-        """Make a clone from its saved state; None if the state is gone or broken.
-
-        `start` is the commit that the clone began with. What is in its folder is removed.
+    async def find_mirror(self, clone: Clone) -> None:
+        """Have the mirror that a clone borrows from, fetched again if it was deleted.
 
         Raises:
-            RepositoryError: it cannot be made now.
-        """
-        ...
-
-    async def save(self, clone: Clone, *, known: str, bases: Sequence[str]) -> str:
-        """Save the state of an open clone, if it is not the known one; returns its name.
-
-        `bases` are commits that the remote has.
-
-        Raises:
-            RepositoryError: it cannot be saved.
-        """
-        ...
-
-    async def forget_states(self, clone: Clone, but: str = "") -> None:
-        """Remove the saved states of a clone, but for one.
-
-        Raises:
-            OSError: they cannot be removed.
+            RepositoryError: it cannot be fetched now.
         """
         ...
 
@@ -210,7 +183,7 @@ class Checkouts(Protocol):
         """Say what a clone holds that is nowhere else; empty if it can be removed."""
         ...
 
-    async def remove(self, clone: Clone) -> None:
+    async def remove(self, folder: Path) -> None:
         """Remove a clone and its gate."""
         ...
 

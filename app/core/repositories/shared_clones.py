@@ -118,7 +118,7 @@ class SharedClones:
         if not was_open and not await self._clones.reopen(session, record, clone, ask):
             return wording.CLONE_BROKEN
         try:
-            name = self._shipping.authors[session.key.agent].name
+            name = self._shipping.agents[session.key.agent].author.name
             work = Work(session.title, ())
             message = self._clones.redact(commit_message(work, session.key, name))
             gathered = await self._checkouts.gather(clone, message)

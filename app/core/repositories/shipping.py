@@ -151,7 +151,7 @@ class Shipper:
 
     async def _gather(self, session: Session, clone: Clone, work: Work) -> Gathered:
         """Commit what an agent left uncommitted."""
-        name = self._shipping.authors[session.key.agent].name
+        name = self._shipping.agents[session.key.agent].author.name
         message = self._vault.redact(commit_message(work, session.key, name))
         return await self._checkouts.gather(clone, message)
 
@@ -165,7 +165,7 @@ class Shipper:
         link = record.link
         forge = self._shipping.forge
         if forge and self._shipping.of(session.key.agent) == "pr" and record.way == "branch":
-            name = self._shipping.authors[session.key.agent].name
+            name = self._shipping.agents[session.key.agent].author.name
             proposal = Proposal(
                 record.repository,
                 session.key.agent,

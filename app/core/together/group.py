@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from app.agents.agent import Agent
 from app.clock import Clock
 from app.core.delegation.delegations import Delegations
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.roster import Colleague, Roster
+from app.core.roster import Roster
 from app.core.together import wording
 from app.errors import Conflict
 from app.model.delegation import Delegation, NewDelegation
@@ -77,9 +78,7 @@ class Grouping:
         """Return an agent as the one who says something."""
         return Speaker(agent, self.name_of(agent), "agent")
 
-    async def admit(
-        self, agent: str, person: Speaker, root: Session, service: str = ""
-    ) -> Colleague:
+    async def admit(self, agent: str, person: Speaker, root: Session, service: str = "") -> Agent:
         """Check that an agent can work, and for this person.
 
         `service` is the one on which a person gave the command; empty if an agent asks.

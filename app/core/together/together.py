@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, get_args
+
+from typing_extensions import override
 
 from app.core.feed import Feed
-from app.core.together import wording
+from app.core.hooks import Hook
+from app.core.together import command, wording
 from app.core.together.command import Wish
 from app.core.together.group import Act, Grouping
 from app.core.together.panel import Panel
@@ -30,8 +33,10 @@ LOOK_SECONDS: Final = 60.0
 """How often a group is looked at although nothing was reported: a report may be lost."""
 
 
-class Together:
+class Together(Hook):
     """Everything that several agents do together."""
+
+    command_names = get_args(command.Act)
 
     def __init__(
         self,
@@ -64,11 +69,17 @@ class Together:
         """Take no more steps; the next start goes on."""
         await self._tasks.close()
 
-    async def obey(self, wish: Wish, heard: Heard, agents: Sequence[str]) -> str:
+    @override
+    def read_command(self, line: str, agents: Mapping[str, str]) -> Wish | None:
+        return command.read(line, agents)
+
+    @override
+    async def obey(self, wish: object, heard: Heard, agents: Sequence[str]) -> str:
         """Carry out a person's command in a place; returns what to say. Repeating changes nothing.
 
         `agents` are those that the message is meant for.
         """
+        assert isinstance(wish, Wish)
         if heard.speaker.kind != "person":
             return wording.NO_PERSON
         group = f"{wish.act}:{heard.place}:{heard.message_id}"
@@ -79,6 +90,7 @@ class Together:
         self.follow(group)
         return words
 
+    @override
     async def stop(self, place: PlaceKey) -> bool:
         """Stop what people in a place had agents do together; False if there is nothing."""
         running = self._grouping.groups.running(place)

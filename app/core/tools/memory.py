@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from app.core.consent.terms import Terms
+from app.agents.agent import Agent
 from app.core.memory import wording as notes
 from app.core.memory.keeper import NOTE_CHARACTERS, note_request
 from app.core.memory.log import Remembered
@@ -121,9 +121,9 @@ class MemoryTools:
         entries = await context.memory.entries(caller.agent)
         if any(each.text == text for each in entries):
             return {"state": "kept", "note": wording.KNOWN_NOTE}
-        terms = context.terms.get(caller.agent, Terms())
-        if terms.memory != "auto" or not await is_trusted(context, session):
-            return await self._propose(caller, text, terms)
+        agent = context.agent(caller.agent)
+        if agent.memory != "auto" or not await is_trusted(context, session):
+            return await self._propose(caller, text, agent)
         last = entries[0].day if entries else ""
         today = [each for each in entries if each.day == last and each.session == session.id]
         if len(today) >= A_DAY:
@@ -135,7 +135,7 @@ class MemoryTools:
         context.feed.notify(session.id)
         return {"state": "kept"}
 
-    async def _propose(self, caller: Caller, text: str, terms: Terms) -> Result:
+    async def _propose(self, caller: Caller, text: str, agent: Agent) -> Result:
         """Ask people whether the agent keeps a note."""
         context, session = self._context, caller.session
         if context.ledger.count_open(session.id, "memory") >= PROPOSED:
@@ -146,7 +146,7 @@ class MemoryTools:
             TurnRef(session.id, caller.turn.id),
             text,
             context.ledger.present(request),
-            seconds=terms.ask_seconds,
+            seconds=agent.ask_seconds,
         )
         context.outbox.send(*posts)
         context.ledger.watch()
@@ -154,7 +154,7 @@ class MemoryTools:
         return {"state": "asked", "note": wording.NOTE_ASKED}
 
     def _check(self, caller: Caller) -> None:
-        if self._context.terms.get(caller.agent, Terms()).memory == "off":
+        if self._context.agent(caller.agent).memory == "off":
             raise ToolRefused(wording.MEMORY_OFF)
 
     def _show(self, entries: Sequence[Remembered], limit: int) -> dict[str, Any]:

@@ -9,9 +9,9 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from app.agents.agent import Agent
 from app.core.tools import wording
 from app.model.ports import Counters
-from app.model.scope import Scope
 from app.model.tools import WAITS_SECONDS, Arguments, Caller, Result, Tool, ToolRefused
 from app.model.types import TurnState
 from app.store.sessions import SessionStore
@@ -26,25 +26,24 @@ class Toolbox:
     def __init__(
         self,
         tools: Iterable[Tool],
-        scopes: Mapping[str, Scope],
+        agents: Mapping[str, Agent],
         sessions: SessionStore,
         turns: TurnStore,
         counters: Counters,
         *,
         running: Callable[[int], int | None],
-        waits: Mapping[str, float] | None = None,
     ) -> None:
-        """Hold tools; `scopes` are by agent, `running` returns the turn that a session runs.
-
-        `waits` are the seconds that each agent's program waits for a result.
-        """
+        """Hold tools; `running` returns the turn that a session runs."""
         self._tools = {tool.name: tool for tool in tools}
-        self._scopes = scopes
+        self._agents = agents
         self._sessions = sessions
         self._turns = turns
         self._counters = counters
         self._running = running
-        self._waits = waits or {}
+
+    def add(self, tools: Iterable[Tool]) -> None:
+        """Offer these too from now on."""
+        self._tools |= {tool.name: tool for tool in tools}
 
     def tools(self, agent: str) -> Sequence[Tool]:
         """List the tools that an agent may use."""
@@ -86,9 +85,10 @@ class Toolbox:
         self._counters.count("tool_calls", agent=session.key.agent, tool=name)
         if tool.brings_words and not session.read_others:
             await self._sessions.reads_others(session_id)
-        waits = self._waits.get(session.key.agent, WAITS_SECONDS)
+        agent = self._agents.get(session.key.agent)
+        waits = agent.tool_seconds if agent else WAITS_SECONDS
         return await tool.run(Caller(session, turn, waits), arguments)
 
     def _allows(self, agent: str, tool: Tool) -> bool:
-        scope = self._scopes.get(agent)
-        return scope is not None and scope.allows_tool(tool.name, tool.capabilities)
+        found = self._agents.get(agent)
+        return found is not None and found.scope.allows_tool(tool.name, tool.capabilities)

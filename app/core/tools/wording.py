@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from app.core.roster import Colleague
+from app.agents.agent import Agent
 from app.model.tools import COMMAND
 
 NO_TOOL: Final = "There is no tool {name!r} for you. List your tools to see which there are."
@@ -50,7 +50,7 @@ def list_skills(tools: Mapping[str, str]) -> str:
 
 
 def list_colleagues(
-    colleagues: Sequence[Colleague], tools: Collection[str], *, as_command: bool
+    colleagues: Sequence[Agent], tools: Collection[str], *, as_command: bool
 ) -> str:
     """Tell an agent whom it can ask with its tools, and how; empty if it can ask no agent."""
     tool = next((each for each in ASKS if each in tools), None)
@@ -64,7 +64,7 @@ def list_colleagues(
     )
 
 
-def _introduce(colleague: Colleague) -> str:
+def _introduce(colleague: Agent) -> str:
     title, about = (" ".join(each.split()) for each in (colleague.title, colleague.description))
     known = "" if title.casefold() == colleague.name.casefold() else f" ({title})"
     return f"- {colleague.name}{known}{about and f': {about}'}"

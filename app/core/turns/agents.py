@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol
 
+from app.agents.agent import Agent
 from app.clock import Clock
 from app.core.repo_provider import RepoProvider
 from app.model.ports import AgentLauncher, AgentSession, OpenedSession
@@ -100,19 +101,17 @@ class LiveAgents:
         vault: Vault,
         *,
         max_processes: int,
-        idle_seconds: Mapping[str, float],
-        of_agent: Mapping[str, int | None] | None = None,
+        agents: Mapping[str, Agent],
         signals: Signals = ALONE,
     ) -> None:
-        """Keep at most `max_processes` alive; `of_agent` sets lower limits for some agents."""
+        """Keep at most `max_processes` alive, fewer of agents that have a limit of their own."""
         self._launcher = launcher
         self._workspaces = workspaces
         self._sessions = sessions
         self._clock = clock
         self._vault = vault
         self._max_processes = max_processes
-        self._idle_seconds = idle_seconds
-        self._of_agent: Mapping[str, int | None] = of_agent or {}
+        self._agents = agents
         self._live: dict[int, LiveAgent] = {}
         self._choices: dict[str, Choices] = {}
         self._ending: dict[int, asyncio.Event] = {}
@@ -155,7 +154,8 @@ class LiveAgents:
             workspace = await self._workspaces.open(session, target)
             system = write_system_prompt(standing)
             opened = await self._start(session, workspace, system)
-            idle_seconds = self._idle_seconds.get(session.key.agent, 0.0)
+            agent = self._agents.get(session.key.agent)
+            idle_seconds = agent.idle_seconds if agent else 0.0
             live = LiveAgent(
                 opened.session,
                 session.key.agent,
@@ -330,7 +330,8 @@ class LiveAgents:
     def _is_full(self, agent: str) -> bool:
         """Tell whether an agent has as many processes as it may have."""
         own = sum(live.name == agent for live in self._live.values()) + self._opening[agent]
-        limit = self._of_agent.get(agent)
+        found = self._agents.get(agent)
+        limit = found.max_processes if found else None
         return limit is not None and own >= limit
 
     def _find_evictable(self, agent: str) -> int | None:

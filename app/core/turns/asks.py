@@ -9,15 +9,15 @@ import asyncio
 import logging
 from dataclasses import replace
 
+from app.agents.agent import Agent
 from app.core.consent.gate import Gate
-from app.core.consent.terms import Terms
 from app.core.turns.course import Course
 from app.core.turns.display import TurnDisplay
 from app.core.turns.limits.slots import Slot
 from app.core.turns.limits.work_timer import WorkTimer
-from app.core.turns.phase import Event
 from app.core.turns.turn_context import TurnContext
 from app.model import wording
+from app.model.phase import Event
 from app.model.record import Decided
 from app.model.types import Session, Turn, TurnRef
 from app.model.updates import Ask, AskRequest, ToolUpdate
@@ -39,7 +39,7 @@ class TurnAsks:
         session: Session,
         turn: Turn,
         *,
-        terms: Terms,
+        agent: Agent,
         slot: Slot,
         course: Course,
         display: TurnDisplay,
@@ -47,12 +47,12 @@ class TurnAsks:
         self._context = context
         self._session = session
         self._turn = turn
-        self._terms = terms
+        self._agent = agent
         self._slot = slot
         self._course = course
         self._display = display
         self._router = display.router
-        self._gate = Gate(context.ledger, terms, TurnRef(session.id, turn.id), context.clock)
+        self._gate = Gate(context.ledger, agent, TurnRef(session.id, turn.id), context.clock)
         self._in_order = asyncio.Lock()
         """Judging takes a moment, and asks must be shown in the order they came."""
         self._answerable = True
@@ -99,7 +99,7 @@ class TurnAsks:
         if not self._answerable:
             self._defer()
             return None
-        ref, seconds = TurnRef(self._session.id, self._turn.id), self._terms.ask_seconds
+        ref, seconds = TurnRef(self._session.id, self._turn.id), self._agent.ask_seconds
         with self.timer.asking():
             async with self._slot.lend():
                 ledger = self._context.ledger
@@ -113,7 +113,7 @@ class TurnAsks:
         if tool.status == "failed" and tool.kind != "execute":
             return False  # it changed nothing
         session = self._context.sessions.session(self._session.id) or self._session
-        if self._terms.unasked is None or session.mode not in (None, self._terms.mode):
+        if self._agent.unasked is None or session.mode not in (None, self._agent.mode):
             return False
         done = await self._gate.unasked(tool, workspace.start, *workspace.own)
         if not done:
@@ -125,7 +125,7 @@ class TurnAsks:
             self._unasked_told = True
             await self._display.tell(words)
             self._display.add(words)
-        return self._terms.unasked == "stop" and self._course.take(Event.UNASKED)
+        return self._agent.unasked == "stop" and self._course.take(Event.UNASKED)
 
     async def park_when_idle(self, seconds: float) -> None:
         """Park the turn when it has only waited for people for so long."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.core.consent.terms import Terms
 from app.core.memory.log import Remembered
 from app.core.repositories.joint_work import Joined
 from app.core.turns.agents import LiveAgent
@@ -97,7 +96,7 @@ async def _recall(
 ) -> tuple[Remembered, ...]:
     """Find what the agent noted in other conversations about what is said now."""
     agent = session.key.agent
-    if context.terms.get(agent, Terms()).memory == "off":
+    if context.agent(agent).memory == "off":
         return ()
     words = " ".join((session.title, *(message.text for message in messages)))
     found = await context.memory.recall(agent, words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from app.clock import Clock
-from app.core.turns.phase import CLOSED, MEASURED, STAGES, Event, Phase, advance
+from app.model.phase import CLOSED, MEASURED, STAGES, Event, Phase, advance
 from app.model.ports import Counters
 
 

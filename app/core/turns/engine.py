@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
+from app import logs
 from app.core.turns.limits.slots import Slots
 from app.core.turns.runner import TurnRun
 from app.core.turns.turn_context import TurnContext
@@ -41,12 +42,11 @@ class EmbeddedTurnEngine:
         context: TurnContext,
         *,
         max_turns: int,
-        of_agent: Mapping[str, int | None] | None = None,
         signals: Signals = ALONE,
     ) -> None:
-        """Run at most `max_turns` at once; `of_agent` sets lower limits for some agents."""
+        """Run at most `max_turns` at once; fewer of agents that have a limit of their own."""
         self._context = context
-        self._slots = Slots(max_turns, of_agent=of_agent)
+        self._slots = Slots(max_turns, agents=context.agents)
         self._tasks = Tasks("turns")
         self._busy: dict[int, asyncio.Task[None]] = {}
         self._running: dict[int, TurnRun] = {}
@@ -192,7 +192,7 @@ class EmbeddedTurnEngine:
             if self._holding:
                 run.park_soon()
             try:
-                with context.speaking_of(session):
+                with logs.bind(agent=session.key.agent, session=str(session.key)):
                     await run.run()
             except asyncio.CancelledError:
                 with suppress(TimeoutError):

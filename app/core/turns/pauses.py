@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.consent.terms import Terms
+from app.agents.agent import Agent
 from app.core.turns.display import TurnDisplay
 from app.core.turns.limits.obstacles import Obstacle, pause
 from app.core.turns.turn_context import TurnContext
@@ -17,17 +17,17 @@ class TurnPauses:
     """Pauses one turn."""
 
     def __init__(
-        self, context: TurnContext, turn: Turn, terms: Terms, display: TurnDisplay
+        self, context: TurnContext, turn: Turn, agent: Agent, display: TurnDisplay
     ) -> None:
         self._context = context
         self._turn = turn
-        self._terms = terms
+        self._agent = agent
         self._display = display
 
     async def wait_for(self, found: Obstacle) -> bool:
         """Pause until the agent's provider lets it work; False if the turn was stopped."""
         now = self._context.clock.now()
-        resume_at = found.until if self._terms.resume else None
+        resume_at = found.until if self._agent.resume else None
         agent = self._turn.surface.agent
         name = self._context.name_of(agent)
         request = pause(agent, found, now, resumes=resume_at is not None, name=name)
@@ -53,7 +53,7 @@ class TurnPauses:
             self._turn.id,
             content,
             context.ledger.present(request),
-            deadline=until + self._terms.ask_seconds,
+            deadline=until + self._agent.ask_seconds,
             resume_at=resume_at,
         )
         if posts is None:
@@ -69,8 +69,8 @@ class TurnPauses:
         told = context.turns.hearers(self._turn.id)
         here = {
             agent: context.adapters.get(adapter_name(surface.service, agent))
-            for agent, terms in context.terms.items()
-            if terms.visible
+            for agent, found in context.agents.items()
+            if found.visible
         }
         return [
             agent

@@ -143,7 +143,8 @@ class Reach:
         ):
             size += answer["bytes"]
             unshipped += [Unshipped(**each) for each in answer["unshipped"]]
-        return size, unshipped
+        # A clone that all share is named by each.
+        return size, list(dict.fromkeys(unshipped))
 
     async def remove(
         self, sessions: Sequence[int], conversations: Sequence[str], *, said: bool = False
@@ -231,7 +232,7 @@ class Reach:
         return {}
 
     async def _answer_home(self, facts: Facts) -> Facts:
-        """Copy a home, if this member has it, and save the copy for the member that needs it."""
+        """Copy a home, if this member has it."""
         agent, origin, new = facts["agent"], facts["origin"], facts["new"]
         if self._signals.find_server(origin) is not None:
             return {}
@@ -240,8 +241,6 @@ class Reach:
         except OSError as error:
             logger.warning("could not copy the home of session %d: %s", origin, error)
             return {}
-        if copied:
-            await self._workspaces.save_folders(new)
         return {"copied": copied}
 
     async def _answer_holdings(self, facts: Facts) -> Facts:

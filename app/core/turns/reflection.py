@@ -9,7 +9,7 @@ import asyncio
 import logging
 from typing import Final
 
-from app.core.consent.terms import Terms
+from app.agents.agent import Agent
 from app.core.memory import wording
 from app.core.memory.keeper import NOTE_CHARACTERS, note_request, worth_keeping
 from app.core.turns.prompt import holds_words_of_others
@@ -61,11 +61,11 @@ async def is_trusted(context: TurnContext, session: Session) -> bool:
 class Reflection:
     """What one agent remembers of one turn; it receives the agent's updates meanwhile."""
 
-    def __init__(self, context: TurnContext, session: Session, turn: Turn, terms: Terms) -> None:
+    def __init__(self, context: TurnContext, session: Session, turn: Turn, agent: Agent) -> None:
         self._context = context
         self._session = session
         self._turn = turn
-        self._terms = terms
+        self._agent = agent
         self._text = ""
         self._has_read = False
         self._needed = asyncio.Event()
@@ -116,7 +116,7 @@ class Reflection:
         context, session = self._context, self._session
         agent, ref = session.key.agent, TurnRef(session.id, self._turn.id)
         name = context.name_of(agent)
-        auto = self._terms.memory == "auto" and not self._has_read
+        auto = self._agent.memory == "auto" and not self._has_read
         if auto and await is_trusted(context, session):
             await context.memory.keep(agent, session.id, text)
             words = wording.KEPT.format(agent=name, text=text)
@@ -124,7 +124,7 @@ class Reflection:
             await persist(context.clock, context.transcript.append, [notice])
         else:
             request = context.ledger.present(note_request(name, text))
-            seconds = self._terms.ask_seconds
+            seconds = self._agent.ask_seconds
             posts = await context.memory.propose(agent, ref, text, request, seconds=seconds)
             context.outbox.send(*posts)
             context.ledger.watch()

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from contextlib import AsyncExitStack
 
-from app.core.consent.terms import Terms
 from app.core.turns.agents import LiveAgent
 from app.core.turns.asks import TurnAsks
 from app.core.turns.briefing import Briefing, brief
@@ -21,13 +20,13 @@ from app.core.turns.limits.costs import complete
 from app.core.turns.limits.obstacles import Obstacle, obstacle, spoken_obstacle
 from app.core.turns.limits.slots import Slot
 from app.core.turns.pauses import TurnPauses
-from app.core.turns.phase import CANCELLABLE, PROMPTED, Event, Phase
 from app.core.turns.reflection import Reflection, brings_words
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import TurnWaits
 from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
 from app.model import wording
 from app.model.keys import PlaceKey
+from app.model.phase import CANCELLABLE, PROMPTED, Event, Phase
 from app.model.ports import AgentSession
 from app.model.posts import Verbosity
 from app.model.repository_wording import NOT_PUSHED
@@ -65,11 +64,11 @@ class TurnRun:
         self._slot = slot
         self._course = Course(turn.id, context.clock, context.counters)
         self._live: LiveAgent | None = None
-        self._terms = context.terms.get(session.key.agent, Terms())
+        self._agent = context.agent(session.key.agent)
         self._name = context.name_of(session.key.agent)
         """What people call the agent."""
         self._budget = Budget(
-            self._terms.budget_usd,
+            self._agent.budget_usd,
             session,
             context.sessions,
             context.clock,
@@ -78,7 +77,7 @@ class TurnRun:
             spending=context.spending,
             name=self._name,
         )
-        self._idle_seconds = self._terms.idle_seconds
+        self._idle_seconds = self._agent.idle_seconds
         """How long it waits for people before it is parked."""
         self._watches = Tasks(f"turn {turn.id}")
         self._reflection: Reflection | None = None
@@ -89,12 +88,12 @@ class TurnRun:
         self._place = context.places.place(session.place)
         self._display = TurnDisplay(context, session, turn, self._place, name=self._name)
         self._router = self._display.router
-        self._pauses = TurnPauses(context, turn, self._terms, self._display)
+        self._pauses = TurnPauses(context, turn, self._agent, self._display)
         self._asks = TurnAsks(
             context,
             session,
             turn,
-            terms=self._terms,
+            agent=self._agent,
             slot=slot,
             course=self._course,
             display=self._display,
@@ -296,7 +295,7 @@ class TurnRun:
 
     async def _watch(self, agent: AgentSession) -> None:
         """End a prompt that takes too long; the time people take to answer does not count."""
-        await self._asks.timer.wait_until_worked(self._terms.turn_seconds)
+        await self._asks.timer.wait_until_worked(self._agent.turn_seconds)
         self._course.take(Event.OVERDUE)
         self._context.ledger.withdraw(self._turn.id)
         await agent.cancel()
@@ -357,16 +356,7 @@ class TurnRun:
         except RepositoryError as error:
             self._shipped = Shipped(note=NOT_PUSHED.format(problem=error))
 
-    async def _save(self) -> None:
-        """Save the state of its clone before people are told that the turn is over.
-
-        That of a stopped turn is saved when its process has ended.
-        """
-        if self._course.phase is not Phase.STOPPING:
-            await self._context.workspaces.save(self._session.id)
-
     async def _finish(self, end: PromptEnd | None) -> None:
-        await self._save()
         if self._course.phase is Phase.STOPPING or end is None:
             await self._end_stopped()
         elif self._course.phase is Phase.OVERDUE:
@@ -376,7 +366,7 @@ class TurnRun:
             await self._context.live.end(self._session.id)
             await self._fail(wording.STOPPED_UNASKED.format(agent=self._name), Failure("unasked"))
         elif self._budget.has_ended(end):
-            await self._pause(self._budget.pause(resumes=self._terms.resume))
+            await self._pause(self._budget.pause(resumes=self._agent.resume))
         elif found := spoken_obstacle(self._router.words, self._context.clock.now()):
             await self._wait_for(found)
         else:
@@ -403,15 +393,14 @@ class TurnRun:
         """Let the agent note what it wants to remember of a turn that is done."""
         turns, live = self._context.turns, self._live
         ended = turns.turn(self._turn.id)
-        if self._terms.memory == "off" or live is None or ended is None:
+        if self._agent.memory == "off" or live is None or ended is None:
             return
         if ended.state is TurnState.DONE and turns.next_turn(self._session.id) is None:
-            self._reflection = Reflection(self._context, self._session, self._turn, self._terms)
+            self._reflection = Reflection(self._context, self._session, self._turn, self._agent)
             await self._reflection.run(live.agent)
 
     async def _handle_error(self, error: Exception) -> None:
         """Fail the turn, or pause it if its provider's limit or a log-in is in the way."""
-        await self._save()
         if found := self._obstacle(error):
             await self._wait_for(found)
         elif isinstance(error, AgentError):
@@ -448,7 +437,7 @@ class TurnRun:
 
     async def _pause(self, request: AskRequest, *, note: str = "") -> None:
         until = request.until or self._context.clock.now()
-        resume_at = request.until if self._terms.resume else None
+        resume_at = request.until if self._agent.resume else None
         if not await self._pauses.ask(request, until=until, resume_at=resume_at, note=note):
             await self._end_stopped()
 
@@ -457,7 +446,7 @@ class TurnRun:
             await self._end_stopped()
             return
         if self._course.phase is Phase.OVERDUE:
-            minutes = self._terms.turn_seconds / 60
+            minutes = self._agent.turn_seconds / 60
             words = wording.TOOK_TOO_LONG.format(minutes=minutes)
             failure = Failure("overdue", log=failure.log)
         redact = self._context.vault.redact
@@ -470,7 +459,6 @@ class TurnRun:
         if self._course.phase is Phase.PARKED:
             await self._context.live.end(self._session.id)
         else:
-            await self._save()
             await self._end_stopped()
 
     async def _end_stopped(self) -> None:
@@ -478,9 +466,7 @@ class TurnRun:
         turns, session = self._context.turns, self._session.id
         # A stop holds what is queued; what is free to run took the place of this turn.
         is_replaced = turns.next_turn(session) is not None
-        if is_replaced:
-            await self._context.workspaces.save(session)
-        else:
+        if not is_replaced:
             await self._context.live.end(session)
         facts: dict[str, bool | int]
         words, held = wording.STOPPED, turns.waiting(session)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from app.agents.agent import Agent
 from app.clock import Clock
+from app.config import AgentConfig
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
-from app.core.consent.terms import Terms
 from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
@@ -27,7 +27,6 @@ from app.model.keys import PlaceKey
 from app.model.ports import Counters
 from app.model.posts import Verbosity
 from app.model.system_prompt import Personas
-from app.model.types import Session
 from app.store.decisions import IntakeStore
 from app.store.delegations import DelegationStore
 from app.store.posts import PostStore
@@ -70,10 +69,8 @@ class TurnContext:
     place_prompt: Callable[[PlaceKey], str]
     """What the operator adds to the first prompt of a conversation in a place."""
     adapters: Mapping[str, Adapter]
-    speaking_of: Callable[[Session], AbstractContextManager[None]]
-    """Adds agent and session to every line that is logged meanwhile."""
-    terms: Mapping[str, Terms]
-    """What the operator has set for each agent."""
+    agents: Mapping[str, Agent]
+    """The agents as they are now, by id."""
     availability: Availabilities
     """Is told how turns end, so that it is known which agents can work."""
     showing: Showing
@@ -95,5 +92,9 @@ class TurnContext:
 
     def name_of(self, agent: str) -> str:
         """Return the name people see of an agent."""
-        terms = self.terms.get(agent)
-        return (terms and terms.display_name) or agent
+        found = self.agents.get(agent)
+        return (found and found.display_name) or agent
+
+    def agent(self, agent: str) -> Agent:
+        """Return an agent; one that was removed meanwhile as if nothing was set for it."""
+        return self.agents.get(agent) or Agent(config=AgentConfig(name=agent))

@@ -17,7 +17,6 @@ from app.server.page import (
     personas,
     repositories,
     routes,
-    schedules,
     uploads,
     workspace,
 )
@@ -38,6 +37,6 @@ def install(application: FastAPI) -> None:
         browse,
     ):
         application.include_router(part.router)
-    own = (personas, memory, agents, managing, schedules)
+    own = (personas, memory, agents, managing)
     for router in (router for part in own for router in (part.pages, part.forms)):
         application.include_router(router)

@@ -31,7 +31,7 @@ def build(context: BuildContext) -> Presence:
     )
     remembered = Remembered(NAME, stores.sealed, clock)
     directory = Directory(owned, remembered.all(context.absent(owned)))
-    host = urlsplit(configuration.git_url).netloc
+    host = urlsplit(configuration.settings.git_url).netloc
     sealer = Sealer(context.secret_key)
     accounts = Accounts(_logins(configuration), host, stores.sealed, sealer, clock)
 
@@ -71,13 +71,13 @@ def build(context: BuildContext) -> Presence:
             directory.introduce(Identity(agent, given.bot_login.removesuffix(BOT) + BOT))
         made.append(GithubAdapter(agent, app, directory, clock))
         apis[agent] = app.api
-    link, git_url = stores.sessions.link, configuration.git_url
+    link, git_url = stores.sessions.link, configuration.settings.git_url
     return Presence(made, GithubForge(apis, directory, clock, git_url=git_url, link=link))
 
 
 def _logins(configuration: Configuration) -> Iterator[str]:
     """Yield the logins that settings give rights to; a number needs no lookup."""
-    for who in configuration.allowed_users:
+    for who in configuration.settings.allowed_users:
         if who.service == NAME and not who.id.isdigit():
             yield who.id
     for given in configuration.credentials_of(GithubCredentials).values():

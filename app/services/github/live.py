@@ -78,7 +78,7 @@ async def live(request: LiveRequest) -> AsyncIterator[Sequence[LiveStep]]:
         with tempfile.TemporaryDirectory(prefix="agent-bridge-live-") as folder:
             scratch = Scratch(
                 Path(folder),
-                f"{configuration.git_url}/{place[1]}.git",
+                f"{configuration.settings.git_url}/{place[1]}.git",
                 f"agent-bridge-live-{secrets.token_hex(4)}",
                 configuration.surroundings,
                 bridge="live",

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx
 
 from app.config import AgentConfig, Configuration
-from app.config.location import default_settings_file
+from app.config.process import default_settings_file
 from app.errors import BridgeError, ConfigurationError, ServiceRefused
 from app.services.common.addresses import require_public
 from app.services.github.events import BUTTONS, ROUTES

@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, SecretStr
 
 from app.config import ServiceCredentials, ServiceSettings
-from app.config.credentials import PEM, WebhookSecret
-from app.config.fields import FolderAddress, comma_list, matching
+from app.config.fields import PEM, FolderAddress, WebhookSecret, comma_list, matching
 
 NAME = "github"
 

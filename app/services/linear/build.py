@@ -34,7 +34,7 @@ def build(context: BuildContext) -> Sequence[Adapter]:
             clock=context.clock,
             vault=context.vault,
             paths=configuration.webhook_paths(NAME, agent),
-            bots=[who.id for who in configuration.allowed_bots if who.service == NAME],
+            bots=[who.id for who in configuration.settings.allowed_bots if who.service == NAME],
             home=home,
             uploads=context.uploads,
             grants=Grants(adapter_name(NAME, agent), stores.sealed, sealer),

@@ -8,8 +8,7 @@ from typing import Annotated
 from pydantic import Field, SecretStr
 
 from app.config import ServiceCredentials, ServiceSettings
-from app.config.credentials import Token, WebhookSecret
-from app.config.fields import PlatformAddress, Repositories, nothing
+from app.config.fields import PlatformAddress, Repositories, Token, WebhookSecret, nothing
 
 NAME = "linear"
 

@@ -21,7 +21,7 @@ def build(context: BuildContext) -> Sequence[Adapter]:
     remembered = Remembered(NAME, context.stores.sealed, context.clock)
     colleagues = Colleagues(owners, remembered.all(context.absent(owners)))
     seal = Seal(context.secret_key.get_secret_value())
-    bots = frozenset(who.id for who in configuration.allowed_bots if who.service == NAME)
+    bots = frozenset(who.id for who in configuration.settings.allowed_bots if who.service == NAME)
 
     def title(key: SessionKey) -> str:
         found = sessions.find(key)

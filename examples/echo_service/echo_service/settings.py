@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from app.config import ServiceCredentials, ServiceSettings
-from app.config.credentials import WebhookSecret
-from app.config.fields import PlatformAddress
+from app.config.fields import PlatformAddress, WebhookSecret
 
 NAME = "echo"
 

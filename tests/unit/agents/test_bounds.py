@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.agents.bounds import Bounds, Network, find_excess
-from app.config.hosts import HostPattern
+from app.config.network import HostPattern
 from app.model.policy import PRESETS, Policy, Rule
 
 CAREFUL = PRESETS["careful"]

@@ -12,7 +12,7 @@ from app.agents.isolation import Shelter, shelter_all
 from app.children.network.rules import Reach, Refused
 from app.children.sandbox import Bubblewrap
 from app.config import load
-from app.config.hosts import parse_host
+from app.config.network import parse_host
 from app.errors import ConfigurationError
 from app.services import registered_services
 

@@ -18,7 +18,7 @@ import pytest
 from app.cli.connection import BridgeUnreachable
 from app.cli.manifests import show
 from app.config import AgentRecord, Configuration, load
-from app.config.location import default_settings_file
+from app.config.process import default_settings_file
 from app.errors import ConfigurationError
 from app.model.findings import Finding, Verdict
 from app.services import registered_services

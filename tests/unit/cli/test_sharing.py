@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.cli.checks.sharing import check_sharing
-from app.config.loading import load
+from app.config.configuration import load
 from app.model.findings import Finding
-from tests.support.bucket import serve_bucket
-
-KEY = {"BRIDGE_SECRET_KEY": "nKqR7vZ2tXwB5yLc9mPd4sGh-0123456789"}
 
 
 async def check(tmp_path: Path, settings: dict[str, str]) -> list[Finding]:
@@ -38,15 +35,3 @@ async def test_a_worker_without_a_shared_folder_is_warned_of(tmp_path: Path) -> 
     (found,) = await check(tmp_path, fleet)
 
     assert (found.verdict, found.what) == ("warning", "SHARED_DIR")
-
-
-async def test_a_bucket_is_tried_and_left_as_it_was(tmp_path: Path) -> None:
-    with serve_bucket() as server:
-        (found,) = await check(tmp_path, {**server.settings, **KEY})
-        assert (found.verdict, found.reason) == ("ok", f"s3://{server.bucket}/team/")
-        assert server.content() == {}
-
-        wrong = {**server.settings, **KEY, "SHARED_BUCKET": "s3://missing"}
-        (found,) = await check(tmp_path, wrong)
-        assert (found.verdict, found.what) == ("problem", "SHARED_BUCKET")
-        assert "NoSuchBucket" in found.reason

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.config import from_process, load
-from app.config.outbound import AUTHORITIES
+from app.config.network import AUTHORITIES
 from app.errors import ConfigurationError
 from tests.support.certificates import certified
 

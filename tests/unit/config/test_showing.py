@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from app.config import AgentRecord, load
-from app.config.records import merge
-from app.config.showing import show_entry
+from app.config.records import merge, show_entry
 
 KEY = "a-key-that-is-never-shown-0123456789"
 ENTRY: dict[str, Any] = {

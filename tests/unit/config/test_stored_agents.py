@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.config import AgentRecord
-from app.config.loading import make_reader
+from app.config.configuration import make_reader
 from app.errors import ConfigurationError
 from app.services import registered_services
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from app.core.commands import Command, parse
-from app.core.together.command import Wish
+from app.core.hooks import FeatureCommand, Hook, Hooks
+from app.core.together.command import Act, Wish, read
 from app.model.wording import HELP
 
 
@@ -98,26 +103,42 @@ def test_words_about_agents_are_no_command(text: str) -> None:
     assert parse(text, CALLED) is None
 
 
+class Wishes(Hook):
+    """Reads the commands that have several agents work together."""
+
+    command_names = get_args(Act)
+
+    @override
+    def read_command(self, line: str, agents: Mapping[str, str]) -> Wish | None:
+        return read(line, agents)
+
+
+WISHES = Wishes()
+HOOKS = Hooks(WISHES)
 BOTH = ("claude", "codex-1")
+
+
+def wished(wish: Wish) -> Command:
+    return Command(wish.act, own=FeatureCommand(wish.act, WISHES, wish))
 
 
 @pytest.mark.parametrize(
     ("text", "command"),
     [
-        ("review codex", Command("review", wish=Wish("review", ("codex-1",)))),
-        ("!Review @Claude Code ", Command("review", wish=Wish("review", ("claude",)))),
-        ("panel claude codex: why?", Command("panel", wish=Wish("panel", BOTH, "why?"))),
+        ("review codex", wished(Wish("review", ("codex-1",)))),
+        ("!Review @Claude Code ", wished(Wish("review", ("claude",)))),
+        ("panel claude codex: why?", wished(Wish("panel", BOTH, "why?"))),
         (
             "panel Claude Code and @codex:\nwhy\nnow?",
-            Command("panel", wish=Wish("panel", BOTH, "why\nnow?")),
+            wished(Wish("panel", BOTH, "why\nnow?")),
         ),
-        ("race codex, claude: fix: it", Command("race", wish=Wish("race", BOTH[::-1], "fix: it"))),
+        ("race codex, claude: fix: it", wished(Wish("race", BOTH[::-1], "fix: it"))),
         ("!review nemo", Command("help")),
         ("!panel codex: alone?", Command("help")),
     ],
 )
 def test_agents_are_named_for_a_review_a_panel_or_a_race(text: str, command: Command) -> None:
-    assert parse(text, CALLED) == command
+    assert parse(text, CALLED, HOOKS) == command
 
 
 @pytest.mark.parametrize(
@@ -137,7 +158,7 @@ def test_agents_are_named_for_a_review_a_panel_or_a_race(text: str, command: Com
     ],
 )
 def test_words_about_reviews_panels_and_races_are_for_the_agent(text: str) -> None:
-    assert parse(text, CALLED) is None
+    assert parse(text, CALLED, HOOKS) is None
 
 
 @given(st.sampled_from(["codex", "Claude Code"]), st.text(min_size=1))

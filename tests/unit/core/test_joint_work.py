@@ -11,6 +11,7 @@ import pytest
 from app.core.repositories.joint_work import DIFF_CHARACTERS, Joined
 from app.model.delegation import DelegationLimits, NewDelegation, WorkspaceKind
 from app.model.workspaces import Work
+from tests.support.agent_values import make_agent
 from tests.support.pair import ANN, BRANCH, Pair, pair
 from tests.support.yard import SECRET
 
@@ -52,7 +53,7 @@ async def test_what_was_left_uncommitted_comes_along_and_both_push_to_one_branch
 
 async def test_work_that_is_never_shipped_stays_and_that_is_said(tmp_path: Path) -> None:
     async with pair(tmp_path) as here:
-        here.ship_as["demo"] = "none"
+        here.agents["demo"] = make_agent("demo", ship="none")
         _, folder = await here.begin("demo")
         (folder / "left.txt").write_text("unfinished")
         await here.provider.close(here.session("demo").id)

@@ -12,9 +12,9 @@ from typing_extensions import override
 
 from app.core.outbox import Outbox
 from app.errors import PostDelayed, PostRejected
+from app.metrics import Metrics
 from app.model.keys import SessionKey
 from app.model.posts import NewPost, PostContent, PostSend, PostSent
-from app.server.metrics import Metrics
 from app.store.database import Database
 from app.store.posts import finish_post, insert_post
 from app.store.stores import Stores

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.turns.phase import CANCELLABLE, CLOSED, PROMPTED, TRANSITIONS, Event, Phase, advance
+from app.model.phase import CANCELLABLE, CLOSED, PROMPTED, TRANSITIONS, Event, Phase, advance
 
 PAIRS = list(product(Phase, Event))
 CHANGES: dict[tuple[str, str], str] = {

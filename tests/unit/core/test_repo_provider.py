@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from app.children.disk import DiskSpace
 from app.clock import SystemClock
 from app.core.folders import Folders
 from app.core.repo_provider import RepoProvider
@@ -17,13 +19,17 @@ from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
 from app.core.repositories.shipping import Proposing, Shipper
 from app.errors import RepositoryError
+from app.model import repository_wording as wording
 from app.model.inbound import Decision, Heard
 from app.model.keys import PlaceKey
 from app.model.posts import Pushed
 from app.model.types import BridgeSessionRequest, Message, Session, Speaker
 from app.model.updates import AskRequest, BridgeUpdate
 from app.model.workspaces import Clone, Ship, Shipped, Target, Work
+from app.repos.checkouts import GitCheckouts
+from app.repos.mirror import Mirrors
 from app.store.stores import Stores
+from tests.support.agent_values import make_agent
 from tests.support.git_server import git
 from tests.support.memory import open_stores
 from tests.support.yard import BOT, Yard, open_yard
@@ -82,11 +88,34 @@ async def firm(folder: Path, ship: Ship = "push") -> AsyncIterator[Firm]:
             yield Firm(provide(yard, stores, ship), stores, yard)
 
 
+@asynccontextmanager
+async def elsewhere(yard: Yard) -> AsyncIterator[Yard]:
+    """Be another machine: it finds the workspaces, and has its gates and mirrors elsewhere."""
+    other, surroundings = yard.folder / "other", {"PATH": os.environ["PATH"]}
+    disk = DiskSpace(yard.folder, watermark=0)
+    checkouts = GitCheckouts(
+        other / "gates",
+        {"demo": yard.isolation}.get,
+        yard.git,
+        Mirrors(other / "mirrors", yard.git, yard.tokens, surroundings, disk=disk),
+        tokens=yard.tokens,
+        vault=yard.vault,
+        person=surroundings,
+    )
+    try:
+        yield replace(yard, checkouts=checkouts)
+    finally:
+        await checkouts.close_all()
+
+
 def provide(yard: Yard, stores: Stores, ship: Ship, machine: str = "") -> RepoProvider:
     """Provide workspaces on the disk of a machine."""
     own = yard.folder / machine
     folders = Folders(own / "workspaces", own / "uploads", own / "session-homes")
-    clock, shipping = SystemClock(), Shipping({"demo": ship}, {"demo": BOT})
+    clock, shipping = (
+        SystemClock(),
+        Shipping({"demo": make_agent("demo", ship=ship, display_name=BOT.name)}),
+    )
     clones = Clones(
         folders.root,
         yard.checkouts,
@@ -173,74 +202,81 @@ async def test_no_gate_stays_open_of_a_clone_that_cannot_be_used_any_more(tmp_pa
         assert here.yard.checkouts.visible(folder) == ()
 
 
-async def test_a_session_takes_its_clone_along_from_machine_to_machine(tmp_path: Path) -> None:
-    async with firm(tmp_path, ship="none") as here:
-        machines = [provide(here.yard, here.stores, "none", name) for name in ("one", "two")]
-        for number, provider in enumerate([*machines, *machines], start=1):
-            workspace = await provider.open(here.session, here.target)
-            before = sorted(each.name for each in workspace.folder.glob("turn-*"))
-            assert before == [f"turn-{earlier}" for earlier in range(1, number)]
-            (workspace.folder / f"turn-{number}").write_text("uncommitted")
-            await provider.close(1)
+async def test_machines_that_share_a_folder_go_on_in_one_clone(tmp_path: Path) -> None:
+    async with firm(tmp_path) as here, elsewhere(here.yard) as there:
+        folder = await here.open()
+        (folder / "one.txt").write_text("uncommitted")
+        await here.provider.close(1)
+        shutil.rmtree(here.yard.mirrors.root)
 
-        assert await machines[0].unused.reap(before=LATER) == []
-        (kept,) = await machines[1].unused.reap(before=LATER)
-        assert "4 uncommitted changes" in kept
-        assert len(list((here.yard.folder / "kept" / "1-demo-1").iterdir())) == 1
+        other = provide(there, here.stores, "push")
+        workspace = await other.open(here.session, here.target)
+        assert (workspace.folder, (folder / "one.txt").read_text()) == (folder, "uncommitted")
+        clone = replace(there.clone(), folder=folder)
+        status, words = await there.do(clone, "git add . && git commit -qm Mine && git push")
+        assert status == 0, words
+        assert here.yard.server.show("acme/app", "agent/demo/web-t1", "one.txt") == "uncommitted"
+        assert await here.notices() == []
 
 
-async def test_a_machine_that_lost_its_session_to_another_one_saves_nothing(
+async def test_a_clone_that_another_machine_has_is_made_again_and_that_is_said(
     tmp_path: Path,
 ) -> None:
     async with firm(tmp_path, ship="none") as here:
         one, two = (provide(here.yard, here.stores, "none", name) for name in ("one", "two"))
-        await one.open(here.session, here.target)
-        await one.close(1)
-        idle = await one.open(here.session, here.target)
-        busy = await two.open(here.session, here.target)
-        (busy.folder / "new.txt").write_text("from the other machine")
-        await two.close(1)
-
-        (idle.folder / "old.txt").write_text("too late")
-        await one.close(1)
-
-        again = await one.open(here.session, here.target)
-        assert (again.folder / "new.txt").read_text() == "from the other machine"
-        assert not (again.folder / "old.txt").exists()
-
-
-async def test_a_clone_that_was_never_saved_is_made_again_on_another_machine(
-    tmp_path: Path,
-) -> None:
-    async with firm(tmp_path) as here:
-        one, two = (provide(here.yard, here.stores, "push", name) for name in ("one", "two"))
         first = await one.open(here.session, here.target)
+        (first.folder / "precious.txt").write_text("work")
+        await one.close(1)
 
         second = await two.open(here.session, here.target)
 
-        assert (first.folder.name, second.folder.name) == ("1-demo-1", "1-demo-1")
-        assert await here.notices() == []
+        assert not (second.folder / "precious.txt").exists()
+        assert await here.notices() == [wording.CLONE_LOST]
+        # It is kept where it is, and told by the machine that has it.
+        assert await two.unused.reap(before=LATER) == []
+        (kept,) = await one.unused.reap(before=LATER)
+        assert "1 uncommitted change" in kept
 
 
-async def test_a_clone_whose_rebuilding_was_cut_off_is_rebuilt_from_the_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_folder_that_is_missing_is_made_again_and_that_is_said(tmp_path: Path) -> None:
     async with firm(tmp_path) as here:
+        first = await here.provider.open(here.session, None)
+        shutil.rmtree(first.folder)
+        assert await here.notices() == []
+        used = replace(here.session, acp_session_id="s1")
+
+        await here.provider.open(used, None)
+
+        assert await here.notices() == [wording.FOLDER_LOST]
+
+
+async def test_a_clone_whose_mirror_is_gone_fetches_it_again(tmp_path: Path) -> None:
+    async with firm(tmp_path, ship="none") as here:
         folder = await here.open()
         (folder / "precious.txt").write_text("work")
         await here.provider.close(1)
-        shutil.rmtree(folder)
+        shutil.rmtree(here.yard.mirrors.root)
 
-        async def die(_clone: Clone) -> str | None:
-            (folder / "precious.txt").unlink()
-            raise RepositoryError("cut off")
+        assert await here.open() == folder
 
-        with monkeypatch.context() as patched:
-            patched.setattr(here.yard.checkouts, "prepare", die)
-            with pytest.raises(RepositoryError):
-                await here.open()
+        assert (folder / "precious.txt").read_text() == "work"
+        assert (await here.yard.do(replace(here.yard.clone(), folder=folder), "git log"))[0] == 0
+        assert await here.notices() == []
 
-        assert (await here.open() / "precious.txt").read_text() == "work"
+
+async def test_a_branch_that_was_deleted_on_the_remote_begins_anew(tmp_path: Path) -> None:
+    async with firm(tmp_path) as here:
+        folder = await here.open()
+        (folder / "one.txt").write_text("1")
+        await here.ship()
+        await here.provider.close(1)
+        assert await here.provider.unused.reap(before=LATER) == []
+        branch = "refs/heads/agent/demo/web-t1"
+        git(here.yard.server.path("acme/app"), "update-ref", "-d", branch)
+
+        again = await here.open()
+
+        assert not (again / "one.txt").exists()
 
 
 async def test_a_clone_of_an_agent_that_is_gone_keeps_no_other_from_being_reaped(

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.roster import Colleague
 from app.core.tools.wording import list_colleagues
 from app.core.turns.prompt import Asked, Said, compose
 from app.model.keys import SessionKey
@@ -26,9 +25,10 @@ from app.model.system_prompt import (
 )
 from app.model.types import Message, Speaker
 from app.model.workspaces import WorkspaceView
+from tests.support.agent_values import make_agent
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "prompts" / "first.txt"
-GEMINI = Colleague("gemini", "gemini", "Gemini")
+GEMINI = make_agent("gemini", display_name="Gemini")
 WHOLE = SystemPrompt(
     base="Your name is Ada. You appear as: owl. Your manner: calm.\n\nYou review code.",
     soul="Be kind.\n",
@@ -37,7 +37,7 @@ WHOLE = SystemPrompt(
     user="The team in Berlin.",
     memory="- Ann likes tea.",
     colleagues=list_colleagues(
-        (Colleague("codex", "codex", "Codex", description="Writes\ncode."), GEMINI),
+        (make_agent("codex", display_name="Codex", description="Writes\ncode."), GEMINI),
         ("agents_message", "agents_spawn"),
         as_command=False,
     ),

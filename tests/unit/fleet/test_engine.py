@@ -64,14 +64,13 @@ class Claims:
 
 async def start(turns: LateTurns, claims: Claims, *, max_turns: int) -> FleetTurnEngine:
     context = SimpleNamespace(
-        turns=turns, clock=SystemClock(), feed=SimpleNamespace(notify=lambda _: None)
+        turns=turns, agents={}, clock=SystemClock(), feed=SimpleNamespace(notify=lambda _: None)
     )
     engine = FleetTurnEngine(
         cast("TurnContext", context),
         cast("Any", claims),
         max_turns=max_turns,
         total=None,
-        of_agent={},
         worker=cast("FleetWorker", Worker()),
         signals=ALONE,
     )

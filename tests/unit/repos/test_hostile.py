@@ -214,7 +214,7 @@ async def endure(tmp_path: Path, script: str) -> None:
         await yard.do(clone, PREPARE.format(outside=outside) + script)
 
         await live_with(yard, clone)
-        await yard.checkouts.remove(clone)
+        await yard.checkouts.remove(clone.folder)
 
         assert fingerprint(outside) == before
         assert yard.server.head("acme/app", "main") == main

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from app.clock import SystemClock
 from app.errors import StoreUnavailable
+from app.metrics import Metrics
 from app.model.inbound import Delivery
 from app.server import bodies
 from app.server.front import Front
-from app.server.metrics import Metrics
 from tests.support.hook import HookAdapter, message, request, sign
 
 pytestmark = pytest.mark.anyio

@@ -21,12 +21,12 @@ from itsdangerous import URLSafeSerializer
 from pydantic import SecretStr
 
 from app.core.availability import Availabilities
+from app.metrics import Metrics
 from app.model.inbound import Delivery
 from app.server import api, login, problems
 from app.server.front import Front
 from app.server.login import Visitor, visitor
 from app.server.login_links import LINK_SECONDS, LOGIN_SECONDS, LoginLinks
-from app.server.metrics import Metrics
 from app.server.parts import AgentCard, Parts
 from app.store.database import FILE_NAME
 from app.vault import Vault

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from app.config import load
 from app.errors import ConfigurationError
 from app.main import open_resources
-from app.server.traces import Tracer
+from app.traces import Tracer
 from tests.support.collector import Collector
 
 KEY = SecretStr("key-of-the-bridge-for-tests-0123456789")
@@ -69,7 +69,7 @@ def test_a_collector_that_does_not_answer_holds_the_end_up_for_seconds_only() ->
 def test_without_the_extra_the_remedy_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "app.server.traces", None)
+    monkeypatch.setitem(sys.modules, "app.traces", None)
     given = {"PATH": "", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
     configuration = load(given, home=tmp_path)
 

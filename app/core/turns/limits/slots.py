@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
+from app.agents.agent import Agent
+
 
 class Slots:
     """The slots that turns run in."""
 
-    def __init__(self, count: int, *, of_agent: Mapping[str, int | None] | None = None) -> None:
-        """Have `count` slots; `of_agent` sets lower limits for some agents, and may change."""
+    def __init__(self, count: int, *, agents: Mapping[str, Agent] | None = None) -> None:
+        """Have `count` slots; fewer for agents that have a limit of their own."""
         self.count = count
         self.used = 0
         self.lent: Counter[str] = Counter()
@@ -20,13 +22,14 @@ class Slots:
         self.on_room: Callable[[], None] = lambda: None
         """Is told when a turn begins to wait without its slot."""
         self._free = asyncio.Semaphore(count)
-        self._of_agent: Mapping[str, int | None] = of_agent or {}
+        self._agents: Mapping[str, Agent] = agents or {}
         self._own: dict[tuple[str, int], asyncio.Semaphore] = {}
 
     @asynccontextmanager
     async def one(self, agent: str = "") -> AsyncIterator[Slot]:
         """Wait for a slot and hold it; the agent's limit first, so that others need not wait."""
-        fewer = self._of_agent.get(agent)
+        found = self._agents.get(agent)
+        fewer = found.max_turns if found else None
         slot = Slot(self, agent, self._free)
         if fewer is not None:
             own = self._own.setdefault((agent, fewer), asyncio.Semaphore(fewer))

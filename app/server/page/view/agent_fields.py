@@ -1,112 +1,51 @@
-"""Lists the fields of an agent's entry for the form, with their words and their choices; pure."""
+"""Lists the fields of an agent's entry for the form, with the words of their choices; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
 
-Kind = Literal[
-    "text",
-    "area",
-    "choice",
-    "flag",
-    "words",
-    "allowed",
-    "command",
-    "number",
-    "pairs",
-    "permissions",
-]
-Offered = tuple[tuple[str, str], ...]
+from app.config import AgentConfig
+from app.server.page.view.agents import Field, Group, Kind, Offered
 
 RULES = "rules"
 """The choice of permissions that are no preset."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One key of an entry."""
-
-    key: str
-    label: str
-    kind: Kind = "text"
-    hint: str = ""
-    choices: Offered = ()
-    """What it can be, each with its words."""
-    usual: str = ""
-    """What holds if it is empty."""
-    value: str = ""
-    rules: str = ""
-    """The rules of permissions that are no preset, as JSON."""
-    problem: str = ""
-    former: str | None = None
-    """What it was before its last change, if that can be undone."""
-
-    @property
-    def wide(self) -> bool:
-        """Whether it takes several lines."""
-        return self.kind in {"area", "words", "allowed", "pairs", "permissions"}
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Fields that belong together."""
-
-    title: str
-    fields: tuple[Field, ...]
+def _field(
+    key: str,
+    kind: Kind = "text",
+    *,
+    hint: str = "",
+    choices: Offered = (),
+    usual: str = "",
+) -> Field:
+    """Describe a key in the words of `AgentConfig`, or with a hint of how to write it here."""
+    about = AgentConfig.model_fields[key]
+    return Field(key, about.title or key, kind, hint or about.description or "", choices, usual)
 
 
 GROUPS = (
     Group(
         "What people see",
         (
-            Field("display_name", "Display name", hint="The name in threads and lists."),
-            Field("emoji", "Emoji", hint="Its picture. Without one, the first letters."),
-            Field("description", "Description", "area", "What it is good at."),
-            Field(
-                "prompt",
-                "Prompt",
-                "area",
-                "What it is told about itself, unless it has an IDENTITY.md.",
-            ),
-            Field(
-                "visible",
-                "Offered",
-                "flag",
-                "People can choose it. Hidden, it still answers to its name.",
-            ),
+            _field("display_name"),
+            _field("emoji"),
+            _field("description", "area"),
+            _field("prompt", "area"),
+            _field("visible", "flag"),
         ),
     ),
     Group(
         "Program",
         (
-            Field(
-                "driver",
-                "Driver",
-                "choice",
-                "The known agent it is.",
-                usual="Found from the command",
+            _field("driver", "choice", usual="Found from the command"),
+            _field("command", "command"),
+            _field("model", usual="The agent's own choice"),
+            _field("mode", usual="The one that asks"),
+            _field(
+                "options", "pairs", hint="Further options of the agent: NAME=value, one per line."
             ),
-            Field(
-                "command", "Command", "command", "The program that speaks ACP, with its arguments."
-            ),
-            Field(
-                "model",
-                "Model",
-                hint="Set each time a session starts.",
-                usual="The agent's own choice",
-            ),
-            Field(
-                "mode", "Mode", hint="Set each time a session starts.", usual="The one that asks"
-            ),
-            Field(
-                "options",
-                "Options",
-                "pairs",
-                "Further options of the agent: NAME=value, one per line.",
-            ),
-            Field("auth", "Login method", hint="If it offers several."),
+            _field("auth"),
             Field(
                 "extends",
                 "Extends",
@@ -119,12 +58,10 @@ GROUPS = (
     Group(
         "Rights",
         (
-            Field(
+            _field(
                 "permissions",
-                "Permissions",
                 "permissions",
-                "What it may do without asking people.",
-                (
+                choices=(
                     ("read-only", "Read only: reads, and changes nothing"),
                     ("careful", "Careful: reads, and asks before it changes anything"),
                     ("trusted", "Trusted: edits and runs commands without asking"),
@@ -132,132 +69,110 @@ GROUPS = (
                 ),
                 usual="Careful, as usual",
             ),
-            Field(
+            _field(
                 "unasked",
-                "Acts without asking",
                 "choice",
-                "When it does something that the rules leave to people.",
-                (("stop", "Its turn ends"), ("tell", "People are told")),
+                choices=(("stop", "Its turn ends"), ("tell", "People are told")),
                 usual="Ends with services, told on the page alone",
             ),
-            Field(
+            _field(
                 "sandbox",
-                "Sandbox",
                 "choice",
-                "How it is isolated from the rest of the machine.",
-                (
+                choices=(
                     ("auto", "If possible"),
                     ("bubblewrap", "Always (bubblewrap)"),
                     ("none", "Not isolated"),
                 ),
                 usual="If possible, as usual",
             ),
-            Field(
+            _field(
                 "memory",
-                "Memory",
                 "choice",
-                "Whether it notes after a turn what is worth keeping for other conversations.",
-                (
+                choices=(
                     ("off", "It notes nothing"),
                     ("ask", "People decide on each note"),
                     ("auto", "It keeps its notes; people decide where strangers spoke"),
                 ),
                 usual="It notes nothing, as usual",
             ),
-            Field("home", "Home", hint="own, user, or an absolute path.", usual="own"),
-            Field(
+            _field("home", usual="own"),
+            _field(
                 "network",
-                "Network",
                 "choice",
-                "What it can connect to.",
-                (
+                choices=(
                     ("open", "The internet"),
                     ("restricted", "Its list of hosts"),
                     ("none", "Nothing"),
                 ),
                 usual="The internet, as usual",
             ),
-            Field(
+            _field(
                 "network_hosts",
-                "Hosts",
                 "words",
-                "In addition to its model's, one per line: api.example.com, *.example.com.",
+                hint="In addition to its model's, one per line: api.example.com, *.example.com.",
             ),
-            Field(
+            _field(
                 "ship",
-                "Changes",
                 "choice",
-                "What happens to its commits at the end of a turn.",
-                (("pr", "Pull request"), ("push", "Pushed to its branch"), ("none", "Stay here")),
+                choices=(
+                    ("pr", "Pull request"),
+                    ("push", "Pushed to its branch"),
+                    ("none", "Stay here"),
+                ),
                 usual="Pull request, as usual",
             ),
-            Field(
+            _field(
                 "env_passthrough",
-                "Variables of the bridge",
                 "words",
-                "Names of variables that it gets from the settings, one per line.",
+                hint="Names of variables that it gets from the settings, one per line.",
             ),
-            Field(
-                "idle_minutes",
-                "Idle minutes",
-                "number",
-                "After how long an idle session is parked.",
-                usual="The bridge's default",
-            ),
+            _field("idle_minutes", "number", usual="The bridge's default"),
         ),
     ),
     Group(
         "Tools and other agents",
         (
-            Field(
+            _field(
                 "tool_exposure",
-                "Tools of the bridge",
                 "choice",
-                "How it gets them.",
-                (
+                choices=(
                     ("tools", "Over MCP"),
                     ("skills", "As a command, with a SKILL.md for each"),
                     ("mixed", "Both"),
                 ),
                 usual="As its program is known to use them",
             ),
-            Field(
+            _field(
                 "delegation_voice",
-                "Voice",
                 "choice",
-                "Who tells people what it did for another agent.",
-                (
+                choices=(
                     ("own", "Itself, where it is connected"),
                     ("caller", "The agent that asked, in one line"),
                 ),
                 usual="The agent that asked, as usual",
             ),
-            Field(
+            _field(
                 "agents_allow",
-                "Agents it may ask",
                 "allowed",
-                "Names, one per line; * means any letters. Empty: all that can do no more than it. "
-                "none: no agent.",
+                hint="Names, one per line; * means any letters. Empty: all that can do no more "
+                "than it. none: no agent.",
             ),
-            Field("agents_deny", "Agents it may not ask", "words", "Counts more than the above."),
-            Field(
+            _field("agents_deny", "words"),
+            _field(
                 "tools_allow",
-                "Tools it may use",
                 "allowed",
-                "Such as agents_* or memory_read, one per line. Empty: all. none: no tool.",
+                hint="Such as agents_* or memory_read, one per line. Empty: all. none: no tool.",
             ),
-            Field("tools_deny", "Tools it may not use", "words", "Counts more than the above."),
-            Field(
+            _field("tools_deny", "words"),
+            _field(
                 "capabilities_allow",
-                "Capabilities it may use",
                 "allowed",
-                "Such as *.read, one per line; a tool needs all that it has. Empty: all.",
+                hint="Such as *.read, one per line; a tool needs all that it has. Empty: all.",
             ),
-            Field(
+            _field(
                 "capabilities_deny",
-                "Capabilities it may not use",
                 "words",
-                "Such as place.write: refuses every tool with one of them.",
+                hint="Such as place.write: refuses every tool with one of them.",
             ),
         ),
     ),

@@ -14,7 +14,8 @@ from typing import Any
 
 from app.errors import ConfigurationError
 from app.model.updates import Choices
-from app.server.page.view.agent_fields import FIELDS, GROUPS, RULES, Field, Group, Offered
+from app.server.page.view.agent_fields import FIELDS, GROUPS, RULES
+from app.server.page.view.agents import Field, Group, Offered
 
 ENV = "env"
 _OF_ENTRIES = ("agents", "AGENTS_JSON")

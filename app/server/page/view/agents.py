@@ -4,11 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from app.core.memory.log import Remembered
-from app.server.page.view.agent_fields import Group
 from app.server.page.view.personas import FileLine
 from app.server.page.view.views import Agent
+
+Kind = Literal[
+    "text",
+    "area",
+    "choice",
+    "flag",
+    "words",
+    "allowed",
+    "command",
+    "number",
+    "pairs",
+    "permissions",
+]
+Offered = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One key of an entry."""
+
+    key: str
+    label: str
+    kind: Kind = "text"
+    hint: str = ""
+    choices: Offered = ()
+    """What it can be, each with its words."""
+    usual: str = ""
+    """What holds if it is empty."""
+    value: str = ""
+    rules: str = ""
+    """The rules of permissions that are no preset, as JSON."""
+    problem: str = ""
+    former: str | None = None
+    """What it was before its last change, if that can be undone."""
+
+    @property
+    def wide(self) -> bool:
+        """Whether it takes several lines."""
+        return self.kind in {"area", "words", "allowed", "pairs", "permissions"}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Fields that belong together."""
+
+    title: str
+    fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True, slots=True)

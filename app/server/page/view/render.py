@@ -29,7 +29,6 @@ from app.server.page.view.blocks import Block, Call, Said, Words
 from app.server.page.view.files import Folder, address_of
 from app.server.page.view.managing import Managed
 from app.server.page.view.personas import Editor, Prompt
-from app.server.page.view.schedules import ScheduleForm, ScheduleLine
 from app.server.page.view.steps import Split
 from app.server.page.view.views import Cast, Page, Place, ThreadList
 from app.server.page.view.work import short_name
@@ -197,10 +196,9 @@ def crew(shown: Crew) -> str:
     return _environment().get_template("crew.html").render(crew=shown, on="/agents")
 
 
-def schedules(crew: Crew, lines: Sequence[ScheduleLine], form: ScheduleForm) -> str:
-    """Render the page with all schedules."""
-    template = _environment().get_template("schedules.html")
-    return template.render(crew=crew, lines=lines, form=form, on="/schedules")
+def crew_page(template: str, crew: Crew, **shown: object) -> str:
+    """Render a page of a feature that lists the agents at its side."""
+    return _environment().get_template(template).render(crew=crew, **shown)
 
 
 def agent(crew: Crew, shown: Shown) -> str:

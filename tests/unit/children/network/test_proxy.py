@@ -15,7 +15,7 @@ from app.children.network.access import Access, SessionHosts
 from app.children.network.dialing import Dialer
 from app.children.network.proxy import HEAD_BYTES, Proxy
 from app.children.network.rules import Rules
-from app.config.hosts import HostPattern
+from app.config.network import HostPattern
 from app.tasks import Tasks
 from tests.support.outside import PUBLIC, Staged
 

@@ -17,9 +17,9 @@ from app.core.together import reviews
 from app.core.together.reviews import Reviews
 from app.core.tools.reviews import Submitting
 from app.errors import Conflict, RepositoryError
+from app.metrics import Metrics
 from app.model.reviews import Finding, Review, Submission
 from app.model.tools import Caller, Result
-from app.server.metrics import Metrics
 from app.signals import ALONE, Signals
 from tests.support.forge import Forge
 from tests.support.members import Hub

@@ -9,12 +9,12 @@ import pytest
 
 from app.core.tools.toolbox import Toolbox
 from app.model.keys import PlaceKey, SessionKey
-from app.model.scope import Scope
 from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.types import Session, SessionState, Turn, TurnState
 from app.store.sessions import SessionStore
 from app.store.turns import TurnStore
 from tests.agents.rig import Notes
+from tests.support.agent_values import make_agent
 from tests.support.scoping import CASES
 
 KEY = SessionKey("web", "t1", "demo")
@@ -55,16 +55,15 @@ def make(turn: Turn = TURN, running: int | None = TURN.id, **lists: Any) -> Tool
         Tool(name, "Tells who calls.", {"text": {"type": "string"}}, needed, tell_caller)
         for name, needed in CAPABILITIES.items()
     ]
-    scope = Scope(**{name: tuple(globs) for name, globs in lists.items()})
+    lists = {name: tuple(globs) for name, globs in lists.items()}
     table = Table(turn)
     return Toolbox(
         tools,
-        {"demo": scope},
+        {"demo": make_agent("demo", tool_seconds=42.0, **lists)},
         cast("SessionStore", table),
         cast("TurnStore", table),
         Notes(),
         running=lambda _session: running,
-        waits={"demo": 42.0},
     )
 
 

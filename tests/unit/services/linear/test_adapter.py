@@ -15,12 +15,12 @@ from pydantic import SecretStr
 from app.config.sealing import Sealer
 from app.core.outbox import Outbox
 from app.errors import PostDelayed, PostRejected, ServiceRefused, SpeakerUnknown
+from app.metrics import Metrics
 from app.model.inbound import Begun, Delivery, Heard
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import Fact, MadeFile, NewPost, PostContent, PostSend, ToolLine
 from app.model.types import Speaker
 from app.model.updates import AskOption, PlanStep
-from app.server.metrics import Metrics
 from app.services.common.signatures import DeliveryStale
 from app.services.linear.adapter import LinearAdapter
 from app.services.linear.grants import Grants
@@ -40,10 +40,12 @@ WORKING = PostContent(kind="turn", state="working")
 DONE = PostContent(kind="turn", state="done", text="It is done.")
 
 
-def settings(app: App, **more: str) -> LinearCredentials:
+def settings(app: App, agent_id: str | None = None) -> LinearCredentials:
     token = next(iter(app.tokens))
     return LinearCredentials(
-        webhook_secret=SecretStr(app.webhook_secret), access_token=SecretStr(token), **more
+        webhook_secret=SecretStr(app.webhook_secret),
+        access_token=SecretStr(token),
+        agent_id=agent_id,
     )
 
 

@@ -15,11 +15,11 @@ from pydantic import SecretStr
 
 from app.acp.elicitation import consent
 from app.errors import AgentLoginNeeded, StoreUnavailable
+from app.metrics import Metrics
 from app.model.inbound import Delivery
 from app.model.ports import AgentListener
 from app.model.updates import TextUpdate
 from app.server.front import Front
-from app.server.metrics import Metrics
 from app.services.linear.adapter import LinearAdapter
 from app.services.linear.settings import LinearCredentials
 from app.vault import Vault

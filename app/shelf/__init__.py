@@ -1,1 +1,0 @@
-"""Stores files where every machine of a bridge finds them: a shared folder, or a bucket."""
