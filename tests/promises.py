@@ -71,10 +71,11 @@ PROMISES = (
     Promise(
         4,
         "An agent gets the environment variables on its list and no others. With isolation it "
-        "reads nothing of the bridge, of another agent or of another conversation, and does not "
-        "reach the bridge's own port; without isolation, the page, `doctor` and the start-up "
-        "output say so.",
+        "reads nothing of the bridge, of another agent or of another conversation, neither itself "
+        "nor through an agent that you did not name for it, and does not reach the bridge's own "
+        "port; without isolation, the page, `doctor` and the start-up output say so.",
         (
+            "attacks/test_deputies.py::test_an_agent_gets_through_another_nothing_that_it_has_not",
             "scenarios/test_isolation.py::test_an_agents_environment_is_the_allow_list_and_its_own_keys",
             "scenarios/test_isolation.py::test_an_isolated_agent_reads_nothing_of_the_bridge_of_others_or_of_the_person",
             "scenarios/test_isolation.py::test_the_api_says_in_words_what_an_agent_without_isolation_can_read",

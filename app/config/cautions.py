@@ -22,6 +22,7 @@ _DECIDES_CODE: Final = frozenset(
 )
 """Variables that decide which code a program runs."""
 _NETWORKS: Final = ("none", "restricted", "open")
+_PRESETS: Final = ("read-only", "careful", "trusted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,19 @@ def _describe_more(agent: AgentConfig, other: AgentConfig) -> str:
         return ""
     if _shares_machine(other) and not _shares_machine(agent):
         return "is not isolated"
-    more = _NETWORKS.index(other.network) > _NETWORKS.index(agent.network)
-    return "can connect to more" if more else ""
+    wider = other.network == "restricted" and {*other.network_hosts} - {*agent.network_hosts}
+    more = _NETWORKS.index(other.network) - _NETWORKS.index(agent.network)
+    if more > 0 or (more == 0 and wider):
+        return "can connect to more"
+    return "may do more without a question" if _may_more(agent, other) else ""
+
+
+def _may_more(agent: AgentConfig, other: AgentConfig) -> bool:
+    """Tell whether an agent may do more than another; of rules that differ it is not known."""
+    one, two = agent.permissions, other.permissions
+    if isinstance(one, str) and isinstance(two, str):
+        return _PRESETS.index(two) > _PRESETS.index(one)
+    return one != two
 
 
 def _shares_machine(agent: AgentConfig) -> bool:

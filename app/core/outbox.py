@@ -32,6 +32,8 @@ DRAIN_SECONDS = 0.05
 """How often posts are looked at while an adapter waits for them before it goes."""
 SEND_SECONDS = 60.0
 """How long one post may take: after that it is looked for and sent again."""
+ASIDE_CHARACTERS = 20_000
+"""The length from which a text is redacted in a thread: a shorter one takes some milliseconds."""
 LONGEST_RETRY_SECONDS = 60.0
 """A platform that is down is tried once a minute: often enough for people, rarely enough for it."""
 
@@ -86,7 +88,7 @@ class Outbox:
         self._held = False
         self._signals = signals
         self._ensure = ensure
-        self._relay = ProgressRelay(posts, adapters, clock, self.clean, signals)
+        self._relay = ProgressRelay(posts, adapters, clock, self._clean_aside, signals)
         signals.on(Topic.POSTS, self._take_posts)
         signals.on(Topic.PROGRESS, self._take_progress)
         signals.on(Topic.SENT, lambda facts: self._note_arrival(facts["post"]))
@@ -300,7 +302,7 @@ class Outbox:
                 op="create" if remote is None else "finish",
                 target=post.target,
                 marker=post.marker,
-                content=self.clean(post.content),
+                content=await self._clean_aside(post.content),
                 remote_id=remote,
                 consumed=consumed,
             )
@@ -363,7 +365,7 @@ class Outbox:
             op="append" if grown else "replace",
             target=known.post.target,
             marker=known.post.marker,
-            content=self.clean(content),
+            content=await self._clean_aside(content),
             remote_id=known.post.remote_id,
             consumed=known.post.consumed,
         )
@@ -403,3 +405,9 @@ class Outbox:
         if self._vault.contains(*texts_of(content)):
             return redact_content(content, self._vault.redact)
         return content
+
+    async def _clean_aside(self, content: PostContent) -> PostContent:
+        """Redact in a thread what is long: all others wait for the event loop."""
+        if len(content.text) <= ASIDE_CHARACTERS:
+            return self.clean(content)
+        return await asyncio.to_thread(self.clean, content)

@@ -6,7 +6,7 @@ The content goes through the store, because it is longer than a signal may be.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from app.clock import Clock
 from app.core.adapters import Adapter
@@ -30,7 +30,7 @@ class ProgressRelay:
         posts: PostStore,
         adapters: Mapping[str, Adapter],
         clock: Clock,
-        clean: Callable[[PostContent], PostContent],
+        clean: Callable[[PostContent], Awaitable[PostContent]],
         signals: Signals,
     ) -> None:
         """Hand over; `clean` redacts a content."""
@@ -61,7 +61,7 @@ class ProgressRelay:
         try:
             while (latest := self._latest.pop(post_id, None)) is not None:
                 try:
-                    is_open = await self._posts.show(post_id, self._clean(latest()))
+                    is_open = await self._posts.show(post_id, await self._clean(latest()))
                 except StoreUnavailable as error:
                     logger.info("dropped progress of post %d: %s", post_id, error)
                     is_open = False

@@ -90,6 +90,7 @@ class Bridge:
         self._forgetting = forgetting_of(base, joined)
         runtime = joined.runtime(self._go_on_as_leader)
         self._features = [feature.build(runtime) for feature in registered_features()]
+        joined.hooks.add((joined.memory, joined.together))
         joined.hooks.add(hook for part in self._features for hook in part.hooks())
         joined.tooling.toolbox.add(tool for part in self._features for tool in part.tools())
         self._maintenance = Maintenance(

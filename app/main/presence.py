@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from app.agents.network import read_hosts
 from app.config import Configuration
 from app.core.adapters import Adapter
 from app.core.repositories.ports import Forge
@@ -39,6 +40,9 @@ def presence(base: Resources, services: Collection[str] | None = None) -> Presen
         vault=base.vault,
         clock=base.clock,
         stores=base.stores,
+        pictures={
+            name: tuple(read_hosts(entry)) for name, entry in base.configuration.agents.items()
+        },
         removed=tuple(base.registry.removed()),
     )
     built = {
@@ -86,7 +90,11 @@ def _standing(configuration: Configuration, service: str) -> Mapping[str, object
     if service in {PAGE, SERVICE}:
         return dict.fromkeys(configuration.agents, "")
     return {
-        agent: (given, configuration.webhook_paths(service, agent))
+        agent: (
+            given,
+            configuration.webhook_paths(service, agent),
+            configuration.agents[agent].network_hosts,
+        )
         for (owner, agent), given in configuration.credentials.items()
         if owner == service
     }

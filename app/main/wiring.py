@@ -94,7 +94,7 @@ class Joined(TurnParts):
             self._stores.sessions,
             self._stores.turns,
             roster=self._roster,
-            deputies=Deputies(self._agents, self.adapters.keys()),
+            deputies=Deputies(self._agents, self.adapters),
             adapters=self.adapters,
             refusal=access_of(self._configuration).refusal,
             lend=self.workspaces.lend,

@@ -1,12 +1,13 @@
 """Keeps Markdown of agents from fetching pictures for its readers and from false links; pure.
 
 A picture's address can carry anything out: a platform or a browser fetches it for every reader.
+Hostile text takes no longer than other text of its size.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Final
 
@@ -15,67 +16,119 @@ from markdown_it.token import Token
 
 from app.markdown.code import span
 
+Allows = Callable[[str, int], bool]
+"""Tells whether pictures may be fetched from a host and port."""
+
+MOST_MARKS: Final = 5_000
+"""Signs that a parser reads in 0.1 s: people write far fewer in one text with pictures or links."""
+MOST_STEPS: Final = 4_000_000
+"""Steps that looking for links may take, which is 0.2 s; prose takes a hundredth of that."""
+WORDS: Final = 500
+"""Characters of a link's text that are looked at."""
+ADDRESS: Final = 4_000
+"""Characters of a link's address that are looked at."""
+
 _TAGS: Final = r"<(?=/?(?:img|image|picture|source|svg|video|audio|iframe|embed|object|link)\b)"
 _TAG: Final = re.compile(_TAGS, re.IGNORECASE)
+_ANCHOR: Final = re.compile(r"<(?=a\s)", re.IGNORECASE)
+_OPENING: Final = re.compile(rf"{_TAGS}|<(?=a\s|https?:)", re.IGNORECASE)
+_REFERENCE: Final = re.compile(r"^([ \t>]*)\[(?=[^\]\n]{1,999}\]:)", re.MULTILINE)
+_CANDIDATE: Final = re.compile(rf"!\[|\]\(|\]:|<https?:|<a\s|{_TAGS}", re.IGNORECASE)
+_MARK: Final = re.compile(r"[\[\]<*_`&]")
+_RUN: Final = re.compile("`+")
 _PIECE: Final = re.compile(
     r"(?P<code>^[ \t>]*(?P<bar>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*(?P=bar)[`~]*[ \t]*$|\Z)"
     r"|(?<![`\\])(?P<ticks>`+)(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`))"
-    r"|(?P<picture>!\[[^\]\n]{0,500}\]\(\s{0,9}<?(?P<source>[^)\s>]{0,4000})>?[^)\n]{0,500}\))"
-    r"|(?P<link>(?<!!)\[(?P<words>[^\]\n]{1,500})\]\(\s{0,9}<?(?P<target>[^)\s>]{1,4000})>?"
-    r"[^)\n]{0,500}\))"
-    r"|(?P<angle><(?P<to>https?://[^|>\s]{1,4000})\|(?P<named>[^>\n]{1,500})>)"
+    rf"|(?P<picture>!\[[^\]\n]{{0,{WORDS}}}+\]\(\s{{0,9}}<?(?P<source>[^)\s>]{{0,{ADDRESS}}}+)>?"
+    rf"[^)\n]{{0,{WORDS}}}+\))"
+    rf"|(?P<link>(?<!!)\[(?P<words>[^\]\n]{{1,{WORDS}}}+)\]\(\s{{0,9}}<?"
+    rf"(?P<target>[^)\s>]{{1,{ADDRESS}}}+)>?[^)\n]{{0,{WORDS}}}+\))"
+    rf"|(?P<angle><(?P<to>https?://[^|>\s]{{1,{ADDRESS}}}+)\|(?P<named>[^>\n]{{1,{WORDS}}}+)>)"
     rf"|(?P<tag>{_TAGS})",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 _MARKUP: Final = re.compile(r"[*_`~<>\s\\]")
-_ADDRESS: Final = re.compile(
+_CLAIM: Final = re.compile(
     r"(?:[a-z]+://|www\.)(?P<host>[^/?#:]+)|(?P<path>[\w-]+(?:\.[\w-]+)+)/"
     r"|(?P<name>[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|app))(?:$|[:?#])",
     re.IGNORECASE,
 )
 """What people take for an address: with a scheme, a path, or an end that names of files lack."""
 _HOST: Final = re.compile(
-    r"(?:[a-z][a-z0-9+.-]*:[/\\]*|[/\\]{2,})(?:[^/?#\\]*@)?(?P<host>[^/?#:@\\]+)", re.IGNORECASE
+    r"(?:(?P<scheme>[a-z][a-z0-9+.-]*):[/\\]*|[/\\]{2,})(?:[^/?#\\]*@)?(?P<host>[^/?#:@\\]+)"
+    r"(?::(?P<port>\d{1,5}))?",
+    re.IGNORECASE,
 )
 """The host as a browser reads it, which takes a backslash for a slash."""
+_HREF: Final = re.compile(r"""\bhref\s*=\s*["']?([^"'\s>]+)""", re.IGNORECASE)
 _RELATIVE: Final = re.compile(r"/?[\w.#][^:\\]*")
 
 
-def disarm(text: str, own: Collection[str] = ()) -> str:
-    """Put pictures into code and show the host of a link whose text is another address.
-
-    `own` are the hosts of the platform itself, `*.` and a domain for all below it.
-    """
-    shown = _PIECE.sub(partial(_disarm_piece, own=own), text)
-    if not _has_picture(shown, own):
-        return shown
-    # It was written so that only a real parser finds it: then nothing of the form stays.
-    return _TAG.sub("&lt;", shown.replace("![", "!\\["))
+def allow_none(_host: str, _port: int) -> bool:
+    """Allow pictures from nowhere but the place itself."""
+    return False
 
 
-def _disarm_piece(found: re.Match[str], own: Collection[str]) -> str:
+def disarm(text: str, allows: Allows = allow_none) -> str:
+    """Put pictures into code and show the host of a link whose text is another address."""
+    if not _CANDIDATE.search(text):
+        return text
+    if _is_overloaded(text):
+        return _flatten(text)
+    shown = _PIECE.sub(partial(_disarm_piece, allows=allows), text)
+    # It may be written so that only a real parser finds it: then nothing of the form stays.
+    return shown if _is_harmless(shown, allows) else _flatten(shown)
+
+
+def find_false_host(words: str, target: str) -> str:
+    """Return the host of a link whose text is another address; empty if nothing is false."""
+    host = _host(target)
+    claimed = _CLAIM.match(_MARKUP.sub("", words))
+    if claimed is None or not host:
+        return ""
+    name = (claimed["host"] or claimed["path"] or claimed["name"]).casefold().rpartition("@")[2]
+    return "" if host.removeprefix("www.") == name.removeprefix("www.") else host
+
+
+def _disarm_piece(found: re.Match[str], allows: Allows) -> str:
     whole = found[0]
     if found["picture"]:
-        return whole if _is_own(found["source"], own) else span(whole)
+        return whole if _is_allowed(found["source"], allows) else span(whole)
     if found["tag"]:
         return "&lt;"
     words, target = found["words"] or found["named"], found["target"] or found["to"]
-    if not target:
-        return whole
-    host = _host(target)
-    claimed = _ADDRESS.match(_MARKUP.sub("", words))
-    if claimed is None or not host:
-        return whole
-    name = (claimed["host"] or claimed["path"] or claimed["name"]).casefold().rpartition("@")[2]
-    bare = name.removeprefix("www.")
-    return whole if host.removeprefix("www.") == bare else f"{whole} ({span(host)})"
+    host = find_false_host(words, target) if target else ""
+    return f"{whole} ({span(host)})" if host and not _is_told(found, host) else whole
 
 
-def _is_own(address: str, own: Collection[str]) -> bool:
-    host = _host(address)
-    if not host:
-        return bool(own) and _RELATIVE.fullmatch(address) is not None
-    return any(host == each or (each[0] == "*" and host.endswith(each[1:])) for each in own)
+def _is_told(found: re.Match[str], host: str) -> bool:
+    return found.string.startswith(f" ({span(host)})", found.end())
+
+
+def _flatten(text: str) -> str:
+    """Let nothing stay a picture or a link whose text is not its address."""
+    text = _OPENING.sub("&lt;", text.replace("![", "!\\[").replace("](", "]\\("))
+    return _REFERENCE.sub(r"\1\\[", text)
+
+
+def _is_overloaded(text: str) -> bool:
+    """Tell whether links could be found only in a time that grows faster than the text."""
+    if len(_MARK.findall(text)) > MOST_MARKS and "![" in text:
+        return True
+    steps = 0
+    for line in text.split("\n"):
+        size = len(line)
+        steps += line.count("[") * min(size, WORDS) + len(_RUN.findall(line)) * size
+        steps += (line.count("](") + line.count("<http")) * min(size, ADDRESS + WORDS)
+    return steps > MOST_STEPS
+
+
+def _is_allowed(address: str, allows: Allows) -> bool:
+    found = _HOST.match(address)
+    if found is None:
+        return _RELATIVE.fullmatch(address) is not None
+    plain = 80 if (found["scheme"] or "").casefold() == "http" else 443
+    return allows(found["host"].casefold(), int(found["port"] or plain))
 
 
 def _host(address: str) -> str:
@@ -83,15 +136,39 @@ def _host(address: str) -> str:
     return "" if found is None else found["host"].casefold()
 
 
-def _has_picture(text: str, own: Collection[str]) -> bool:
-    """Tell whether a reader's program would fetch something, as a real parser sees it."""
-    if "![" not in text and not _TAG.search(text):
-        return False
-    return any(
-        (each.type == "image" and not _is_own(str(each.attrGet("src") or ""), own))
-        or (each.type in {"html_block", "html_inline"} and _TAG.search(each.content))
-        for each in _tokens(_parser().parse(text))
+def _is_harmless(text: str, allows: Allows) -> bool:
+    """Tell whether a reader's program fetches nothing and no link is false, as a parser sees it."""
+    if len(_MARK.findall(text)) > MOST_MARKS:
+        return not (_TAG.search(text) or _ANCHOR.search(text) or _REFERENCE.search(text))
+    return all(
+        _is_harmless_block(each.children or [each], allows) for each in _parser().parse(text)
     )
+
+
+def _is_harmless_block(tokens: list[Token], allows: Allows) -> bool:
+    target, words, owed = "", "", ""
+    for each in _tokens(tokens):
+        if owed and (each.type, each.content) not in {("text", " ("), ("code_inline", owed)}:
+            return False
+        owed = "" if each.type == "code_inline" else owed
+        match each.type:
+            case "image" if not _is_allowed(str(each.attrGet("src") or ""), allows):
+                return False
+            case "html_block" if _TAG.search(each.content) or _ANCHOR.search(each.content):
+                return False
+            case "html_inline" if _TAG.search(each.content):
+                return False
+            case "link_open" if each.markup != "autolink":
+                target, words = str(each.attrGet("href") or ""), ""
+            case "html_inline" if href := _HREF.search(each.content):
+                target, words = href[1], ""
+            case "html_inline" if not each.content.casefold().startswith("</a"):
+                continue
+            case "link_close" | "html_inline":
+                owed, target = find_false_host(words, target) if target else "", ""
+            case _:
+                words += each.content
+    return not owed
 
 
 def _tokens(tokens: list[Token]) -> Iterator[Token]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pydantic import SecretStr
 
 from app.config import AgentConfig, Configuration, KnownService
+from app.config.network import HostPattern
 from app.model.keys import AreaOf, PlaceKey, no_area
 
 if TYPE_CHECKING:  # half of the core, which many commands do not need
@@ -65,6 +66,8 @@ class BuildContext:
     vault: Vault
     clock: Clock
     stores: ServiceStores
+    pictures: Mapping[str, Sequence[HostPattern]] = field(default_factory=dict)
+    """The hosts on each agent's list: pictures in what it says may be there."""
     removed: Collection[str] = ()
     """The ids of agents that were removed: people may still mention them."""
 

@@ -291,7 +291,7 @@ class SessionStore:
         await self._database.writer.run(lambda connection: connection.execute(change))
 
     async def spend(
-        self, session_id: int, cost: float, *, turn: int, day: str, most: float
+        self, session_id: int, cost: float, *, turn: int, day: str, most: float, shared: float
     ) -> tuple[float, float]:
         """Record the cost that an agent reports for its conversation, up to `most` of it."""
 
@@ -310,7 +310,7 @@ class SessionStore:
                 .values(spent=row.spent + grown, reported=cost)
             )
             if day:
-                believed = claimed <= most
+                believed = min(grown, shared) if claimed <= most else 0.0
                 add_spending(connection, turn, day, grown, self._area_of, shared=believed)
             return row.spent - row.cleared, row.spent + grown - row.cleared
 

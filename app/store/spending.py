@@ -63,13 +63,13 @@ def add_spending(
     usd: float,
     area_of: AreaOf,
     *,
-    shared: bool,
+    shared: float,
 ) -> None:
-    """Count a cost for those whom a turn counts for, or its agent alone, in the caller's commit."""
-    accounts = _accounts(connection, turn_id, area_of)
-    for share, name in accounts.items() if shared else [("agent", accounts["agent"])]:
-        new = insert(spending).values(day=day, share=share, name=name, usd=usd)
-        more = {"usd": spending.c.usd + usd}
+    """Count a cost for the agent of a turn, `shared` of it for others, in the caller's commit."""
+    for share, name in _accounts(connection, turn_id, area_of).items():
+        counted = usd if share == "agent" else shared
+        new = insert(spending).values(day=day, share=share, name=name, usd=counted)
+        more = {"usd": spending.c.usd + counted}
         keys = [spending.c.day, spending.c.share, spending.c.name]
         connection.execute(new.on_conflict_do_update(index_elements=keys, set_=more))
 

@@ -30,6 +30,8 @@ needs_bubblewrap = pytest.mark.skipif(
 KEY = Secret("secret key", "a long and random key of the tests")
 PLANTED = "authorized_keys"
 PAIRS = 400
+SPARSE_BYTES = 64 * 1024 * 1024
+"""Far less than the files that an agent claims to have."""
 SWAP = f"""
 import ctypes, os, pathlib, sys
 exchange = ctypes.CDLL(None).renameat2
@@ -174,3 +176,21 @@ def test_a_backup_of_folders_and_links_that_are_exchanged_is_restored_and_leads_
             assert (again / stable).read_bytes() == (workspace / stable).read_bytes()
         assert any(again.glob("[dl]*"))
     assert list(victim.iterdir()) == []
+
+
+@needs_bubblewrap
+@pytest.mark.long
+def test_files_that_are_nothing_but_holes_fill_neither_a_backup_nor_a_disk(server: Server) -> None:
+    """Three files of a gigabyte that take no disk."""
+    with server.serving(AGENTS_JSON=agents(demo=server.demo(mode="free"))) as bridge:
+        answer = bridge.ask("run truncate --size 1G a b c && echo end >> a")
+        assert "status 0" in answer, answer
+        server.succeed("backup", str(server.home / "holes.backup"))
+    restored = server.folder / "restored"
+
+    server.succeed("restore", str(server.home / "holes.backup"), DATA_DIR=str(restored))
+
+    assert (server.home / "holes.backup").stat().st_size < SPARSE_BYTES
+    files = [path for name in "abc" for path in restored.glob(f"workspaces/*/{name}")]
+    assert [path.stat().st_size >= 2**30 for path in files] == [True] * 3
+    assert sum(path.stat().st_blocks * 512 for path in files) < SPARSE_BYTES

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from app.errors import ConfigurationError
 from app.services import registered_services
 from tests.support.bridge import DEMO
 from tests.support.nursery import nursery
+from tests.support.variants import quick
 
 COMMAND = [sys.executable, "-m", "app"]
 ROOT = Path(__file__).parents[2]
@@ -279,6 +282,10 @@ TABLE = [
 ]
 
 
+# Those before it are the review's.
+REVIEWED = next(number for number, each in enumerate(TABLE) if "home" in each.what)
+
+
 def filled(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Fill in where the test works."""
     return {name: value.replace("{tmp}", str(folder)) for name, value in settings.items()}
@@ -316,6 +323,55 @@ def run(folder: Path, *words: str, **settings: str) -> subprocess.CompletedProce
     return nursery().run(*words, environment=environment, cwd=folder)
 
 
+def free_port() -> int:
+    """Find a port that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+@pytest.mark.parametrize("command", ["serve", "doctor"])
+@pytest.mark.parametrize("unsafe", quick(2, {each.what: each for each in TABLE[:REVIEWED]}))
+def test_what_the_review_found_is_refused_by_serve_and_doctor(
+    unsafe: Unsafe, command: str, tmp_path: Path
+) -> None:
+    unsafe.prepare(tmp_path)
+    given = filled({**agents(one={}), **unsafe.settings}, tmp_path)
+
+    done = run(tmp_path, command, **{name: value for name, value in given.items() if value})
+
+    said = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert unsafe.setting in said
+    assert unsafe.words.replace("{tmp}", str(tmp_path)) in " ".join(said.split())
+    assert CANARY not in said
+
+
+def serve_until(folder: Path, words: str, **settings: str) -> str:
+    """Serve until something is said, and return all that was said until then."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder / "home"),
+        "DATA_DIR": str(folder / "data"),
+        "AGENT_BRIDGE_ENV_FILE": "/dev/null",
+        **settings,
+    }
+    with (
+        (folder / "log").open("w") as log,
+        subprocess.Popen(
+            [*COMMAND, "serve"],
+            env={**environment, "PYTHONPATH": str(ROOT)},
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as serving,
+    ):
+        assert serving.stdout is not None
+        lines = [*takewhile(lambda line: words not in line, serving.stdout)]
+        serving.kill()
+    return "".join(lines) or (folder / "log").read_text()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
 def test_a_data_folder_of_another_user_refuses_to_start(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o700)
@@ -327,13 +383,17 @@ def test_a_data_folder_of_another_user_refuses_to_start(tmp_path: Path) -> None:
     assert "DATA_DIR: belongs to another user" in done.stderr
 
 
-def test_a_settings_file_in_a_folder_for_everybody_refuses_to_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["serve", "doctor"])
+def test_a_settings_file_in_a_folder_for_everybody_refuses_to_start(
+    command: str, tmp_path: Path
+) -> None:
     write(tmp_path, "etc/.env", "LOG_LEVEL=info", parent=0o777)
 
-    done = run(tmp_path, "serve", AGENT_BRIDGE_ENV_FILE=str(tmp_path / "etc/.env"))
+    done = run(tmp_path, command, AGENT_BRIDGE_ENV_FILE=str(tmp_path / "etc/.env"))
 
-    assert (done.returncode, done.stdout) == (1, "")
-    assert f"is in {tmp_path}/etc, which is writable by other users" in done.stderr
+    assert done.returncode == 1
+    said = done.stdout + done.stderr
+    assert f"is in {tmp_path}/etc, which is writable by other users" in said
 
 
 def test_a_program_that_everybody_can_replace_is_not_found_on_path(tmp_path: Path) -> None:
@@ -412,9 +472,10 @@ PUBLIC = {
     "BRIDGE_BASE_URL": "https://bridge.example.com",
 }
 BOXED = {"sandbox": "auto"}
+ON_LINEAR = {**LINEAR, "LINEAR_API_URL": "http://127.0.0.1:9/graphql"}
 WARNED = {
-    "a named agent without isolation": (
-        {**agents(one={**BOXED, "agents_allow": ["two"]}, two={}), **GITHUB},
+    "an agent without isolation that is on the page alone, and named": (
+        {**agents(one={**BOXED, "agents_allow": ["two"]}, two={}), **ON_LINEAR},
         "one: agents_allow names two, which is not isolated",
     ),
     "a named agent with more network": (
@@ -424,9 +485,27 @@ WARNED = {
         ),
         "one: agents_allow names two, which can connect to more",
     ),
-    "notes that are kept unasked": (
-        {**agents(one={"memory": "auto"}), **GITHUB},
-        'one: "memory": "auto" keeps notes of conversations on github',
+    "a named agent with a longer list of hosts": (
+        agents(
+            one={**BOXED, "network": "restricted", "agents_allow": ["two"]},
+            two={**BOXED, "network": "restricted", "network_hosts": ["a.example"]},
+        ),
+        "one: agents_allow names two, which can connect to more",
+    ),
+    "a named agent with more permissions": (
+        agents(
+            one={**BOXED, "permissions": "read-only", "agents_allow": ["two"]},
+            two=BOXED,
+        ),
+        "one: agents_allow names two, which may do more without a question",
+    ),
+    "notes that are kept unasked on a platform": (
+        {**agents(one={"memory": "auto"}), **ON_LINEAR},
+        'one: "memory": "auto" keeps notes of conversations on linear',
+    ),
+    "notes that are kept unasked about a repository": (
+        {**agents(one={"memory": "auto"}), "GITHUB_REPO": "acme/app"},
+        'one: "memory": "auto" keeps notes of conversations about a repository',
     ),
     "variables that decide which code runs": (
         agents(
@@ -442,17 +521,19 @@ WARNED = {
 }
 
 
-@pytest.mark.parametrize("case", WARNED)
-def test_a_risky_configuration_is_warned_of(case: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", quick(3, list(WARNED)))
+def test_a_risky_configuration_is_warned_of_by_serve_and_doctor(case: str, tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "project").chmod(0o777)
     settings, words = WARNED[case]
-    environ = {"PATH": "", **filled(agents(one={}) | settings, tmp_path)}
+    given = filled({**agents(one={}), "PORT": str(free_port()), **settings}, tmp_path)
+    subject, _, problem = filled({"": words}, tmp_path)[""].partition(": ")
 
-    found = cautions(load(environ, services=registered_services(), home=tmp_path / "home"))
+    assert f"! {subject}: {problem}" in serve_until(tmp_path, "Listening on", **given)
+    checked = run(tmp_path, "doctor", "--json", **given)
 
-    said = [f"{each.subject}: {each.problem}" for each in found if each.remedy]
-    assert [each for each in said if each.startswith(filled({"": words}, tmp_path)[""])]
+    found = [each for each in json.loads(checked.stdout)["findings"] if each["what"] == subject]
+    assert [each for each in found if each["verdict"] == "warning" and problem in each["reason"]]
 
 
 @pytest.mark.parametrize(
@@ -462,6 +543,9 @@ def test_a_risky_configuration_is_warned_of(case: str, tmp_path: Path) -> None:
         agents(one={**BOXED, "agents_allow": ["*"]}, two={}),
         agents(one={**BOXED, "agents_allow": ["two"], "agents_deny": ["two"]}, two={}),
         agents(one={"memory": "auto"}),
+        # It is refused when it is asked for, so there is nothing to warn of.
+        agents(one={**BOXED, "network": "restricted"}, two=BOXED),
+        agents(one=BOXED, two={}),
     ],
 )
 def test_a_safe_configuration_is_not_warned_of(settings: dict[str, str], tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,3 +60,18 @@ def test_a_false_claim_neither_frees_nor_uses_up_what_others_may_spend(
     assert spent(bridge)["day", ""] == 6.0
     bridge.begin("beside", "say no more")
     bridge.open_asks(place="beside")
+
+
+def test_a_believable_claim_uses_up_little_more_than_the_agents_own_share(tmp_path: Path) -> None:
+    """A lie of 49 dollars where an agent may spend 2 and all together 5."""
+    put(tmp_path / "plays", "believable", [usage(20.0), usage(49.0)])
+    agents = {"demo": demo(), "liar": player(tmp_path / "plays")}
+    settings = {"BUDGET_DAY_USD": "5", "BUDGET_AGENT_USD": "2"}
+    with (
+        Platform() as platform,
+        Observed(tmp_path, platform, agents=agents, settings=settings) as bridge,
+    ):
+        bridge.ask("lies", "believable", "liar")
+
+        assert bridge.ask("beside", "say Hello")["text"] == "Hello"
+        assert spent(bridge)["day", ""] == 4.0

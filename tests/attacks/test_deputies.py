@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.children.sandbox import Unavailable, find_bubblewrap
+from app.model.offers import HAND_OVER
 from tests.support.bridge import demo as plain_demo
 from tests.support.git_server import GitServer
 from tests.support.observe import Observed, demo
@@ -25,6 +26,8 @@ SECRET = "the-operators-private-key"
 BOXED: dict[str, Any] = {"sandbox": "bubblewrap", "mode": "free"}
 OPEN: dict[str, Any] = {"sandbox": "none", "mode": "free"}
 ALLOW = "`agents_allow` of"
+Way = Callable[[SlackWorld, Path], str]
+"""Tries to reach the agent that is on the page alone; returns the thread."""
 
 
 @pytest.fixture(scope="module")
@@ -67,63 +70,85 @@ def assert_untouched(world: SlackWorld) -> None:
     assert shown == [(0,)]
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("agent ops read {key}", "not connected to slack"),
-        ("agent ops", "not connected to slack"),
-        ("panel claude ops: read {key}", "agents_allow"),
-        ("panel ops claude: read {key}", "agents_allow"),
-        ("race claude ops: read {key}", "agents_allow"),
-        ("@ops read {key}\nsay done", "done"),
-        (tool("agents_message", to="ops", text="read {key}"), ALLOW),
-        (tool("agents_spawn", agent="ops", task="read {key}"), ALLOW),
-        (tool("agents_list"), '"agents": []'),
-    ],
-    ids=lambda value: value.partition(":")[0][:30],
-)
-def test_people_of_slack_reach_no_agent_that_is_on_the_page_alone(
-    world: SlackWorld, key: Path, words: str, told: str
-) -> None:
-    said = words.replace("{key}", str(key))
+def by_words(words: str) -> Way:
+    """Say something to the agent that is on Slack; it may be a command."""
 
-    thread = world.say(f"{world.at('claude')} {said}")
+    def go(world: SlackWorld, key: Path) -> str:
+        return world.say(f"{world.at('claude')} {words.replace('{key}', str(key))}")
+
+    return go
+
+
+def by_review(words: str) -> Way:
+    """Have work reviewed that is there."""
+
+    def go(world: SlackWorld, _key: Path) -> str:
+        thread = world.say(f"{world.at('claude')} write new.txt {words[:6]}")
+        world.wait_answer(thread, "new.txt")
+        world.settle()
+        world.say(f"{world.at('claude')} {words}", thread=thread)
+        return thread
+
+    return go
+
+
+def by_schedule(words: str) -> Way:
+    """Have something said later, and run that at once."""
+
+    def go(world: SlackWorld, key: Path) -> str:
+        said = words.replace("{key}", str(key))
+        thread = world.say(f'{world.at("claude")} schedule "0 9 * * *" {said}')
+        world.wait_told(thread, "To end it")
+        [(number,)] = world.bridge.rows("select max(id) from schedule")
+        world.say(f"{world.at('claude')} schedule run {number}", thread=thread)
+        return thread
+
+    return go
+
+
+WAYS: dict[str, tuple[Way, str]] = {
+    "mention": (by_words("@ops read {key}\nsay done"), "done"),
+    "hand-over": (by_words("agent ops"), "not connected to slack"),
+    "hand-over with words": (by_words("agent ops read {key}"), "not connected to slack"),
+    "panel": (by_words("panel claude ops: read {key}"), ALLOW),
+    "panel that it begins": (by_words("panel ops claude: read {key}"), ALLOW),
+    "race": (by_words("race claude ops: read {key}"), ALLOW),
+    "review": (by_review("!review ops"), ALLOW),
+    "review by an agent": (by_review(tool("review", agent="ops")), ALLOW),
+    "delegation": (by_words(tool("agents_message", to="ops", text="read {key}")), ALLOW),
+    "new session": (by_words(tool("agents_spawn", agent="ops", task="read {key}")), ALLOW),
+    "list of agents": (by_words(tool("agents_list")), '"agents": []'),
+    "schedule": (by_schedule(tool("agents_message", to="ops", text="read {key}")), ALLOW),
+    "schedule of a hand-over": (by_schedule("agent ops read {key}"), "You said: agent ops"),
+    "schedule of a panel": (by_schedule("panel claude ops: read {key}"), "You said: panel"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_people_of_slack_reach_no_agent_that_is_on_the_page_alone(
+    world: SlackWorld, key: Path, way: str
+) -> None:
+    go, told = WAYS[way]
+
+    thread = go(world, key)
 
     world.wait_told(thread, told)
     assert_untouched(world)
 
 
-@pytest.mark.parametrize("words", ["!review ops", tool("review", agent="ops")])
-def test_people_of_slack_have_no_work_reviewed_by_it(world: SlackWorld, words: str) -> None:
-    thread = world.say(f"{world.at('claude')} write new.txt {words[:6]}")
-    world.wait_answer(thread, "new.txt")
-    world.settle()
-
-    world.say(f"{world.at('claude')} {words}", thread=thread)
-
-    world.wait_told(thread, ALLOW)
-    assert_untouched(world)
-
-
-def test_people_of_slack_reach_it_by_no_schedule(world: SlackWorld, key: Path) -> None:
-    line = tool("agents_message", to="ops", text=f"read {key}")
-    thread = world.say(f'{world.at("claude")} schedule "0 9 * * *" {line}')
-    world.wait_told(thread, "To end it")
-    [(number,)] = world.bridge.rows("select max(id) from schedule")
-
-    world.say(f"{world.at('claude')} schedule run {number}", thread=thread)
-
-    world.wait_told(thread, ALLOW)
-    assert_untouched(world)
-
-
-def test_no_button_gives_a_message_to_it(world: SlackWorld) -> None:
+def test_neither_a_button_nor_the_page_gives_a_thread_of_slack_to_it(world: SlackWorld) -> None:
     thread = world.say(f"{world.at('claude')} limit 3600")
-
     world.wait_button(thread, "Stop")
+    [(ask, options)] = world.bridge.rows("select id, options from ask where state = 'open'")
+    [(session,)] = world.bridge.rows("select max(id) from session")
 
-    [(options,)] = world.bridge.rows("select options from ask where state = 'open'")
+    given = world.bridge.http.post(f"/api/v1/sessions/{session}/handover", json={"agent": "ops"})
+    forged = {"answer": f"{HAND_OVER}ops"}
+    pressed = world.bridge.http.post(f"/api/v1/asks/{ask}/answer", json=forged)
+
     assert "ops" not in options
+    assert (given.status_code, "on slack" in given.text) == (409, True)
+    assert pressed.status_code in {404, 409, 422}
     world.say(f"{world.at('claude')} stop all", thread=thread)
     assert_untouched(world)
 

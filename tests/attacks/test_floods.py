@@ -7,14 +7,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from tests.attacks.test_poison import asks, spread
 from tests.support import postgres
+from tests.support.bridge import BridgeProcess
+from tests.support.github import GithubWorld
 from tests.support.observe import Observed, demo
 from tests.support.platform import Platform
 from tests.support.plays import player, put, text
+from tests.support.slack import SlackWorld
 from tests.support.variants import quick
 
 KEY = "sk-7Qd2mXw9RtLk4BzVn8YpHc3F"
@@ -51,7 +55,7 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
 
 
 @contextmanager
-def watched(bridge: Observed) -> Iterator[list[float]]:
+def watched(bridge: BridgeProcess) -> Iterator[list[float]]:
     """Ask all the time whether the bridge is alive; give how long the answers took."""
     took: list[float] = []
     over = threading.Event()
@@ -128,3 +132,38 @@ def test_a_secret_across_the_border_of_two_pieces_is_found(bridge: Observed) -> 
     assert set(told.replace("[secret]", "")) <= set(f".{KEY[:3]}")
     store = b"".join(postgres.read_store(bridge.data_dir).values())
     assert KEY.encode() not in store
+
+
+HARD = {
+    "brackets": "[" * 390_000,
+    "backticks": "[a](b)" + "".join(f"{'`' * size}a" for size in range(1, 880)),
+}
+"""Answers in which halves of links, or of code, are looked for again and again."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("answer", HARD)
+def test_everyone_is_answered_while_github_is_given_an_answer_that_is_hard_to_read(
+    tmp_path: Path, answer: str
+) -> None:
+    put(tmp_path / "plays", answer, [text(HARD[answer])])
+    world = GithubWorld(tmp_path)
+    world.bridge.agents = {"claude": player(tmp_path / "plays")}
+    with world, watched(world.bridge) as took:
+        issue = world.issue(f"@claude-bridge {answer}")
+        world.wait_for(issue, HARD[answer][-50:])
+
+    assert max(took) < SOON
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("answer", HARD)
+def test_everyone_is_answered_while_slack_is_given_an_answer_that_is_hard_to_read(
+    tmp_path: Path, answer: str
+) -> None:
+    put(tmp_path / "plays", answer, [text(HARD[answer])])
+    entries = {"claude": player(tmp_path / "plays")}
+    with SlackWorld(tmp_path, entries=entries) as world, watched(world.bridge) as took:
+        world.wait_answer(world.say(f"{world.at('claude')} {answer}"), HARD[answer][-50:])
+
+    assert max(took) < SOON

@@ -686,7 +686,7 @@ def join_desk(
         stores.sessions,
         stores.turns,
         roster=roster,
-        deputies=Deputies(agents, adapters.keys(), lambda _asking, _asked: ""),
+        deputies=Deputies(agents, adapters, lambda _asking, _asked: ""),
         adapters=adapters,
         refusal=Access().refusal,
         lend=lend_nothing,

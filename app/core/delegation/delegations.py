@@ -17,7 +17,7 @@ from app.agents.agent import Agent
 from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.delegation import wording
-from app.core.delegation.deputies import Deputies
+from app.core.delegation.deputies import Deputies, find_presence
 from app.core.feed import Feed
 from app.core.outbox import Outbox
 from app.core.roster import Roster
@@ -30,7 +30,7 @@ from app.model.delegation import (
     NewDelegation,
     WorkspaceKind,
 )
-from app.model.keys import PlaceKey, SessionKey, adapter_name
+from app.model.keys import PlaceKey, SessionKey
 from app.model.ports import TurnEngine
 from app.model.types import OPEN_TURN_STATES, Activity, Session, SessionState, Speaker, Turn
 from app.retry import persist
@@ -209,7 +209,7 @@ class Delegations:
         """
         if not people:
             raise Conflict(wording.NO_PERSON)
-        own = self._adapters.get(adapter_name(root.place.service, agent.id))
+        own = find_presence(self._adapters, agent.id, root.place.service)
         adapter = own or self._adapters.get(root.key.adapter)
         for person in people:
             try:

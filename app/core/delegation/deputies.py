@@ -6,8 +6,8 @@ nothing that it cannot reach itself. Only the operator allows more, by a name in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeVar
 
 from app.agents.agent import Agent
 from app.agents.bounds import Bounds, find_excess
@@ -19,21 +19,30 @@ Objection = Literal["", "unlisted", "absent", "isolation", "network", "permissio
 """Why an agent may not be asked; empty if it may."""
 
 
+T = TypeVar("T")
+
+
+def find_presence(adapters: Mapping[str, T], agent: str, service: str) -> T | None:
+    """Return the adapter by which people of a service reach an agent; None if they do not.
+
+    Every way to reach an agent asks here: mention, hand-over, button, panel, race, review,
+    delegation and schedule.
+    """
+    return adapters.get(adapter_name(service, agent))
+
+
 class Deputies:
     """Knows who may be asked by whom."""
 
     def __init__(
         self,
         agents: Mapping[str, Agent],
-        present: Collection[str],
+        adapters: Mapping[str, object],
         excess: Callable[[Bounds, Bounds], Excess] = find_excess,
     ) -> None:
-        """Decide by the lists of agents; `present` are the names of adapters.
-
-        `excess` compares an agent that asks with the one it asks.
-        """
+        """Decide by the lists of agents; `excess` compares one that asks with the one it asks."""
         self._agents = agents
-        self._present = present
+        self._adapters = adapters
         self._excess = excess
 
     def object_to(
@@ -49,7 +58,7 @@ class Deputies:
             return "unlisted"
         if scope.names_agent(asked.name) or (by == "agent" and asked.id == agent):
             return ""
-        if adapter_name(service, asked.id) not in self._present:
+        if find_presence(self._adapters, asked.id, service) is None:
             return "absent"
         if by == "person" or asking is None:
             return ""

@@ -8,13 +8,14 @@ from dataclasses import replace
 from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
+from app.core.delegation.deputies import find_presence
 from app.core.intake.access import Access
 from app.core.intake.notices import Whispers
 from app.core.session_manager import SessionManager
 from app.errors import BridgeError, SpeakerUnknown
 from app.model import wording
 from app.model.inbound import Answered, Corrected, Delivery, Rated
-from app.model.keys import SessionKey, adapter_name
+from app.model.keys import SessionKey
 from app.model.offers import HAND_OVER
 from app.model.types import Speaker
 from app.retry import persist
@@ -104,7 +105,7 @@ class Answers:
         if why is not None or not option.startswith(HAND_OVER):
             return why
         agent = option.removeprefix(HAND_OVER)
-        receiver = self._adapters.get(adapter_name(session.place.service, agent))
+        receiver = find_presence(self._adapters, agent, session.place.service)
         if receiver is None:
             return wording.NO_LONGER_HERE.format(agent=self._name_of(agent))
         return await self._access.refusal(receiver, answered.speaker, session.place)

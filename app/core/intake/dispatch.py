@@ -15,6 +15,7 @@ from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.commands import Command, parse
 from app.core.consent.ledger import Ledger
+from app.core.delegation.deputies import find_presence
 from app.core.hooks import Hooks
 from app.core.intake.access import Access
 from app.core.intake.answers import Answers
@@ -36,7 +37,7 @@ from app.model.inbound import (
     DeliveryState,
     Heard,
 )
-from app.model.keys import PlaceKey, SessionKey, adapter_name
+from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import NewPost
 from app.model.reasons import Reason
 from app.model.types import BridgeSessionRequest, PlaceView, Session, Speaker, Untagged
@@ -311,7 +312,7 @@ class Dispatcher:
                 posts.append(say(delivery, heard, agent, words))
                 continue
             name = self._names.get(agent, agent)
-            adapter = self._adapters.get(adapter_name(heard.place.service, agent))
+            adapter = find_presence(self._adapters, agent, heard.place.service)
             away = await self._handover.absence(agent, delivery, heard)
             if adapter is None or away is not None:
                 words = wording.NOT_HERE.format(agent=name, why=away)

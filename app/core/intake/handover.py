@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from app.agents.agent import Agent
 from app.core.adapters import Adapter
+from app.core.delegation.deputies import find_presence
 from app.core.roster import Roster
 from app.model import wording
 from app.model.inbound import Delivery, Effect, Heard
-from app.model.keys import adapter_name
 
 
 class Handover:
@@ -21,7 +21,7 @@ class Handover:
 
     async def absence(self, agent: str, delivery: Delivery, heard: Heard) -> str | None:
         """Say why an agent cannot answer in the place of a message, with the remedy."""
-        adapter = self._adapters.get(adapter_name(heard.place.service, agent))
+        adapter = find_presence(self._adapters, agent, heard.place.service)
         if adapter is None:
             known = self._roster.find(agent)
             if known is None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from app.agents.agent import Agent
+from app.core.delegation.deputies import find_presence
 from app.core.turns.display import TurnDisplay
 from app.core.turns.limits.obstacles import Obstacle, pause
 from app.core.turns.turn_context import TurnContext
-from app.model.keys import adapter_name
 from app.model.offers import with_colleagues
 from app.model.types import Turn
 from app.model.updates import AskRequest
@@ -68,7 +68,7 @@ class TurnPauses:
         context, surface = self._context, self._turn.surface
         told = context.turns.hearers(self._turn.id)
         here = {
-            agent: context.adapters.get(adapter_name(surface.service, agent))
+            agent: find_presence(context.adapters, agent, surface.service)
             for agent, found in context.agents.items()
             if found.visible
         }

@@ -7,6 +7,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from app.config import Configuration
+from app.config.network import parse_host
 from app.config.sealing import Sealer
 from app.core.adapters import Adapter
 from app.model.keys import SessionKey, adapter_name
@@ -40,6 +41,7 @@ def build(context: BuildContext) -> Presence:
         found = stores.proposals.latest(session.id) if session is not None else None
         return found.link if found is not None and not found.outcome else ""
 
+    own = [*filter(None, [parse_host(urlsplit(settings.web_url).netloc)])]
     made: list[Adapter] = []
     apis: dict[str, GithubApi] = {}
     for agent, given in owned.items():
@@ -58,7 +60,13 @@ def build(context: BuildContext) -> Presence:
                 secrets=tuple(secret.get_secret_value().encode() for secret in secrets),
             ),
             paths=configuration.webhook_paths(NAME, agent),
-            api=GithubApi(auth, clock, api_url=settings.api_url, vault=context.vault),
+            api=GithubApi(
+                auth,
+                clock,
+                api_url=settings.api_url,
+                vault=context.vault,
+                pictures=[*own, *context.pictures.get(agent, ())],
+            ),
             accounts=accounts,
             host=host,
             name_now=lambda number: stores.names.of(host, number),

@@ -1,17 +1,19 @@
 """Calls GitHub about one repository: with a token for it, within the rate limits, page by page.
 
 Every call has a token for one repository, with only the permissions that the call needs. Everything
-that is written is redacted first.
+that is written is cleaned first.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from app.clock import Clock
+from app.config.network import HostPattern
 from app.errors import PostDelayed
+from app.services.common.outgoing import Outgoing
 from app.services.github.auth import TALKING, AppAuth, AppClient
 from app.services.github.transport import (
     LIMITED_SECONDS,
@@ -24,16 +26,26 @@ from app.services.github.transport import (
 )
 from app.vault import Vault
 
+OWN_HOSTS = ("github.com", "*.githubusercontent.com")
+"""Where pictures may be: what is fetched from there tells GitHub alone."""
+
 
 class RepositoryClient(AppClient):
     """One App's calls about the repositories that it reaches."""
 
     def __init__(
-        self, auth: AppAuth, clock: Clock, *, api_url: str, vault: Vault | None = None
+        self,
+        auth: AppAuth,
+        clock: Clock,
+        *,
+        api_url: str,
+        vault: Vault | None = None,
+        pictures: Sequence[HostPattern] = (),
     ) -> None:
+        """Call as an App; `pictures` are further hosts that pictures may come from."""
         super().__init__(auth, clock, api_url=api_url)
         self._api_url = api_url
-        self._vault = vault or Vault()
+        self.outgoing = Outgoing(vault or Vault(), OWN_HOSTS, pictures)
         self._paces: dict[int, Pace] = defaultdict(Pace)
 
     async def _all(
@@ -77,7 +89,7 @@ class RepositoryClient(AppClient):
         may: Mapping[str, str] = TALKING,
     ) -> Any:
         """Create or change content, if the installation's rate limit allows it."""
-        whole, shown = f"/repos/{repository}/{path}", self._vault.redact_json(dict(data))
+        whole, shown = f"/repos/{repository}/{path}", self.outgoing.clean(dict(data))
 
         async def call(token: str) -> Any:
             return await self._transport.send(method, whole, shown, token=token)

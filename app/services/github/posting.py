@@ -7,6 +7,7 @@ progress is hidden. Each has a marker of its own, so that a crash repeats none o
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -67,6 +68,7 @@ class Poster:
 
     async def send(self, post: PostSend) -> PostSent:
         """Write or change a comment, and show it in the check of a pull request."""
+        post = replace(post, content=await self._disarm(post.content))
         spot, content = Spot.parse(post.target.external), post.content
         known = _parse_name(post.remote_id) if post.remote_id is not None else None
         consumed = 0
@@ -86,6 +88,17 @@ class Poster:
         name = await self._board.show(pull, post, name, self._slug)
         again = QUIET_SECONDS if known is None and name.kind == "seen" else 0.0
         return PostSent(str(name), consumed, again_after=again)
+
+    async def _disarm(self, content: PostContent) -> PostContent:
+        """Disarm an answer as a whole: it grows by that, and is cut afterwards."""
+        disarm, narrated = self._api.outgoing.disarm, content.text[: content.narrated]
+        # In a thread: a long one takes a while.
+        text = await asyncio.to_thread(disarm, content.text)
+        return replace(content, text=text, narrated=len(disarm(narrated)))
+
+    async def _pages(self, content: PostContent, marker: str) -> list[str]:
+        """Write a post as comments, in a thread: a long one takes a while."""
+        return await asyncio.to_thread(render.pages, content, marker, self._slug)
 
     async def rerun(self, asked: Rerun) -> None:
         """Answer people who want the agent's checks of a commit to run again.
@@ -110,7 +123,7 @@ class Poster:
 
     async def _write(self, spot: Spot, post: PostSend, known: Name | None) -> Name:
         """Write or change what is not about a turn."""
-        (body,) = render.pages(post.content, post.marker, self._slug)
+        (body,) = await self._pages(post.content, post.marker)
         if known is not None:
             try:
                 await self._api.edit(spot, known, body, progress=post.op != "finish")
@@ -139,7 +152,7 @@ class Poster:
             await self._react(spot, said, "eyes")
             self._unwritten[post.marker] = self._clock.monotonic()
             return Name("seen", spot.number)
-        (body,) = render.pages(content, post.marker, self._slug)
+        (body,) = await self._pages(content, post.marker)
         if known.kind != "seen":
             await self._api.edit(spot, known, body, progress=True)
             return known
@@ -162,7 +175,7 @@ class Poster:
         answer, progress = None, None
         if not is_first:
             answer, progress = await self._find(spot, marker, render.progress_marker(marker))
-        bodies = render.pages(content, marker, self._slug)
+        bodies = await self._pages(content, marker)
         if answer is None:
             answer = await self._review(spot, post)
             answer = answer or await self._say(spot, content, bodies[0])

@@ -1,7 +1,7 @@
 """Renders posts as Markdown comments, each with a hidden marker; pure.
 
-An agent's text notifies only the person who asked, fetches no pictures from elsewhere and gives no
-other bot a command: names, pictures and commands are put into code.
+An agent's text notifies only the person who asked and gives no other bot a command: names and
+commands are put into code.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from dataclasses import replace
 from html import escape
 
 from app.core.consent.answers import find_short
-from app.markdown.code import span
-from app.markdown.links import disarm
+from app.markdown.code import find_code, span
 from app.model.ask_wording import markdown, sentence
 from app.model.file_names import size_words
 from app.model.offers import label_options
@@ -46,16 +45,9 @@ HAND = "✋"
 UNFINISHED = {"queued", "starting", "working", "waiting"}
 BOXES = {"pending": "- [ ] {}", "in_progress": "- [ ] **{}** ←", "completed": "- [x] {}"}
 
-_CODE = re.compile(
-    r"(?P<fence>^[ \t>]*(?P<bar>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*(?P=bar)[`~]*[ \t]*$|\Z))"
-    r"|(?<!`)(?P<ticks>`+)(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)",
-    re.DOTALL | re.MULTILINE,
-)
 _NAME = re.compile(r"(?<![\w/@.`])@(?P<name>[A-Za-z0-9][A-Za-z0-9-]*(?:/[\w.-]+)?(?:\[bot\])?)")
 _COMMAND = re.compile(r"^(?P<before>[ \t>]*)(?P<command>/[a-z][\w-]*)(?=\s|$)", re.MULTILINE)
 """What other bots take for a command, such as `/merge`."""
-_OWN_HOSTS = ("github.com", "*.githubusercontent.com")
-"""Where pictures may be: what is fetched from there tells GitHub alone."""
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})(.*)$", re.MULTILINE)
 _OWN_MARKER = re.compile(r"<!--\s*agent-bridge:")
 
@@ -156,7 +148,7 @@ def whisper(login: str, words: str) -> str:
 
 
 def quiet(text: str, asker: str = "") -> str:
-    """Put into code what would notify others than the person who asked, fetch or command."""
+    """Put into code what would notify others than the person who asked, or command a bot."""
 
     def named(found: re.Match[str]) -> str:
         return found[0] if found["name"].casefold() == asker.casefold() else f"`{found[0]}`"
@@ -165,10 +157,10 @@ def quiet(text: str, asker: str = "") -> str:
         return _NAME.sub(named, _COMMAND.sub(r"\g<before>`\g<command>`", part))
 
     kept: list[str] = []
-    begin, text = 0, disarm(text, _OWN_HOSTS)
-    for code in _CODE.finditer(text):
-        kept += (plain(text[begin : code.start()]), code[0])
-        begin = code.end()
+    begin = 0
+    for start, end in find_code(text):
+        kept += (plain(text[begin:start]), text[start:end])
+        begin = end
     kept.append(plain(text[begin:]))
     return _OWN_MARKER.sub("<!-- ", "".join(kept))
 

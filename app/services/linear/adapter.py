@@ -15,6 +15,7 @@ from uuid import uuid4
 from typing_extensions import override
 
 from app.clock import Clock
+from app.config.network import HostPattern
 from app.core.adapters import Adapter
 from app.core.files.download import download
 from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused, SpeakerUnknown
@@ -63,6 +64,7 @@ class LinearAdapter(Adapter):
         api_url: str,
         clock: Clock,
         vault: Vault,
+        pictures: Sequence[HostPattern] = (),
         paths: tuple[str, ...] = (),
         bots: Collection[str] = (),
         home: Callable[[SessionKey], PlaceKey | None] = lambda _key: None,
@@ -101,7 +103,7 @@ class LinearAdapter(Adapter):
             grants=grants,
             install_url=install_url,
         )
-        self._api = LinearApi(api_url, self._tokens, clock, vault)
+        self._api = LinearApi(api_url, self._tokens, clock, vault, pictures)
         self._posting = Posting(self.service_name, self._api, clock, uploads)
         self._identification = Identification(
             self.service_name, self._api, self._tokens, clock, credentials

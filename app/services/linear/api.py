@@ -6,7 +6,7 @@ The outbox waits and retries; here a call is made once, and once more only with 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,9 @@ import httpx
 from pydantic import SecretStr
 
 from app.clock import Clock
+from app.config.network import HostPattern
 from app.errors import PostDelayed, PostRejected, ServiceRefused
+from app.services.common.outgoing import Outgoing
 from app.services.linear.auth import Tokens
 from app.vault import Vault
 
@@ -26,6 +28,8 @@ CALL_SECONDS: Final = 8.0
 LONGEST_WAIT_SECONDS: Final = 60.0
 """Linear's limits refill continuously, so no call waits for the hour to end."""
 
+OWN_HOSTS: Final = "*.linear.app"
+"""Where pictures may be: what is fetched from there tells Linear alone."""
 KEPT: Final = "public, max-age=31536000"
 """The caching header that Linear requires for uploads: an address never changes its content."""
 
@@ -87,11 +91,20 @@ class UploadFailed(PostDelayed):
 class LinearApi:
     """The GraphQL API, called as one agent."""
 
-    def __init__(self, url: str, tokens: Tokens, clock: Clock, vault: Vault | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        tokens: Tokens,
+        clock: Clock,
+        vault: Vault | None = None,
+        pictures: Sequence[HostPattern] = (),
+    ) -> None:
+        """Call as an agent; `pictures` are the hosts on its list."""
         self._url = url
         self._uploads = uploads_address(url)
         self._tokens = tokens
-        self._vault = vault or Vault()
+        own = (OWN_HOSTS, urlsplit(self._uploads).netloc)
+        self._outgoing = Outgoing(vault or Vault(), own, pictures)
         self._clock = clock
         self._client: httpx.AsyncClient | None = None
         self._opening = asyncio.Lock()
@@ -107,7 +120,7 @@ class LinearApi:
             ServiceRefused: not with these credentials.
         """
         try:
-            data = await self._call(name, self._vault.redact_json(variables))
+            data = await self._call(name, self._outgoing.clean(variables))
         except LinearRefused:
             raise
         except (PostDelayed, ServiceRefused) as error:

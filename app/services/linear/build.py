@@ -33,6 +33,7 @@ def build(context: BuildContext) -> Sequence[Adapter]:
             api_url=configuration.settings_of(LinearSettings).api_url,
             clock=context.clock,
             vault=context.vault,
+            pictures=context.pictures.get(agent, ()),
             paths=configuration.webhook_paths(NAME, agent),
             bots=[who.id for who in configuration.settings.allowed_bots if who.service == NAME],
             home=home,

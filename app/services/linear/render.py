@@ -15,7 +15,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.markdown.code import fence, span
-from app.markdown.links import disarm
 from app.model.amounts import count
 from app.model.ask_wording import markdown
 from app.model.file_names import size_words
@@ -28,8 +27,6 @@ from app.services.common.outcome import lead
 from app.services.common.wording import NO_MESSAGE, ON_HOLD
 from app.services.linear import wording
 
-_OWN_HOSTS = ("*.linear.app",)
-"""Where pictures may be."""
 BODY_CHARACTERS: Final = 50_000
 """Maximum text of one activity; Linear publishes no limit, and people do not read more."""
 SAFE_CHARACTERS: Final = 8_000
@@ -342,8 +339,7 @@ def _ask(content: PostContent) -> Iterator[Activity]:
 
 
 def _answer(content: PostContent, otherwise: str) -> str:
-    said = disarm(content.said.strip(), _OWN_HOSTS)
-    words = _join(lead(content), said, content.note, _foot(content)) or otherwise
+    words = _join(lead(content), content.said.strip(), content.note, _foot(content)) or otherwise
     if not content.files:
         return words
     made = "\n".join(map(_file_line, content.files))

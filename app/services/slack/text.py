@@ -12,6 +12,8 @@ PART_CHARACTERS: Final = 10_000
 """Text of one message: Slack ends near 12,000, with everything that the message says."""
 LINE_CHARACTERS: Final = 2_000
 """How far back to look for the end of a line, or else of a word, where a text is cut."""
+UNFINISHED_CHARACTERS: Final = 600
+"""The longest half of a link that is held back."""
 RINGING: Final = re.compile(r"<(?=(?:!(?:channel|everyone|group|here|subteam)|@[UWB][A-Z0-9]+)\b)")
 _UNFINISHED: Final = re.compile(
     r"<(?:[!@][^>\s]{0,40})?$|!?\[[^\]\n]{0,80}(?:\](?:\([^)\s]{0,500})?)?$|!$"
@@ -58,8 +60,9 @@ def head(escaped: str, size: int) -> str:
 
 def safe_end(text: str) -> int:
     """Tell how much of a text can be shown while more may follow: no half mention or link."""
-    match = _UNFINISHED.search(text)
-    return len(text) if match is None else match.start()
+    begin = max(0, len(text) - UNFINISHED_CHARACTERS)
+    match = _UNFINISHED.search(text[begin:])
+    return len(text) if match is None else begin + match.start()
 
 
 def part_end(text: str, start: int, shown: int, size: int) -> int | None:

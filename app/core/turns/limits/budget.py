@@ -20,6 +20,9 @@ WARNING = 0.8
 TURN_USD = 50.0
 """What one turn can cost: hours of the dearest model. A report of more is not believed: it counts
 up to this, for the session and the agent that claim it, and not for what others may spend."""
+OVERSHOOT = 2.0
+"""How often a turn may cost what its agent may spend a day and still count in full for others: an
+honest one is over by its last steps, a lie by much more."""
 GRACE_SECONDS = 2.0
 """Most agents report their cost just before they end; they may finish."""
 
@@ -54,6 +57,7 @@ class Budget:
         self._clock = clock
         self._spent = session.spent
         self._left = TURN_USD
+        self._shared = min(TURN_USD, OVERSHOOT * daily.usd.get("agent", TURN_USD))
 
     @property
     def is_spent(self) -> bool:
@@ -81,8 +85,11 @@ class Budget:
             turn=self._turn,
             day=day,
             most=self._left,
+            shared=self._shared,
         )
-        self._left = max(0.0, self._left - (self._spent - before))
+        grown = self._spent - before
+        self._left = max(0.0, self._left - grown)
+        self._shared = max(0.0, self._shared - grown)
         await self.look()
         if self._usd is not None and before < WARNING * self._usd <= self._spent < self._usd:
             return wording.BUDGET_LOW.format(spent=self._spent, budget=self._usd)

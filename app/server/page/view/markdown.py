@@ -20,6 +20,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
+from app.markdown.links import find_false_host
 from app.server.page.view import fences, footnotes
 from app.server.page.view.direction import direct
 
@@ -201,17 +202,24 @@ def _align(token: Token) -> None:
 
 
 def _make_harmless(tokens: list[Token], mark: Callable[[str], Iterator[Token]]) -> Iterator[Token]:
-    """Turn pictures into links, links without an address into text; mark names and addresses."""
+    """Turn pictures into links, links without an address into text; mark names and addresses.
+
+    A link whose text is another address shows its host.
+    """
     inside: list[str] = []
+    target, words = "", ""
     for token in tokens:
+        words += token.content
         if token.type == "image":
             yield from _picture(token, linked="a" not in inside)
         elif token.type == "link_open":
-            opened = _link(str(token.attrGet("href") or ""))
+            target, words = str(token.attrGet("href") or ""), ""
+            opened = _link(target)
             inside.append(opened.tag)
             yield opened
         elif token.type == "link_close":
             yield Token("link_close", inside.pop(), -1)
+            yield from _host_of(words, target)
         elif token.type == "text" and "a" not in inside:
             yield from mark(token.content)
         else:
@@ -224,6 +232,12 @@ def _link(address: str) -> Token:
     return Token("link_open", "span", 1, attrs={"class": "path", "title": address})
 
 
+def _host_of(words: str, target: str) -> Iterator[Token]:
+    """Say where a link leads whose text is another address."""
+    if host := find_false_host(words, target):
+        yield _text(f" ({host})")
+
+
 def _picture(token: Token, *, linked: bool) -> Iterator[Token]:
     address = str(token.attrGet("src") or "")
     words = Token("text", "", 0, content=token.content or address or "picture")
@@ -232,6 +246,7 @@ def _picture(token: Token, *, linked: bool) -> Iterator[Token]:
         return
     opened = _link(address)
     yield from (opened, words, Token("link_close", opened.tag, -1))
+    yield from _host_of(words.content, address)
 
 
 def _marker(at: re.Pattern[str] | None) -> Callable[[str], Iterator[Token]]:
