@@ -147,7 +147,7 @@ class RepositoryParts:
             directory=self._directory,
             names=stores.names,
             variables=self._variables,
-            is_held=stores.groups.is_held,
+            is_held=stores.delegations.is_held,
             errand_of=stores.delegations.errand,
             find_server=self._base.signals.find_server,
             joint=JointWork(
@@ -166,7 +166,7 @@ class RepositoryParts:
                 forge=self.forge,
                 name_of=self._name_of,
                 errand_of=stores.delegations.errand,
-                author_of=stores.groups.author_of,
+                author_of=stores.delegations.author_of,
             ),
         )
 
