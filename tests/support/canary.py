@@ -6,10 +6,11 @@ Also where bytes do not show it: in what a store keeps sealed, and in the object
 from __future__ import annotations
 
 import base64
+import os
 import sqlite3
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -28,18 +29,25 @@ def find(folder: Path, *words: str, but: tuple[str, ...] = ()) -> list[str]:
     """List the files and folders below a folder that hold a word, in their name or content."""
     sought = [word.encode() for word in words]
     found = []
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(_walk(folder)):
         inside = path.relative_to(folder)
         if inside.parts[0] in but or path.name.endswith(LOGS):
             continue
         seen = path.name.encode()
-        if path.is_symlink():
-            seen += bytes(path.readlink())
-        elif path.is_file():
-            seen += path.read_bytes()
+        with suppress(FileNotFoundError):
+            if path.is_symlink():
+                seen += bytes(path.readlink())
+            elif path.is_file():
+                seen += path.read_bytes()
         if any(word in seen for word in sought):
             found.append(str(inside))
     return found
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Yield all that is below a folder, while a bridge may be removing some of it."""
+    for here, folders, files in os.walk(folder):
+        yield from (Path(here) / name for name in (*folders, *files))
 
 
 def find_every_form(data_dir: Path, word: str) -> list[str]:

@@ -138,7 +138,7 @@ class House:
         prepare_store(self.data_dir)
         launcher = ScriptedLauncher(Stir())
         launcher.script = self._answer
-        stack.enter_context(mock.patch("app.main.turns.acp_launcher", return_value=launcher))
+        stack.enter_context(mock.patch("app.main.turns.build_launcher", return_value=launcher))
         stack.enter_context(mock.patch("app.logs.configure"))
         self.base = stack.enter_context(open_resources(configuration, clock=FastClock(SPEED)))
         sync_never(self.base.database)
