@@ -18,7 +18,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Final
 
-from app.children.command import Handover
+from app.children.network.link import Handover
 
 _MAX_LINKS: Final = 40
 """Linux follows no more symbolic links than this in one path."""

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from app.children.command import Command
 from app.children.environment import MARKER
 from app.children.layout import Confinement
 from app.children.sandbox import Sandbox
+from app.children.spawn import Command
 from app.children.stop import StopSteps, running
 from app.errors import AgentNotStarted
 

@@ -13,7 +13,7 @@ from app.agents.agent import Agent
 from app.agents.catalog import unshared_files
 from app.agents.isolation import homes_root, workspaces_root
 from app.children.disk import DiskSpace, identify
-from app.children.users import give
+from app.children.homes import give
 from app.children.warden import Warden
 from app.config import Configuration
 from app.core.feed import Feed
