@@ -23,6 +23,7 @@ import termios
 import tty
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -72,7 +73,9 @@ def run_in_terminal(command: Command, *, name: str, env: Mapping[str, str], cwd:
                 stdout=theirs,
                 stderr=theirs,
                 # No other thread runs here that could hold a lock.
-                preexec_fn=None if theirs is None else _take_terminal,
+                preexec_fn=None
+                if theirs is None
+                else partial(fcntl.ioctl, 0, termios.TIOCSCTTY, 0),
             )
         except OSError as error:
             raise AgentNotStarted(
@@ -110,10 +113,6 @@ def _own_terminal(terminal: int | None) -> Iterator[tuple[int | None, int | None
         os.close(ours)
         with suppress(OSError):
             os.close(theirs)
-
-
-def _take_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _follow_size(terminal: int | None, ours: int | None) -> None:

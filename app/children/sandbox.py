@@ -115,7 +115,9 @@ class Bubblewrap:
     def wrap(self, argv: Sequence[str], confinement: Confinement) -> Command:
         """Return the bubblewrap command around `argv`."""
         cwd = (confinement.cwd or confinement.workspace).resolve()
-        scratch = self._scratch(confinement.scratch_bytes)
+        size = confinement.scratch_bytes
+        bounded = ("--size", str(size)) if size is not None and self.can_size else ()
+        scratch = ("--perms", "1777", *bounded)
         sockets = _SOCKETS.find()
         laid = plan(survey(confinement, sockets))
         fleeting = {*sockets, *(socket.parent for socket in sockets)}
@@ -148,11 +150,6 @@ class Bubblewrap:
             frozenset(str(mount.path) for mount in laid if mount.path in fleeting),
         )
         return Command(_with_entry(argv, words), guard, descriptors=inherited)
-
-    def _scratch(self, size: int | None) -> tuple[str, ...]:
-        """Return the options in front of a file system for temporary files."""
-        bounded = ("--size", str(size)) if size is not None and self.can_size else ()
-        return ("--perms", "1777", *bounded)
 
 
 def _with_entry(argv: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
@@ -209,7 +206,8 @@ def find_bubblewrap(path: str) -> Bubblewrap | Unavailable:
                 )
             complaints.append(words)
     plain = complaints[-len(ways)]
-    return Unavailable(f"bubblewrap does not work here: {plain}", _remedy(plain))
+    remedy = next((remedy for part, remedy in _REMEDIES if part in plain), _ANY_REMEDY)
+    return Unavailable(f"bubblewrap does not work here: {plain}", remedy)
 
 
 def _can_size(binary: str) -> bool:
@@ -232,10 +230,6 @@ def _try(binary: str, options: tuple[str, ...]) -> str | None:
         return None
     lines = trial.stderr.decode(errors="replace").strip().splitlines()
     return lines[-1].removeprefix("bwrap: ") if lines else f"exit status {trial.returncode}"
-
-
-def _remedy(words: str) -> str:
-    return next((remedy for part, remedy in _REMEDIES if part in words), _ANY_REMEDY)
 
 
 _ANY_REMEDY: Final = (

@@ -222,7 +222,9 @@ class Dialer:
         self._check(addresses, port, reach)
         if upstream is None or any(not is_public(address) for address in addresses):
             return Route(await self._connect(addresses, port))
-        streams = await self._connect_upstream(upstream)
+        # The operator's own proxy, wherever that is.
+        tls = ssl.create_default_context() if upstream.tls else None
+        streams = await asyncio.open_connection(upstream.host, upstream.port, ssl=tls)
         if scheme == "http":
             return Route(streams, upstream)
         await _open_tunnel(streams, upstream, host, port)
@@ -245,11 +247,6 @@ class Dialer:
             except OSError as error:
                 failure = error
         raise failure
-
-    async def _connect_upstream(self, upstream: UpstreamProxy) -> Streams:
-        """Connect to the operator's own proxy, wherever that is."""
-        tls = ssl.create_default_context() if upstream.tls else None
-        return await asyncio.open_connection(upstream.host, upstream.port, ssl=tls)
 
 
 async def _open_tunnel(streams: Streams, upstream: UpstreamProxy, host: str, port: int) -> None:
