@@ -14,16 +14,15 @@ from typing import Any, Final
 from acp.schema import AcpMcpServer, HttpMcpServer, McpServerStdio, SseMcpServer
 
 from app.acp.offers import Value
-from app.children.command import Command, Handover
-from app.children.homes import SessionHomes
+from app.children.homes import SessionHomes, give
 from app.children.layout import Confinement
 from app.children.limits import ResourceLimits
 from app.children.network.access import SessionHosts
-from app.children.network.link import Link, NetworkPlan
-from app.children.process import Child, spawn
+from app.children.network.link import Handover, Link, NetworkPlan
+from app.children.process import Child
 from app.children.sandbox import Plain, Sandbox
+from app.children.spawn import Command, spawn
 from app.children.stop import spawn_linked
-from app.children.users import give
 from app.errors import AgentNotStarted
 from app.model.folders import attachment_folder, folder_name
 from app.model.tools import ToolExposure

@@ -18,10 +18,9 @@ from app.acp.audience import Audience
 from app.acp.client import BridgeAcpClient
 from app.acp.network import AudienceWitness
 from app.acp.transport import AgentTransport
-from app.children.background import end_background
 from app.children.proc_table import TICKS_PER_SECOND, ticks_now
 from app.children.process import Child, StopReport
-from app.children.stop import StopSteps, stop
+from app.children.stop import StopSteps, end_background, stop
 from app.errors import (
     AgentDied,
     AgentError,

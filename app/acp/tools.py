@@ -20,7 +20,7 @@ from acp.schema import HttpHeader, HttpMcpServer, McpServerStdio
 from app.acp import tool_relay
 from app.acp.launch import AgentLaunch, ToolServers
 from app.acp.skills import BIN, SKILLS, write_skills
-from app.children.prefixes import visible_prefixes
+from app.children.environment import visible_prefixes
 from app.model.tools import SOCKET, ToolEndpoint
 
 FOLDER: Final = "AGENT_BRIDGE_SKILLS"

@@ -19,13 +19,12 @@ from typing import Final
 from app.agents.catalog import known_agents
 from app.agents.exposure import describe_exposure, explain_choice
 from app.agents.network import network_plan, network_words, require_network
-from app.children.environment import CERTIFICATES, PROXIES, agent_environment
-from app.children.homes import Home, SessionHomes
+from app.children.environment import CERTIFICATES, PROXIES, agent_environment, visible_prefixes
+from app.children.homes import Home, SessionHomes, allocate_users, give
 from app.children.layout import Confinement, hiding_folder
 from app.children.limits import MEBIBYTE, ResourceLimits, default_memory_bytes
+from app.children.network.dialing import Internet, Outside
 from app.children.network.link import NetworkPlan
-from app.children.network.outside import Internet, Outside
-from app.children.prefixes import visible_prefixes
 from app.children.probe import ProbeResult, probe
 from app.children.proc_table import new_marker
 from app.children.sandbox import (
@@ -36,7 +35,6 @@ from app.children.sandbox import (
     entry_prefixes,
     find_bubblewrap,
 )
-from app.children.users import allocate_users, give
 from app.config import AgentConfig, Configuration
 from app.errors import ConfigurationError
 

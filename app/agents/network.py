@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 
 from app.agents.catalog import AgentProgram
 from app.children.environment import PROXIES
-from app.children.network.dialing import Dialer
+from app.children.network.access import Rules
+from app.children.network.dialing import Dialer, Outside
 from app.children.network.link import NetworkPlan
-from app.children.network.outside import Outside
-from app.children.network.rules import Rules
 from app.config import AgentConfig, Configuration
 from app.config.network import HostPattern, normalise_host, parse_host
 from app.errors import ConfigurationError

@@ -2,13 +2,19 @@
 
 The command never holds the user's terminal: with it, it could type into the shell that waits there
 (TIOCSTI). It gets a pseudo-terminal of its own, and the bridge passes on what both sides send.
+
+A terminal answers some sequences as if the user had typed, sets the clipboard, or keeps a mode: a
+hostile program would type into the shell that comes after it. So only text, colours and the cursor
+are shown; what is not listed here is dropped.
 """
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -17,12 +23,12 @@ import termios
 import tty
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from app.children.command import Command
-from app.children.screen import Screen
+from app.children.spawn import Command
 from app.errors import AgentNotStarted
 
 LOOK_SECONDS: Final = 0.1
@@ -33,6 +39,19 @@ _PIECE_BYTES: Final = 4096
 _END_OF_INPUT: Final = b"\x04"
 """Ctrl-D."""
 _STANDARD: Final = (0, 1, 2)
+LONGEST_SEQUENCE: Final = 8192
+"""Characters of a sequence whose end has not come yet: longer than the address of any log-in."""
+_STRING: Final = r"\x1b[\]PX^_](?:(?!\x07|\x1b\\).)*"
+_TOKEN: Final = re.compile(
+    r"(?P<keep>"
+    r"\x1b\[[0-9;:]*[A-HJ-MPSTX@`dfmr]"  # cursor, erasing, scrolling, colours
+    r"|\x1b\[\?(?:7|25|1049|2004|2026)[hl]"  # line wrap, cursor, second screen, pastes, updates
+    r"|\x1b[78M]|\x1b\([0B])"  # saved cursor, line up, lines of boxes
+    rf"|\x1b\[[0-?]*[ -/]*[@-~]|{_STRING}(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]|\x1b"
+    r"|[\x00-\x06\x0b\x0c\x0e-\x1f\x7f-\x9f]",
+    re.DOTALL,
+)
+_UNFINISHED: Final = re.compile(rf"(?:\x1b\[[0-?]*[ -/]*|{_STRING}|\x1b[ -/]*)\Z", re.DOTALL)
 
 
 def run_in_terminal(command: Command, *, name: str, env: Mapping[str, str], cwd: Path) -> int:
@@ -54,7 +73,9 @@ def run_in_terminal(command: Command, *, name: str, env: Mapping[str, str], cwd:
                 stdout=theirs,
                 stderr=theirs,
                 # No other thread runs here that could hold a lock.
-                preexec_fn=None if theirs is None else _take_terminal,
+                preexec_fn=None
+                if theirs is None
+                else partial(fcntl.ioctl, 0, termios.TIOCSCTTY, 0),
             )
         except OSError as error:
             raise AgentNotStarted(
@@ -92,10 +113,6 @@ def _own_terminal(terminal: int | None) -> Iterator[tuple[int | None, int | None
         os.close(ours)
         with suppress(OSError):
             os.close(theirs)
-
-
-def _take_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _follow_size(terminal: int | None, ours: int | None) -> None:
@@ -155,3 +172,20 @@ def _relay(process: subprocess.Popen[bytes], ours: int) -> None:
 def _write(target: int, data: bytes) -> None:
     while data:
         data = data[os.write(target, data) :]
+
+
+class Screen:
+    """Filters a stream of output."""
+
+    def __init__(self) -> None:
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._held = ""
+        """The beginning of a sequence whose end has not come yet."""
+
+    def filter(self, output: bytes) -> bytes:
+        """Return what may be shown of the next piece."""
+        text = self._held + self._decode(output)
+        unfinished = _UNFINISHED.search(text)
+        end = len(text) if unfinished is None else unfinished.start()
+        self._held = text[end:] if len(text) - end <= LONGEST_SEQUENCE else ""
+        return _TOKEN.sub(lambda each: each["keep"] or "", text[:end]).encode()

@@ -1,7 +1,9 @@
-"""Creates each session's home from its agent's base home, and copies refreshed logins back.
+"""Creates each session's home from its agent's base home, and assigns agents their user ids.
 
 A session's home belongs to an agent that may be hostile: its settings are never copied back, and a
 login only if nothing but the fields of a refresh changed.
+
+A user id is never reused for another agent: the files of a removed agent stay its own.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -21,6 +23,7 @@ from pydantic import ConfigDict
 
 from app.children.file_lock import FileLock
 from app.children.tree import Tree
+from app.descent import walk
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +37,9 @@ _SHORT_ID: Final = 8
 """Characters of the id in a history file's name, for agents that shorten it."""
 _TOOLS: Final = (".gitconfig", ".config/git", ".npmrc")
 """Tool settings that an operator may have put into a base home; agents may change them."""
+_FILE: Final = "agent-users.json"
+_IDS: Final = range(60578, 61184)
+"""Not assigned by Debian, Fedora or systemd (systemd.io/UIDS-GIDS); containers map them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,3 +227,39 @@ def _replace(file: Path, content: bytes, user: int | None) -> None:
     except BaseException:
         os.unlink(new)  # noqa: PTH108
         raise
+
+
+def allocate_users(shared_dir: Path, agents: Iterable[str]) -> dict[str, int]:
+    """Return the user id of each agent, the same as last time; new ones are stored.
+
+    Raises:
+        OSError: the list cannot be read or written.
+    """
+    file = shared_dir / _FILE
+    with FileLock(file.with_suffix(".lock")):
+        return _allocate(file, agents)
+
+
+def _allocate(file: Path, agents: Iterable[str]) -> dict[str, int]:
+    known = json.loads(file.read_text()) if file.exists() else {}
+    free = iter(sorted(set(_IDS) - set(known.values())))
+    users = known | {agent: next(free) for agent in agents if agent not in known}
+    if users != known:
+        new = file.with_suffix(".new")
+        new.write_text(json.dumps(users, indent=2))
+        new.replace(file)
+    return users
+
+
+def give(path: Path, user: int | None, *, always: bool = False) -> None:
+    """Make a user the owner of a path and all in it, without following links.
+
+    Does nothing if the user owns the path itself already, unless `always`.
+    """
+    if user is None or (not always and os.lstat(path).st_uid == user):
+        return
+    for found in walk(path):
+        with suppress(FileNotFoundError):
+            os.chown(found.name, user, user, dir_fd=found.folder, follow_symlinks=False)
+    # Last: if this is interrupted, the next call starts over.
+    os.chown(path, user, user, follow_symlinks=False)

@@ -18,7 +18,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Final
 
-from app.children.command import Handover
+from app.children.network.link import Handover
 
 _MAX_LINKS: Final = 40
 """Linux follows no more symbolic links than this in one path."""
@@ -203,15 +203,14 @@ def _hide_closed_folders(prefixes: Sequence[Mount], own: Sequence[Path]) -> Iter
     """
     needed = [*(mount.path for mount in prefixes if mount.rule is Rule.PREFIX), *own]
     closed = {
-        next((each for each in reversed(path.parents) if not _is_open(each)), None)
+        next(
+            (each for each in reversed(path.parents) if not each.stat().st_mode & stat.S_IXOTH),
+            None,
+        )
         for path in needed
         if _exists(path.parent)
     }
     return (Mount(Rule.VEIL, folder) for folder in closed if folder is not None)
-
-
-def _is_open(folder: Path) -> bool:
-    return bool(folder.stat().st_mode & stat.S_IXOTH)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

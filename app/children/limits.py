@@ -1,10 +1,20 @@
-"""Defines a session's resource limits: those the kernel enforces, and those the bridge watches.
+"""Defines a session's resource limits, and hardens the bridge's own process against its children.
 
-Address space is never limited: V8 and other runtimes reserve tens of gigabytes that they never use.
+The kernel enforces some limits, the bridge watches the others. Address space is never limited: V8
+and other runtimes reserve tens of gigabytes that they never use.
+
+Undumpable is not isolation: it guards the bridge's /proc and memory, not its files, and not
+against root.
+
+The bridge is no subreaper. An agent's orphans would become its children and, once dead, zombies
+that only a wait for any child could collect, which takes statuses away from asyncio. The sandbox's
+pid namespace catches orphans; without a sandbox each agent has its own reaper.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import re
 import resource
@@ -22,6 +32,8 @@ _OOM_SCORE: Final = 500
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _OWN_CGROUP: Final = Path("/proc/self/cgroup")
 """Which cgroup the bridge is in: that of its service, or inside a container the topmost one."""
+_PR_GET_DUMPABLE: Final = 3  # linux/prctl.h
+_PR_SET_DUMPABLE: Final = 4  # linux/prctl.h
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +112,29 @@ def default_memory_bytes(own: Path = _OWN_CGROUP, root: Path = _CGROUPS) -> int:
             with suppress(OSError, ValueError):  # it has no limit
                 allowed.append(int((folder / "memory.max").read_text()))
     return min(allowed) // 2
+
+
+def raise_file_limit() -> int:
+    """Raise the limit of open files and sockets to the system's maximum, and return it.
+
+    The soft limit is 1024 nearly everywhere, for programs that use select().
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):  # macOS reports a limit that it does not grant
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def make_undumpable() -> bool:
+    """Close /proc/<bridge>/environ and memory to the user's other processes; return success.
+
+    Children are not affected: an executed program is dumpable again.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+    except (OSError, AttributeError):
+        return False
+    prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    return bool(prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0) == 0)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from app.children.command import Command
 from app.children.environment import MARKER
 from app.children.layout import Confinement
 from app.children.sandbox import Sandbox
+from app.children.spawn import Command
 from app.children.stop import StopSteps, running
 from app.errors import AgentNotStarted
 
@@ -142,12 +142,8 @@ def _place_canaries(hidden: Mapping[str, Path], targets: list[_Target]) -> None:
             targets.append(_Target(name, canary, secret, is_canary=True))
             canary.write_bytes(secret)
         elif path.exists():
-            targets.append(_Target(name, path, _head(path)))
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_READ_BYTES)
+            with path.open("rb") as file:
+                targets.append(_Target(name, path, file.read(_READ_BYTES)))
 
 
 def _remove_canaries(targets: Sequence[_Target]) -> None:

@@ -2,6 +2,11 @@
 
 A sandbox only rewrites a command. The result must be started in the event loop's thread:
 `--die-with-parent` follows the thread that started it, not the process.
+
+Sockets of this machine's daemons are hidden: a read-only file system does not keep a process from
+connecting to a socket that it shows. The kernel lists those that were bound in this machine's
+network. Those that a container bound in a shared folder are not among them: a bounded search looks
+where servers keep their data.
 """
 
 from __future__ import annotations
@@ -9,19 +14,21 @@ from __future__ import annotations
 import inspect
 import os
 import shutil
+import stat
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
 
 from app.children import entry
-from app.children.command import Command, Guard
+from app.children.environment import visible_prefixes
 from app.children.layout import Confinement, arguments, plan, survey
-from app.children.prefixes import visible_prefixes
-from app.children.sockets import DaemonSockets
+from app.children.spawn import Command, Guard
 
 _TRIAL_SECONDS: Final = 3.0
 """A start takes about 10 ms; a machine that needs longer than this is not fit for agents."""
@@ -46,10 +53,19 @@ _NETWORK: Final = "--unshare-net"
 # The interpreter itself and not the one of a virtual environment; without site it starts in 10 ms.
 _PYTHON: Final = (os.path.realpath(sys.executable), "-I", "-S", "-c")
 
-_SOCKETS: Final = DaemonSockets()
-
 _SESSIONS_OF_USER: Final = 16
 """The default of how many agent processes run at once."""
+_LISTED: Final = Path("/proc/net/unix")
+_PATH_FIELD: Final = 7
+_MOUNTS: Final = Path("/proc/self/mounts")
+_ROOTS: Final = ("/var", "/srv", "/opt")
+"""What is below /run, /tmp and people's homes is hidden in any case."""
+_REMOTE: Final = ("nfs", "cifs", "smb", "fuse", "9p", "autofs", "ceph")
+"""File systems that may not answer: a search there could wait for ever."""
+_ENTRIES: Final = 20_000
+"""Files and folders that are looked at, those with short paths first: some 50 ms."""
+_FRESH_SECONDS: Final = 300.0
+"""How long the result of a search is used; what the kernel lists is read every time."""
 
 
 class Sandbox(Protocol):
@@ -99,7 +115,9 @@ class Bubblewrap:
     def wrap(self, argv: Sequence[str], confinement: Confinement) -> Command:
         """Return the bubblewrap command around `argv`."""
         cwd = (confinement.cwd or confinement.workspace).resolve()
-        scratch = self._scratch(confinement.scratch_bytes)
+        size = confinement.scratch_bytes
+        bounded = ("--size", str(size)) if size is not None and self.can_size else ()
+        scratch = ("--perms", "1777", *bounded)
         sockets = _SOCKETS.find()
         laid = plan(survey(confinement, sockets))
         fleeting = {*sockets, *(socket.parent for socket in sockets)}
@@ -132,11 +150,6 @@ class Bubblewrap:
             frozenset(str(mount.path) for mount in laid if mount.path in fleeting),
         )
         return Command(_with_entry(argv, words), guard, descriptors=inherited)
-
-    def _scratch(self, size: int | None) -> tuple[str, ...]:
-        """Return the options in front of a file system for temporary files."""
-        bounded = ("--size", str(size)) if size is not None and self.can_size else ()
-        return ("--perms", "1777", *bounded)
 
 
 def _with_entry(argv: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
@@ -193,7 +206,8 @@ def find_bubblewrap(path: str) -> Bubblewrap | Unavailable:
                 )
             complaints.append(words)
     plain = complaints[-len(ways)]
-    return Unavailable(f"bubblewrap does not work here: {plain}", _remedy(plain))
+    remedy = next((remedy for part, remedy in _REMEDIES if part in plain), _ANY_REMEDY)
+    return Unavailable(f"bubblewrap does not work here: {plain}", remedy)
 
 
 def _can_size(binary: str) -> bool:
@@ -216,10 +230,6 @@ def _try(binary: str, options: tuple[str, ...]) -> str | None:
         return None
     lines = trial.stderr.decode(errors="replace").strip().splitlines()
     return lines[-1].removeprefix("bwrap: ") if lines else f"exit status {trial.returncode}"
-
-
-def _remedy(words: str) -> str:
-    return next((remedy for part, remedy in _REMEDIES if part in words), _ANY_REMEDY)
 
 
 _ANY_REMEDY: Final = (
@@ -250,3 +260,72 @@ _REMEDIES: Final = (
     ),
     ("Unknown option", "This bubblewrap is too old: install version 0.5 or later."),
 )
+
+
+class DaemonSockets:
+    """The sockets that are bound to a path now."""
+
+    def __init__(self) -> None:
+        self._searched: frozenset[str] = frozenset()
+        self._search_at = 0.0
+
+    def find(self) -> frozenset[Path]:
+        """Return the paths of all sockets that are known; reads the disk."""
+        now = time.monotonic()
+        if now >= self._search_at:
+            self._searched = frozenset(_search())
+            self._search_at = now + _FRESH_SECONDS
+        return frozenset(Path(path) for path in {*self._searched, *_listed()} if _is_socket(path))
+
+
+_SOCKETS: Final = DaemonSockets()
+
+
+def _listed() -> Iterator[str]:
+    try:
+        lines = _LISTED.read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return  # there is no /proc
+    for line in lines:
+        fields = line.split(maxsplit=_PATH_FIELD)
+        if len(fields) > _PATH_FIELD and fields[_PATH_FIELD].startswith("/"):
+            yield fields[_PATH_FIELD]
+
+
+def _search() -> Iterator[str]:
+    """Look for sockets, those near the root first."""
+    remote = set(_remote_mounts())
+    waiting = deque(_ROOTS)
+    left = _ENTRIES
+    while waiting and left > 0:
+        folder = waiting.popleft()
+        if folder in remote:
+            continue
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    left -= 1
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
+                        yield entry.path
+        except OSError:
+            continue  # it was removed meanwhile, or the bridge cannot read it
+
+
+def _remote_mounts() -> Iterator[str]:
+    try:
+        lines = _MOUNTS.read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _device, folder, kind, *_ = line.split()
+        if kind.startswith(_REMOTE):
+            yield folder
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return False  # it is gone, or neither the bridge nor its children can reach it

@@ -1,7 +1,12 @@
-"""Spawns a child, and gives its pipes and its exit to the event loop.
+"""Spawns a command, in its guard, and gives its pipes and its exit to the event loop.
 
-`subprocess` uses vfork. uvloop would fork: with a heap like the bridge's, and Python's own hooks
-in the child, that blocks the event loop for 5 to 30 ms instead of half of one.
+Every child leads its own session and group and carries a marker. The code that spawns one must stop
+it with `stop`, even if it exited by itself, because its own children may still run.
+
+The guard gets its options through a descriptor: every process inside can read a command line, and
+it would name what is hidden. `subprocess` uses vfork. uvloop would fork: with a heap like the
+bridge's, and Python's own hooks in the child, that blocks the event loop for 5 to 30 ms instead of
+half of one.
 
 Every descriptor is closed once: a second close would hit a file that another thread has opened
 under the same number meanwhile, perhaps the database.
@@ -14,18 +19,75 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from app.children.command import Command
-from app.children.pipes import Plumbing
+from app.children.environment import MARKER
+from app.children.process import Child, Plumbing
+from app.errors import AgentNotStarted
 
 _UMASK: Final = 0o022
 """The usual one: people must be able to use what a child creates. The bridge's own is 077."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """bubblewrap around a command."""
+
+    binary: str
+    options: tuple[str, ...]
+    fleeting: frozenset[str] = frozenset()
+    """Paths of others that it hides: bubblewrap fails if one of them is gone."""
+
+    def current_options(self) -> Iterator[str]:
+        """Yield the options without those for a path that is gone by now."""
+        gone = {path for path in self.fleeting if not os.path.lexists(path)}
+        if not gone:
+            yield from self.options
+            return
+        starts = [index for index, word in enumerate(self.options) if word.startswith("--")]
+        for start, end in pairwise([*starts, len(self.options)]):
+            if self.options[end - 1] not in gone:
+                yield from self.options[start:end]
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether something that it hides is gone, so that another try may succeed."""
+        return not all(map(os.path.lexists, self.fleeting))
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to start."""
+
+    argv: tuple[str, ...]
+    guard: Guard | None = None
+    has_reaper: bool = False
+    """Whether its first process stays, and kills all descendants when it gets SIGUSR1."""
+    descriptors: tuple[int, ...] = ()
+    """Inherited under their own numbers."""
+
+    @contextmanager
+    def open(self) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+        """Yield the argv to execute and the descriptors to pass; valid inside the block."""
+        if self.guard is None:
+            yield list(self.argv), self.descriptors
+            return
+        options = os.memfd_create("sandbox")
+        try:
+            os.write(
+                options, "".join(f"{word}\0" for word in self.guard.current_options()).encode()
+            )
+            os.lseek(options, 0, os.SEEK_SET)
+            argv = [self.guard.binary, "--args", str(options), "--", *self.argv]
+            yield argv, (*self.descriptors, options)
+        finally:
+            os.close(options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +101,31 @@ class _Child:
     """Our ends of stdin, stdout and stderr."""
 
 
-async def begin(
+async def spawn(command: Command, *, name: str, env: Mapping[str, str], cwd: Path) -> Child:
+    """Start a process in its own session; `env` is its whole environment, with the marker.
+
+    Raises:
+        AgentNotStarted: the command or its folder is missing or not accessible.
+    """
+    try:
+        transport, plumbing = await _start(command, env=env, cwd=cwd)
+    except OSError as error:
+        raise AgentNotStarted(
+            name,
+            f"{command.argv[0]!r}: {error.strerror or type(error).__name__}",
+            "Check its command, and that its workspace exists.",
+        ) from error
+    return Child(
+        transport,
+        plumbing,
+        name=name,
+        marker=env[MARKER],
+        guarded=command.guard is not None or command.has_reaper,
+        has_reaper=command.has_reaper,
+    )
+
+
+async def _start(
     command: Command, *, env: Mapping[str, str], cwd: Path
 ) -> tuple[asyncio.SubprocessTransport, Plumbing]:
     """Start a process that leads its own session, with three pipes.

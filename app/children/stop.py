@@ -1,7 +1,7 @@
 """Stops a child in bounded steps: close its input, TERM its group, KILL it, sweep the rest.
 
 A stop that has begun is finished even if its caller is cancelled; the cancellation is raised after
-that.
+that. What the commands of a child left running is ended apart, while the child goes on.
 """
 
 from __future__ import annotations
@@ -11,21 +11,28 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from app.children.command import Command, Handover
-from app.children.leftovers import kill_leftovers
-from app.children.network.link import HandoverFailed, Link
-from app.children.proc_table import read_proc_table, signal_exactly
-from app.children.process import Child, Step, StopReport, spawn
+from app.children.leftovers import Sweep, kill_leftovers
+from app.children.network.link import Handover, HandoverFailed, Link
+from app.children.proc_table import Entry, ProcTable, read_proc_table, read_tree, signal_exactly
+from app.children.process import Child, Step, StopReport
+from app.children.spawn import Command, spawn
 from app.errors import AgentNotStarted
 from app.tasks import Tasks
 
 _LAST_SECONDS: Final = 0.2
 """When the event loop is closing nothing can wait, and a killed process needs no longer."""
+_BACKGROUND_SECONDS: Final = 2.0
+"""A killed process is gone in milliseconds; what takes longer breeds faster than it is killed."""
+_PAUSE_SECONDS: Final = 0.002
+"""Between two looks: about what the kernel needs to end a process."""
+_LOOKS: Final = 2
+"""So many looks in a row must find nothing: one may miss a process while others end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,3 +213,54 @@ def _kill_group(child: Child) -> None:
     if child.status is None or not sys.platform.startswith("linux"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.group, signal.SIGKILL)
+
+
+def end_background(child: Child, *, before: int, seconds: float = _BACKGROUND_SECONDS) -> Sweep:
+    """Kill all descendants of a child but its own processes; blocking, so call it in a thread.
+
+    `before` is when its work began, in clock ticks since boot: what is younger is not its own.
+    """
+    killed: dict[int, str] = {}
+    deadline = time.monotonic() + seconds
+    clean = 0
+    while True:
+        tree = read_tree(child.pid)
+        own = _own(tree, child, before)
+        others = [entry for pid, entry in tree.items() if pid not in own and entry.alive]
+        for entry in others:
+            if signal_exactly(entry, signal.SIGKILL):
+                killed[entry.pid] = entry.name
+        clean = 0 if others else clean + 1
+        if clean == _LOOKS or time.monotonic() > deadline:
+            return Sweep(
+                killed=tuple(f"{name} ({pid})" for pid, name in sorted(killed.items())),
+                remaining=tuple(sorted(entry.pid for entry in others)),
+            )
+        if others:
+            time.sleep(_PAUSE_SECONDS)
+
+
+def _own(tree: ProcTable, child: Child, before: int) -> set[int]:
+    """Find the processes around the program, the program, and those that it keeps."""
+    children: dict[int, list[Entry]] = {}
+    for entry in tree.values():
+        children.setdefault(entry.parent, []).append(entry)
+    own = {child.pid}
+    program = tree.get(child.pid)
+    for _ in range(child.layers):
+        # Orphans become children of the innermost one; the program is older than any of them.
+        below = [] if program is None else children.get(program.pid, [])
+        program = min(below, key=lambda entry: (entry.ticks, entry.pid), default=None)
+        own |= set() if program is None else {program.pid}
+    if program is None:
+        return own
+    waiting = [program.pid]
+    while waiting:
+        kept = [
+            entry.pid
+            for entry in children.get(waiting.pop(), [])
+            if entry.session == program.session and entry.ticks <= before
+        ]
+        own.update(kept)
+        waiting += kept
+    return own

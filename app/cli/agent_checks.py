@@ -19,7 +19,7 @@ from app.agents.files import AgentFiles
 from app.agents.isolation import Shelter, shelter_all
 from app.agents.network import SHARED
 from app.agents.registry import Registry
-from app.children.hardening import make_undumpable
+from app.children.limits import make_undumpable
 from app.children.proc_table import new_marker
 from app.children.stop import StopSteps, running
 from app.config import AgentConfig, Configuration

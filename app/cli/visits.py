@@ -21,7 +21,7 @@ from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import shelter_all
 from app.agents.registry import Registry
 from app.children.foreground import run_in_terminal
-from app.children.hardening import make_undumpable
+from app.children.limits import make_undumpable
 from app.children.proc_table import new_marker
 from app.clock import SystemClock
 from app.config import AgentConfig, Configuration, forget_process_secrets

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.agents.agent import Agent
-from app.children.users import give
+from app.children.homes import give
 from app.model.folders import attachment_folder, folder_name, outgoing
 from app.model.types import File, Session
 

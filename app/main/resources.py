@@ -17,8 +17,8 @@ from app.agents.files import AgentFiles
 from app.agents.isolation import Shelter, shelter_all
 from app.agents.labelling import label
 from app.agents.registry import Registry
-from app.children.hardening import make_undumpable, raise_file_limit
-from app.children.network.outside import Outside
+from app.children.limits import make_undumpable, raise_file_limit
+from app.children.network.dialing import Outside
 from app.clock import Clock, SystemClock
 from app.config import BridgeSecrets, Configuration, ensure_secrets, forget_process_secrets
 from app.errors import ConfigurationError

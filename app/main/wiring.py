@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import cached_property, partial
 
 from app.agents.isolation import homes_root
-from app.children.traces import Traces
+from app.children.kept_files import Traces
 from app.core.conversations import Conversations
 from app.core.delegation.delegations import Delegations, read_limits
 from app.core.delegation.deputies import Deputies

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from markdown_it import MarkdownIt
 
 from app.markdown.inline import Reader
-from app.markdown.prose import Segment, normal, segments
 
 LANGUAGE_CHARACTERS = 30
 """What a fence may call its language; the rest of that line is never shown."""
@@ -37,6 +41,15 @@ _FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{2,6}\
 """The flag of a region, which people do see although it is written with tags."""
 _INFO = re.compile(r"(?P<fence>(?:`{3,}|~{3,})[ \t]*)(?P<language>[^\s`]*)(?P<rest>[^\n]*)")
 _UNFINISHED = re.compile(r"<!--.*|<\?.*", re.DOTALL)
+
+Kind = Literal["prose", "code", "html", "definition"]
+
+_KINDS: dict[str, Kind] = {
+    "fence": "code",
+    "code_block": "code",
+    "html_block": "html",
+    "inline": "prose",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +167,58 @@ def _is_picture(character: str) -> bool:
 def _is_joined(character: str) -> bool:
     """Tell whether a letter is of a script that joins its letters."""
     return "\u0600" <= character <= "\u0fff" and unicodedata.category(character)[0] in "LM"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Some lines that are shown in one way."""
+
+    kind: Kind
+    lines: tuple[str, ...]
+    quoted: bool = False
+
+    @property
+    def text(self) -> str:
+        """Its lines as one text."""
+        return "\n".join(self.lines)
+
+
+def normal(text: str) -> str:
+    """Give a text the line ends that Markdown counts by."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+
+
+def segments(text: str) -> Iterator[Segment]:
+    """Take a normal text apart; together the lines of the segments are its lines."""
+    lines = text.split("\n")
+    looks: list[tuple[Kind, int, bool]] = [("prose", 0, False)] * len(lines)
+    environment: dict[str, Any] = {}
+    for number, token in enumerate(_parser().parse(text, environment), 1):
+        for line in range(*token.map) if token.map else ():
+            kind, block, quoted = looks[line]
+            if token.type == "blockquote_open":
+                looks[line] = (kind, block, True)
+            elif token.type in _KINDS:
+                looks[line] = (_KINDS[token.type], number, quoted)
+    for line in _definitions(environment):
+        looks[line] = ("definition", -1, looks[line][2])
+    begin = 0
+    for line in range(1, len(lines) + 1):
+        if line == len(lines) or looks[line] != looks[begin]:
+            kind, _, quoted = looks[begin]
+            yield Segment(kind, tuple(lines[begin:line]), quoted)
+            begin = line
+
+
+def _definitions(environment: dict[str, Any]) -> Iterator[int]:
+    known = [*environment.get("references", {}).values(), *environment.get("duplicate_refs", ())]
+    for reference in known:
+        yield from range(*reference["map"])
+
+
+@cache
+def _parser() -> MarkdownIt:
+    """Read blocks only: what is inside a line is looked at here."""
+    parser = MarkdownIt("commonmark")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser

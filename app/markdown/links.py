@@ -98,11 +98,8 @@ def _disarm_piece(found: re.Match[str], allows: Allows) -> str:
         return "&lt;"
     words, target = found["words"] or found["named"], found["target"] or found["to"]
     host = find_false_host(words, target) if target else ""
-    return f"{whole} ({span(host)})" if host and not _is_told(found, host) else whole
-
-
-def _is_told(found: re.Match[str], host: str) -> bool:
-    return found.string.startswith(f" ({span(host)})", found.end())
+    told = f" ({span(host)})"
+    return whole + told if host and not found.string.startswith(told, found.end()) else whole
 
 
 def _flatten(text: str) -> str:

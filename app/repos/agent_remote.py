@@ -16,8 +16,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from app.children.prefixes import visible_prefixes
-from app.children.users import give
+from app.children.environment import visible_prefixes
+from app.children.homes import give
 from app.repos import lfs_relay, relay
 from app.repos.partial import promise
 from app.tasks import Tasks

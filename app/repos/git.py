@@ -18,11 +18,11 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from app.children.command import Command
 from app.children.environment import MARKER
 from app.children.limits import bound, default_memory_bytes
 from app.children.proc_table import new_marker
-from app.children.process import Child, spawn
+from app.children.process import Child
+from app.children.spawn import Command, spawn
 from app.children.stop import StopSteps, stop
 from app.errors import AgentNotStarted, GitFailed
 

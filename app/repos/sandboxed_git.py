@@ -16,16 +16,16 @@ from typing import Final
 
 from app.agents.admission import Admission
 from app.agents.agent import Agent
-from app.children.homes import Home
+from app.children.homes import Home, give
 from app.children.layout import Confinement
 from app.children.limits import ResourceLimits
 from app.children.network.access import Witness
 from app.children.network.link import Link, NetworkPlan
 from app.children.proc_table import new_marker
-from app.children.process import Child, spawn
+from app.children.process import Child
 from app.children.sandbox import Sandbox
+from app.children.spawn import spawn
 from app.children.stop import StopSteps, spawn_linked, stop
-from app.children.users import give
 from app.children.warden import Ward, Warden
 from app.errors import AgentError, AgentNotStarted, GitFailed
 from app.repos.git import as_environment, clean_up

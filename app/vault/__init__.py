@@ -109,12 +109,10 @@ class Vault:
         pending = max(0, pending - border)
         # Half of a match must not leave while the other half waits.
         cut = next((start for start, end in spans if start < pending < end), pending)
-        if len(text) - cut > _LONGEST_HOLD * self._longest():
+        longest = max(self._folded.longest, self._exact.longest if self._exact else 0)
+        if len(text) - cut > _LONGEST_HOLD * longest:
             return _masked(text[:cut], spans) + MASK, text[pending:]
         return _masked(text[:cut], spans), text[cut:]
-
-    def _longest(self) -> int:
-        return max(self._folded.longest, self._exact.longest if self._exact else 0)
 
     def _look(self, text: str, *, growing: bool = False) -> tuple[list[Span], int]:
         """Find the secrets of a text, and where one may begin that goes on after its end."""

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from itertools import compress, count, pairwise
 from typing import Literal
 
-from app.vault.folding import fold, position_from_end, positions, visible
-from app.vault.forms import encodings
+from app.vault.forms import encodings, fold, position_from_end, positions, visible
 
 PIECE = 12
 """Letters of a secret in a row that count as the secret: by chance they occur in no text."""

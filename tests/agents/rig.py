@@ -25,7 +25,7 @@ from app.acp.peer import AgentTimeouts
 from app.acp.session import AcpSession
 from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import shelter_all
-from app.children.network.outside import Outside
+from app.children.network.dialing import Outside
 from app.clock import SystemClock
 from app.config import load
 from app.main import launches

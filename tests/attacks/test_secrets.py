@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from app.model.wording import EXPOSED
-from app.vault.folding import fold, visible
+from app.vault.forms import fold, visible
 from tests.support.bridge import ADMIN_TOKEN, ROOT
 from tests.support.observe import PATIENCE, Observed
 from tests.support.platform import Platform

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
-from app.children.traces import Traces
+from app.children.kept_files import Traces
 from app.clock import Clock, SystemClock
 from app.config.agents import AgentLimits
 from app.core.adapters import Adapter

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from app.children.network.outside import Streams
+from app.children.network.dialing import Streams
 
 PUBLIC = "93.184.215.14"
 """An address that the proxy takes for one on the internet; nothing is ever sent to it."""

@@ -8,11 +8,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from enum import Enum
+from typing import Final, Literal, Protocol
 
-from app.children.network.rules import Reach, Refused, Rules
+from app.config.network import HostPattern, is_address
 from app.tasks import Tasks
 
+Mode = Literal["open", "restricted", "none"]
+
+MAIL_PORT: Final = 25
+"""Closed unless listed: it is for mail servers, and a machine that sends spam is blocked."""
 logger = logging.getLogger(__name__)
 
 _HOLD_SECONDS: Final = 60.0
@@ -23,6 +28,47 @@ _NOTES: Final = 40
 """Refused hosts shown per process; the log has more."""
 _LOGGED: Final = 1_000
 """Refused hosts logged per session: an agent can make up any number of names."""
+
+
+class Reach(Enum):
+    """How far a connection may go."""
+
+    INTERNET = "internet"
+    """To public addresses."""
+    ANYWHERE = "anywhere"
+    """To private addresses as well: the operator listed this host with this port."""
+
+
+class Refused(Exception):
+    """A destination is not allowed; carries the reason."""
+
+    def __init__(self, reason: str, *, can_be_asked: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.can_be_asked = can_be_asked
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What one agent may connect to."""
+
+    mode: Mode
+    hosts: tuple[HostPattern, ...] = ()
+
+    def reach(self, host: str, port: int) -> Reach:
+        """Return how far a connection may go.
+
+        Raises:
+            Refused: it may not be made.
+        """
+        listed = [pattern for pattern in self.hosts if pattern.covers(host, port)]
+        if any(pattern.port is not None for pattern in listed):
+            return Reach.ANYWHERE
+        if port == MAIL_PORT:
+            raise Refused("agents cannot send mail")
+        if self.mode == "open" or listed:
+            return Reach.INTERNET
+        raise Refused("not on this agent's list", can_be_asked=not is_address(host))
 
 
 @dataclass(frozen=True, slots=True)

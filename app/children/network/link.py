@@ -13,12 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.children.command import Handover
-from app.children.network.access import Access, SessionHosts, Witness
+from app.children.network.access import Access, Rules, SessionHosts, Witness
 from app.children.network.dialing import Dialer
-from app.children.network.proxy import HEAD_BYTES, Proxy
-from app.children.network.relay import relay
-from app.children.network.rules import Rules
+from app.children.network.proxy import HEAD_BYTES, Proxy, relay
 from app.tasks import Tasks
 
 HANDOVER_SECONDS: Final = 20.0
@@ -33,6 +30,15 @@ _LOOPBACK: Final = "127.0.0.1"
 _NOT_PROXIED: Final = "localhost,127.0.0.1,::1"
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """Loopback ports that are bound inside a sandbox, and where their sockets are sent."""
+
+    channel: int
+    """A descriptor that the command inherits: a unix socket; the bridge has the other end."""
+    ports: tuple[int, ...]
 
 
 class HandoverFailed(Exception):

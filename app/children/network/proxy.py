@@ -6,16 +6,14 @@ Every request is checked by name, then by address, and only then connected.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
-from app.children.network.access import Access
-from app.children.network.dialing import Dialer, Route, Unreachable
-from app.children.network.outside import Streams
-from app.children.network.relay import relay
-from app.children.network.rules import Refused
+from app.children.network.access import Access, Refused
+from app.children.network.dialing import Dialer, Route, Streams, Unreachable
 from app.config.network import normalise_host, split_port
 
 HEAD_BYTES: Final = 64 * 1024
@@ -27,6 +25,9 @@ _REQUEST_WORDS: Final = 3
 _HOP_BY_HOP: Final = frozenset(
     {"connection", "host", "keep-alive", "proxy-authorization", "proxy-connection"}
 )
+_CHUNK_BYTES: Final = 256 * 1024
+IDLE_SECONDS: Final = 900.0
+"""A model may think for minutes without output; a longer silence closes the connection."""
 
 
 class _BadRequest(Exception):
@@ -142,3 +143,32 @@ def _reply(writer: asyncio.StreamWriter, status: HTTPStatus, words: str) -> None
         "Connection: close\r\n\r\n"
     )
     writer.write(head.encode() + body)
+
+
+async def relay(near: Streams, far: Streams) -> None:
+    """Relay bytes both ways and close both connections in the end."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(IDLE_SECONDS) as bound, asyncio.TaskGroup() as group:
+
+            def keep_alive() -> None:
+                bound.reschedule(loop.time() + IDLE_SECONDS)
+
+            group.create_task(_carry(near[0], far[1], keep_alive))
+            group.create_task(_carry(far[0], near[1], keep_alive))
+    except* (OSError, TimeoutError):
+        pass  # one of the two is gone
+    finally:
+        near[1].close()
+        far[1].close()
+
+
+async def _carry(
+    source: asyncio.StreamReader, target: asyncio.StreamWriter, keep_alive: Callable[[], None]
+) -> None:
+    while data := await source.read(_CHUNK_BYTES):
+        keep_alive()
+        target.write(data)
+        await target.drain()
+    if target.can_write_eof():
+        target.write_eof()

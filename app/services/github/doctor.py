@@ -21,10 +21,9 @@ from urllib.parse import urlsplit
 import httpx
 from gidgethub import GitHubException
 
-from app.children.command import Command
 from app.children.environment import MARKER
 from app.children.proc_table import new_marker
-from app.children.process import spawn
+from app.children.spawn import Command, spawn
 from app.children.stop import StopSteps, stop
 from app.clock import Clock, SystemClock
 from app.config import Configuration

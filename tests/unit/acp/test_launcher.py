@@ -15,8 +15,8 @@ from acp.schema import HttpMcpServer, McpServerStdio, SseMcpServer
 
 from app.acp.card import Card, Step, write_card
 from app.acp.peer import AgentTimeouts
+from app.children.environment import visible_prefixes
 from app.children.layout import Confinement
-from app.children.prefixes import visible_prefixes
 from app.children.sandbox import Bubblewrap, find_bubblewrap
 from app.demo_agent import VERSION
 from app.errors import (

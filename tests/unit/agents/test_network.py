@@ -9,7 +9,7 @@ import pytest
 
 from app.agents.catalog import known_agents
 from app.agents.isolation import Shelter, shelter_all
-from app.children.network.rules import Reach, Refused
+from app.children.network.access import Reach, Refused
 from app.children.sandbox import Bubblewrap
 from app.config import load
 from app.config.network import parse_host

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from app.children import layout
-from app.children.command import Command
 from app.children.environment import agent_environment
 from app.children.layout import Confinement
 from app.children.proc_table import new_marker
-from app.children.process import Child, spawn
+from app.children.process import Child
 from app.children.sandbox import Bubblewrap, Plain, Sandbox, find_bubblewrap
+from app.children.spawn import Command, spawn
 from app.children.stop import StopSteps, stop
 
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from app.children.command import Command
 from app.children.process import Child
+from app.children.spawn import Command
 from app.children.stop import running
 
 BOUND = 5.0

@@ -21,8 +21,8 @@ from tests.unit.children.helpers import carriers, eventually_now, exists
 BRIDGE = """
 import asyncio, dataclasses, json, sys
 from pathlib import Path
-from app.children.command import Command
-from app.children.process import spawn
+from app.children.spawn import Command
+from app.children.spawn import spawn
 
 async def main():
     argv, env, cwd = json.loads(sys.argv[1])
@@ -150,7 +150,7 @@ PROCESS_ONE = """
 import asyncio, ctypes, json, os, sys
 from pathlib import Path
 from app.children.proc_table import read_proc_table
-from app.children.command import Command
+from app.children.spawn import Command
 from app.children.stop import StopSteps, running
 
 async def main():

@@ -8,10 +8,9 @@ import sys
 
 import pytest
 
-from app.children.command import Command
-from app.children.pipes import Tail
-from app.children.process import spawn
+from app.children.process import Tail
 from app.children.sandbox import Sandbox
+from app.children.spawn import Command, spawn
 from app.children.stop import StopSteps, running, stop
 from app.errors import AgentNotStarted
 from tests.unit.children.conftest import Launch, World

@@ -14,11 +14,9 @@ from pathlib import Path
 import pytest
 
 from app.children import layout, sandbox
-from app.children.environment import MARKER
-from app.children.prefixes import visible_prefixes
+from app.children.environment import MARKER, visible_prefixes
 from app.children.proc_table import new_marker
-from app.children.sandbox import Bubblewrap, Plain, Unavailable, find_bubblewrap
-from app.children.sockets import DaemonSockets
+from app.children.sandbox import Bubblewrap, DaemonSockets, Plain, Unavailable, find_bubblewrap
 from tests.unit.children.conftest import World
 from tests.unit.children.helpers import carriers, eventually_now, outcome
 
@@ -285,8 +283,8 @@ async def test_a_missing_workspace_fails_loudly(bubblewrap: Bubblewrap, world: W
 BRIDGE = """
 import asyncio, json, sys
 from pathlib import Path
-from app.children.command import Command, Guard
-from app.children.process import spawn
+from app.children.spawn import Command, Guard
+from app.children.spawn import spawn
 
 async def main():
     argv, binary, options, env, cwd = json.loads(sys.argv[1])

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from app.children import sockets
+from app.children import sandbox
 from app.children.layout import Confinement, Mount, Rule, survey
-from app.children.sockets import DaemonSockets
+from app.children.sandbox import DaemonSockets
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def served(tmp_path: Path) -> Iterator[Path]:
 def test_a_socket_is_found_that_the_kernel_lists(
     served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sockets, "_ROOTS", (str(tmp_path / "missing"),))
+    monkeypatch.setattr(sandbox, "_ROOTS", (str(tmp_path / "missing"),))
 
     assert served in DaemonSockets().find()
 
@@ -37,8 +37,8 @@ def test_a_socket_is_found_that_the_kernel_lists(
 def test_a_socket_is_found_by_a_search_that_the_kernel_does_not_list(
     served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sockets, "_LISTED", tmp_path / "missing")
-    monkeypatch.setattr(sockets, "_ROOTS", (str(tmp_path),))
+    monkeypatch.setattr(sandbox, "_LISTED", tmp_path / "missing")
+    monkeypatch.setattr(sandbox, "_ROOTS", (str(tmp_path),))
 
     assert DaemonSockets().find() == {served}
 
@@ -48,9 +48,9 @@ def test_a_search_does_not_wait_for_a_disk_of_another_machine(
 ) -> None:
     mounts = tmp_path / "mounts"
     mounts.write_text(f"server:/run {served.parent} nfs4 rw 0 0\n")
-    monkeypatch.setattr(sockets, "_LISTED", tmp_path / "missing")
-    monkeypatch.setattr(sockets, "_MOUNTS", mounts)
-    monkeypatch.setattr(sockets, "_ROOTS", (str(tmp_path),))
+    monkeypatch.setattr(sandbox, "_LISTED", tmp_path / "missing")
+    monkeypatch.setattr(sandbox, "_MOUNTS", mounts)
+    monkeypatch.setattr(sandbox, "_ROOTS", (str(tmp_path),))
 
     assert DaemonSockets().find() == frozenset()
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from app.children.command import Command
-from app.children.spawn import begin
+from app.children.spawn import Command, spawn
+from app.errors import AgentNotStarted
 from tests.unit.children.conftest import World
 from tests.unit.children.helpers import BOUND, outcome
 
@@ -75,8 +75,10 @@ def test_no_descriptor_is_left_open(loop_factory: Make, world: World) -> None:
         before = descriptors()
         for _ in range(3):
             await outcome(["cat", os.devnull], world.env, world.workspace)
-            with pytest.raises(FileNotFoundError):
-                await begin(Command(("/no/such/command",)), env=world.env, cwd=world.workspace)
+            with pytest.raises(AgentNotStarted):
+                await spawn(
+                    Command(("/no/such/command",)), name="x", env=world.env, cwd=world.workspace
+                )
         assert descriptors() == before
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from app.children.command import Command
 from app.children.process import Child
 from app.children.sandbox import Sandbox
+from app.children.spawn import Command
 from app.children.stop import StopSteps, running, stop
 from tests.unit.children.conftest import Launch, World
 from tests.unit.children.helpers import BOUND, carriers, exists, line, rest

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from app.children.network.access import Rules
 from app.children.network.dialing import Dialer
 from app.children.network.link import NetworkPlan
-from app.children.network.rules import Rules
 from app.children.sandbox import Bubblewrap
 from tests.support import inside
 from tests.support.outside import PUBLIC, Staged

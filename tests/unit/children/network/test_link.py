@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from app.children import sandbox as sandboxes
-from app.children.command import Command, Guard, Handover
+from app.children.network.access import Rules
 from app.children.network.dialing import Dialer
-from app.children.network.link import Link, NetworkPlan
-from app.children.network.rules import Rules
+from app.children.network.link import Handover, Link, NetworkPlan
 from app.children.process import Child
-from app.children.sandbox import Bubblewrap
-from app.children.sockets import DaemonSockets
+from app.children.sandbox import Bubblewrap, DaemonSockets
+from app.children.spawn import Command, Guard
 from app.children.stop import spawn_linked, stop
 from app.errors import AgentNotStarted
 from tests.support.outside import PUBLIC, Staged

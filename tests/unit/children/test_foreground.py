@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.children.screen import LONGEST_SEQUENCE, Screen
+from app.children.foreground import LONGEST_SEQUENCE, Screen
 
 SHOWN = {
     "text": "Open https://example.com/?a=1;b\r\n\tcode: ünï\b\a",
