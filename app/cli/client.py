@@ -15,6 +15,7 @@ from app.config.agents import NAME
 from app.errors import NotFound
 from app.features.pause.shapes import DrainOut, PauseOut, PauseScope
 from app.features.schedules.model import ScheduleIn, ScheduleOut
+from app.features.spending.web import SpendingOut
 from app.model.types import SessionState
 from app.server.agent_shapes import AgentDetail, AgentOut, FileDetail, FileOut, NoteOut
 from app.server.conversation_shapes import ContentsOut, ConversationOut
@@ -32,7 +33,6 @@ from app.server.shapes import (
     TurnOut,
     UnfinishedOut,
 )
-from app.server.spending_api import SpendingOut
 
 REMOVAL: Final = httpx.Timeout(120.0, connect=2.0)
 """When an agent is removed, its running work is stopped and its last messages are answered."""

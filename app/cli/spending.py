@@ -7,7 +7,7 @@ import asyncio
 from app.cli.client import connected_to_running
 from app.cli.tables import show_json, show_table
 from app.config import Configuration
-from app.server.spending_api import SpendingOut
+from app.features.spending.web import SpendingOut
 
 
 def show_spending(configuration: Configuration, *, as_json: bool) -> None:

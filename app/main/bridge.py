@@ -29,7 +29,7 @@ from app.main.erasing import forgetting_of, purging_of
 from app.main.maintenance import Maintenance
 from app.main.presence import Build, presence
 from app.main.resources import Resources
-from app.main.terms import daily_limits_of, hosts_of, page_url_of, plain_url_of, tools_url_of
+from app.main.terms import hosts_of, page_url_of, plain_url_of, tools_url_of
 from app.main.wiring import Joined
 from app.model.keys import PlaceKey
 from app.model.members import HandedOut
@@ -218,8 +218,6 @@ class Bridge:
             removed_titles=base.registry.removed_titles,
             fetch_page=self._fetch_page,
             purging=self._purging,
-            spending=base.stores.spending,
-            daily=daily_limits_of(base.configuration),
             forgetting=self._forgetting,
             notices=self._notices,
         )

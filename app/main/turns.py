@@ -30,12 +30,12 @@ from app.core.repositories.ports import Forge
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
+from app.core.turns.limits.daily import DailyLimits
 from app.core.turns.place_context import Surroundings
 from app.core.turns.turn_context import TurnContext
 from app.main.repositories import RepositoryParts
 from app.main.resources import Resources, bridge_id
 from app.main.terms import (
-    daily_limits_of,
     file_link_of,
     page_of,
     place_prompts,
@@ -231,7 +231,7 @@ class TurnParts(RepositoryParts, ABC):
             feed=self.feed,
             clock=base.clock,
             spending=stores.spending,
-            daily=daily_limits_of(configuration),
+            daily=DailyLimits.of(configuration),
             counters=base.metrics,
             vault=base.vault,
             check_room=self.room.check,

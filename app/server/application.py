@@ -21,7 +21,6 @@ from app.server import (
     memory_api,
     page,
     problems,
-    spending_api,
 )
 from app.server.filters import refuse_unknown_parameters
 from app.server.parts import Parts, PartsOf
@@ -88,7 +87,6 @@ def build(
     application.include_router(memory_api.router)
     application.include_router(conversations_api.router)
     application.include_router(erasure_api.router)
-    application.include_router(spending_api.router)
     application.include_router(grants_api.router)
     application.include_router(install.router)
     for router in routers:

@@ -26,7 +26,6 @@ from app.core.repo_provider import RepoProvider
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
 from app.core.session_manager import SessionManager
-from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.errors import AgentRemoved, Conflict, NotFound
 from app.metrics import Metrics
 from app.model.availability import Availability
@@ -43,7 +42,6 @@ from app.store.conversations import ConversationStore
 from app.store.inbox import DeliveryStore
 from app.store.posts import PostStore
 from app.store.sessions import SessionStore
-from app.store.spending import SpendingStore
 from app.store.transcript import TranscriptStore
 from app.store.tree import DelegationTree
 from app.store.turns import TurnStore
@@ -234,9 +232,6 @@ class Parts:
     """Returns the bridge's tools that an agent may use."""
     changes: AgentChanger | None = None
     purging: Purging | None = None
-    spending: SpendingStore | None = None
-    daily: DailyLimits = NO_LIMITS
-    """What a day may cost."""
     forgetting: Forgetting | None = None
     notices: Callable[[PlaceKey | None, Iterable[str]], Sequence[str]] = lambda _place, _agents: ()
     """Returns what people must know on every page, or in one place with its agents."""
