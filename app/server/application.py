@@ -11,7 +11,6 @@ from fastapi.responses import JSONResponse, Response
 from app.server import (
     agents_api,
     api,
-    conversations_api,
     elsewhere,
     erasure_api,
     files_api,
@@ -85,7 +84,6 @@ def build(
     application.include_router(agents_api.router)
     application.include_router(files_api.router)
     application.include_router(memory_api.router)
-    application.include_router(conversations_api.router)
     application.include_router(erasure_api.router)
     application.include_router(grants_api.router)
     application.include_router(install.router)

@@ -15,7 +15,6 @@ from app.clock import Clock
 from app.config import AgentConfig
 from app.config.agents import EntrySource
 from app.core.consent.ledger import Ledger
-from app.core.conversations import Conversations
 from app.core.erasure.people import Forgetting
 from app.core.erasure.purging import Purging
 from app.core.feed import Feed
@@ -235,7 +234,6 @@ class Parts:
     forgetting: Forgetting | None = None
     notices: Callable[[PlaceKey | None, Iterable[str]], Sequence[str]] = lambda _place, _agents: ()
     """Returns what people must know on every page, or in one place with its agents."""
-    conversations: Conversations | None = None
     removed: Callable[[], Mapping[str, str]] = dict
     """Returns the names of removed agents, by id."""
     removed_titles: Callable[[], Mapping[str, str]] = dict
@@ -269,15 +267,6 @@ class Parts:
             Conflict: nothing can be purged here.
         """
         return _need(self.purging, "nothing can be purged here")
-
-    @property
-    def talks(self) -> Conversations:
-        """What manages whole conversations.
-
-        Raises:
-            Conflict: they cannot be managed here.
-        """
-        return _need(self.conversations, "conversations cannot be managed here")
 
     def find_agent(self, name: str) -> AgentCard:
         """Return the agent of that name.

@@ -13,8 +13,8 @@ from app.cli.listing import when
 from app.cli.tables import show_json, show_table
 from app.config import Configuration
 from app.errors import BridgeError
+from app.features.conversations.shapes import ContentsOut, ConversationOut
 from app.model.file_names import size_words
-from app.server.conversation_shapes import ContentsOut, ConversationOut
 
 T = TypeVar("T")
 Confirm = Callable[[str], bool]

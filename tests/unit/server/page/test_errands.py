@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.core.feed import Unfinished
+from app.features.conversations.export import export
 from app.model.types import Entry, Thread, TurnRef
-from app.server.conversations_api import export
 from app.server.titles import path_of
 from tests.support.document import Element, parse
 from tests.support.errands import ask_agent
