@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from app.features.spending.web import SpendingOut
+from app.features.spending.shapes import SpendingOut
 from app.server.grants_api import GrantOut
 from app.terminal.api import MOST_LISTED, Api
 from app.terminal.framing import Json, add_group, commands, examples
