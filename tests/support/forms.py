@@ -16,6 +16,7 @@ from fastapi.routing import APIRoute
 from playwright.sync_api import expect
 from starlette.routing import Match
 
+from app.features import registered_features
 from app.server import login, page
 from sim.slack.server import SimulatedSlack
 from tests.support.bridge import demo
@@ -32,6 +33,8 @@ def _routers() -> Iterator[APIRouter]:
     names = [f"{page.__name__}.{each.name}" for each in iter_modules(page.__path__)]
     for name in (*names, login.__name__):
         yield from (each for each in vars(import_module(name)).values() if type(each) is APIRouter)
+    for feature in registered_features():
+        yield from feature.routers()
 
 
 ROUTES = [
