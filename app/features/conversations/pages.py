@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Form, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from app.errors import BridgeError, Conflict, NotFound
-from app.features.conversations.export import export
+from app.features.conversations.export import ROWS, export
 from app.features.conversations.service import Conversations
 from app.features.conversations.shapes import TITLE_CHARACTERS
 from app.features.conversations.web import Talks, Who
+from app.model.amounts import count
 from app.model.conversations import Contents
 from app.model.file_names import size_words
 from app.model.keys import PlaceKey
@@ -33,9 +34,6 @@ from app.server.parts import Parts, PartsOf
 from app.server.titles import headline, path_of, title_of
 from app.services import label_of
 from app.services.web import events
-
-ROWS: Final = 1_000
-"""Rows per read while the end of a turn is looked for."""
 
 pages = APIRouter(include_in_schema=False, route_class=SignedInRoute)
 forms = APIRouter(include_in_schema=False, route_class=FormRoute)
@@ -250,16 +248,16 @@ class Managed:
 
 def _goes(found: Contents) -> Iterator[str]:
     held = found.held
-    yield f"{_count(held.messages, 'message')} and {_count(held.turns, 'turn')} of its agents"
+    yield f"{count(held.messages, 'message')} and {count(held.turns, 'turn')} of its agents"
     if held.uploads:
         names = ", ".join(url.partition("/")[2] for url in held.uploads[:5])
         more = f" and {len(held.uploads) - 5} more" if len(held.uploads) > 5 else ""
-        yield f"{_count(len(held.uploads), 'file')}: {names}{more}"
+        yield f"{count(len(held.uploads), 'file')}: {names}{more}"
     if found.disk_bytes:
         size = size_words(found.disk_bytes)
         yield f"Workspaces, clones and agents' homes on this machine ({size})"
     if held.schedules:
-        yield _count(held.schedules, "schedule")
+        yield count(held.schedules, "schedule")
     if len(held.places) > 1:
         others = ", ".join(each.name for each in held.places if each != found.thread.place)
         yield f"What the bridge keeps of {others}, where the same agents work"
@@ -267,7 +265,7 @@ def _goes(found: Contents) -> Iterator[str]:
 
 def _stays(found: Contents, service: str) -> Iterator[str]:
     if service:
-        posts = f", {_count(found.held.posts, 'post')} of the bridge among them" * bool(
+        posts = f", {count(found.held.posts, 'post')} of the bridge among them" * bool(
             found.held.posts
         )
         yield f"Messages in {service}{posts}"
@@ -278,7 +276,3 @@ def _stays(found: Contents, service: str) -> Iterator[str]:
             link = f" ({view.link})" if view.link else ""
             yield f"Branch {view.branch} on {view.name}{link}"
     yield "What agents keep outside of the bridge, the bridge's log, and notes in agents' memory"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
