@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property, partial
-from pathlib import Path
 
 from app.agents.agent import Agent
 from app.agents.catalog import unshared_files
 from app.agents.isolation import homes_root, workspaces_root
 from app.children.disk import DiskSpace, identify
-from app.children.users import give
 from app.children.warden import Warden
 from app.config import Configuration
 from app.core.feed import Feed
@@ -124,10 +122,6 @@ class RepositoryParts:
         """Watches agents' resource use."""
         return Warden(self._disk)
 
-    def _give(self, path: Path, agent: str) -> None:
-        """Give a path to an agent that has its own user."""
-        give(path, self._user_of(agent))
-
     def _user_of(self, agent: str) -> int | None:
         shelter = self._base.shelters.get(agent)
         return shelter.user if shelter else None
@@ -187,7 +181,7 @@ class RepositoryParts:
             workspaces_root(configuration),
             self.uploads,
             homes_root(configuration),
-            self._give,
+            self._agents,
         )
 
     @cached_property

@@ -6,12 +6,13 @@ Nothing runs yet: the caller starts the parts in order, and stops them.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 
 from app.agents.isolation import homes_root
 from app.children.traces import Traces
-from app.core.delegation.delegations import Delegations
+from app.core.delegation.delegations import Delegations, read_limits
 from app.core.delegation.deputies import Deputies
+from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
@@ -31,8 +32,7 @@ from app.core.tools.agents import AgentTools
 from app.core.tools.home import Homes
 from app.core.tools.reviews import ReviewTools
 from app.core.turns.reach import Reach
-from app.main.terms import access_of, page_of
-from app.main.together import delegation_limits, own_tools
+from app.main.together import own_tools
 from app.main.tooling import Tooling
 from app.main.turns import TurnParts
 from app.model.reviews import Review
@@ -95,9 +95,9 @@ class Joined(TurnParts):
             roster=self._roster,
             deputies=Deputies(self._agents, self.adapters),
             adapters=self.adapters,
-            refusal=access_of(self._configuration).refusal,
+            refusal=Access.of(self._configuration.settings).refusal,
             lend=self.workspaces.lend,
-            limits=lambda: delegation_limits(self._configuration),
+            limits=partial(read_limits, self._base.registry),
             redact=self._base.vault.redact,
             engine=self.engine,
             outbox=self.outbox,
@@ -164,7 +164,7 @@ class Joined(TurnParts):
             grouping,
             self.workspaces,
             self.ledger,
-            page=page_of(self._configuration),
+            page=self._addresses.page,
             seconds=self._configuration.settings.ask_hours * 3600,
         )
         return Together(
@@ -195,7 +195,7 @@ class Joined(TurnParts):
             self.manager,
             self.ledger,
             adapters=self.adapters,
-            access=access_of(self._configuration),
+            access=Access.of(self._configuration.settings),
             untagged=self._configuration.settings.untagged_replies,
             clock=self._base.clock,
             vault=self._base.vault,

@@ -22,6 +22,7 @@ from app.model.amounts import count
 from app.model.conversations import Contents
 from app.model.file_names import size_words
 from app.model.keys import PlaceKey
+from app.model.titles import headline, path_of, title_of
 from app.model.types import Thread
 from app.model.workspaces import Unshipped
 from app.server.login import SignedInRoute, Visitor
@@ -31,7 +32,6 @@ from app.server.page.assets import addresses
 from app.server.page.routes import HEADERS
 from app.server.page.view import done, render
 from app.server.parts import Parts, PartsOf
-from app.server.titles import headline, path_of, title_of
 from app.services import label_of
 from app.services.web import events
 
