@@ -8,8 +8,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from app.features.conversations.shapes import ContentsOut, ConversationOut
 from app.model.file_names import size_words
-from app.server.conversation_shapes import ContentsOut, ConversationOut
 from app.terminal.api import REMOVAL, Api
 from app.terminal.framing import Json, NotConfirmed, Yes, add_group, commands, confirm, examples
 from app.terminal.output import one_line, printable, show_list, when

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from app.features.spending.shapes import SpendingOut
 from app.server.grants_api import GrantOut
-from app.server.spending_api import SpendingOut
 from app.terminal.api import MOST_LISTED, Api
 from app.terminal.framing import Json, add_group, commands, examples
 from app.terminal.output import show_list

@@ -24,6 +24,7 @@ from app.core.repositories.ports import Forge
 from app.core.session_manager import SessionManager
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.reach import Reach
+from app.errors import Conflict
 from app.model.keys import PlaceKey
 from app.model.ports import Counters
 from app.repos.checkouts import GitCheckouts
@@ -83,3 +84,16 @@ class Runtime:
     def configuration(self) -> Configuration:
         """The configuration as it is now: its agents may change."""
         return self.agents.configuration
+
+    async def end_work(self, session: int, *, drop: bool = False) -> None:
+        """Stop the turn of a session, and end its agent's process.
+
+        Raises:
+            NotFound: there is no such session.
+            Conflict: the turn does not stop.
+        """
+        await self.manager.stop(session, drop=drop)
+        try:
+            await self.reach.rest(session)
+        except TimeoutError:
+            raise Conflict("its work does not stop; try again later") from None

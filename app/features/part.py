@@ -22,11 +22,17 @@ class Part(Hook):
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
+    async def recover(self) -> None:
+        """Finish what a crash cut off, before any turn goes on."""
+
     def start(self) -> None:
         """Begin background work, once the bridge goes on with what the last run left."""
 
     async def close(self) -> None:
         """End background work; before running turns get their grace time."""
+
+    async def expire(self) -> None:
+        """Delete what is older than the operator wants it; now and every few hours."""
 
     def holds_start(self) -> bool:
         """Tell whether the bridge must not begin its work yet."""

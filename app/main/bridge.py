@@ -29,7 +29,7 @@ from app.main.erasing import forgetting_of, purging_of
 from app.main.maintenance import Maintenance
 from app.main.presence import Build, presence
 from app.main.resources import Resources
-from app.main.terms import daily_limits_of, hosts_of, page_url_of, plain_url_of, tools_url_of
+from app.main.terms import hosts_of, page_url_of, plain_url_of, tools_url_of
 from app.main.wiring import Joined
 from app.model.keys import PlaceKey
 from app.model.members import HandedOut
@@ -86,15 +86,15 @@ class Bridge:
         )
         self.feed = joined.feed
         self.intake = joined.intake
-        self._purging = purging_of(base, joined)
-        self._forgetting = forgetting_of(base, joined)
         runtime = joined.runtime(self._go_on_as_leader)
+        self._purging = purging_of(base, joined, runtime)
+        self._forgetting = forgetting_of(base, joined, runtime)
         self._features = [feature.build(runtime) for feature in registered_features()]
         joined.hooks.add((joined.memory,))
         joined.hooks.add(hook for part in self._features for hook in part.hooks())
         joined.tooling.toolbox.add(tool for part in self._features for tool in part.tools())
         self._maintenance = Maintenance(
-            base, joined.workspaces.unused, joined.uploads, joined.conversations
+            base, joined.workspaces.unused, joined.uploads, self._features
         )
         self._tasks = Tasks("bridge")
         base.signals.on_sweep(self._look_again)
@@ -187,7 +187,6 @@ class Bridge:
             feed=self.feed,
             sessions=base.stores.sessions,
             threads=base.stores.conversations,
-            conversations=self._joined.conversations,
             turns=base.stores.turns,
             transcript=base.stores.transcript,
             deliveries=base.stores.deliveries,
@@ -218,8 +217,6 @@ class Bridge:
             removed_titles=base.registry.removed_titles,
             fetch_page=self._fetch_page,
             purging=self._purging,
-            spending=base.stores.spending,
-            daily=daily_limits_of(base.configuration),
             forgetting=self._forgetting,
             notices=self._notices,
         )
@@ -297,7 +294,8 @@ class Bridge:
         await joined.outbox.start()
         # And before agents that are gone would begin to work.
         await self.changes.settle()
-        await joined.conversations.finish()
+        for part in self._features:
+            await part.recover()
         joined.engine.resume()
         joined.ledger.start()
         joined.memory.start()

@@ -9,6 +9,7 @@ from app.config.process import SECRETS
 from app.core.erasure.disk import KeptFolders
 from app.core.erasure.people import Forgetting
 from app.core.erasure.purging import Purging
+from app.core.runtime import Runtime
 from app.main.resources import Resources
 from app.main.wiring import Joined
 from app.model.erasure import Person
@@ -18,7 +19,7 @@ _OF_REPOSITORIES = ("workspaces", "mirrors", "gates")
 """Folders that hold what is written in repositories, people's names too."""
 
 
-def forgetting_of(base: Resources, joined: Joined) -> Forgetting:
+def forgetting_of(base: Resources, joined: Joined, runtime: Runtime) -> Forgetting:
     """Build what forgets people."""
 
     async def remove_said(person: Person) -> None:
@@ -35,16 +36,16 @@ def forgetting_of(base: Resources, joined: Joined) -> Forgetting:
         base.stores.purges,
         _files(base, *_OF_REPOSITORIES),
         clock=base.clock,
-        stop=joined.conversations.end_work,
+        stop=runtime.end_work,
         remove_said=remove_said,
         remove_here=remove_here,
         own=base.configuration.data_dir,
-        compact=base.stores.conversations.compact,
+        compact=base.database.compact,
         signals=base.signals,
     )
 
 
-def purging_of(base: Resources, joined: Joined) -> Purging:
+def purging_of(base: Resources, joined: Joined, runtime: Runtime) -> Purging:
     """Build what purges texts."""
     data, shared = base.configuration.data_dir, base.configuration.shared_dir
     return Purging(
@@ -65,8 +66,8 @@ def purging_of(base: Resources, joined: Joined) -> Purging:
         outbox=joined.outbox,
         vault=base.vault,
         clock=base.clock,
-        stop=joined.conversations.end_work,
-        compact=base.stores.conversations.compact,
+        stop=runtime.end_work,
+        compact=base.database.compact,
         signals=base.signals,
     )
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from app.children.leftovers import ProcessIdentity, kill_leftovers
-from app.core.conversations import Conversations
 from app.core.repositories.unused import UnusedWorkspaces
+from app.features.part import Part
 from app.main.resources import Resources, bridge_id
 from app.retry import persist
 from app.server.page import uploads
@@ -30,10 +30,10 @@ class Maintenance:
         base: Resources,
         unused: UnusedWorkspaces,
         files: Path,
-        conversations: Conversations,
+        features: Sequence[Part],
     ) -> None:
-        """Maintain a bridge, its workspaces, the files that people attached, and conversations."""
-        self._conversations = conversations
+        """Maintain a bridge, its workspaces, the files that people attached, and features."""
+        self._features = features
         self._base = base
         self._unused = unused
         self._files = files
@@ -85,10 +85,8 @@ class Maintenance:
         made = now - _seconds(settings.retention_files_days or usual)
         files = await self._forget_files(before=made)
         logger.debug("deleted %d old rows and %d attachments", gone, files)
-        if settings.retention_conversations_days is not None:
-            before = now - _seconds(settings.retention_conversations_days)
-            if expired := await self._conversations.expire(before=before):
-                logger.info("deleted %d old conversations", expired)
+        for part in self._features:
+            await part.expire()
         if settings.retention_memory_days is not None:
             await self._forget_memory(now - _seconds(settings.retention_memory_days))
 

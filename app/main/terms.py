@@ -6,19 +6,15 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo
 
 from pydantic import SecretStr
 
 import app
-from app.clock import machine_zone
 from app.config import Configuration
 from app.core.repositories.directory import Directory, SetFor
-from app.core.turns.limits.daily import DailyLimits
 from app.errors import ConfigurationError
 from app.mcp_server.doors import PATH as TOOLS_PATH
 from app.model.keys import PlaceKey
-from app.model.spending import Share
 from app.model.workspaces import Target
 from app.server.local_socket import SOCKET_HOST
 from app.server.login_links import private_host
@@ -69,24 +65,6 @@ def directory_of(configuration: Configuration) -> Directory:
                 setting, "names a folder that agents must not work in", objection
             )
     return directory
-
-
-def zone_of(configuration: Configuration) -> str:
-    """Return the time zone of schedules that name none."""
-    return configuration.settings.time_zone or machine_zone(configuration.surroundings)
-
-
-def daily_limits_of(configuration: Configuration) -> DailyLimits:
-    """Return what a day may cost."""
-    settings = configuration.settings
-    set_to: dict[Share, float | None] = {
-        "person": settings.budget_person_usd,
-        "place": settings.budget_place_usd,
-        "agent": settings.budget_agent_usd,
-        "day": settings.budget_day_usd,
-    }
-    usd = {share: value for share, value in set_to.items() if value is not None}
-    return DailyLimits(usd, ZoneInfo(zone_of(configuration)))
 
 
 def variables_of(

@@ -31,13 +31,11 @@ from app.core.repositories.ports import Forge
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
+from app.core.turns.limits.daily import DailyLimits
 from app.core.turns.place_context import Surroundings, operator_prompt
 from app.core.turns.turn_context import TurnContext
 from app.main.repositories import RepositoryParts
 from app.main.resources import Resources, bridge_id
-from app.main.terms import (
-    daily_limits_of,
-)
 from app.main.tooling import Tooling
 from app.main.vitals import Vitals
 from app.model.delegation import SERVICE
@@ -231,7 +229,7 @@ class TurnParts(RepositoryParts, ABC):
             feed=self.feed,
             clock=base.clock,
             spending=stores.spending,
-            daily=daily_limits_of(configuration),
+            daily=DailyLimits.of(configuration),
             counters=base.metrics,
             vault=base.vault,
             check_room=self.room.check,

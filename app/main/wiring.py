@@ -10,7 +10,6 @@ from functools import cached_property, partial
 
 from app.agents.isolation import homes_root
 from app.children.kept_files import Traces
-from app.core.conversations import Conversations
 from app.core.delegation.delegations import Delegations, read_limits
 from app.core.delegation.deputies import Deputies
 from app.core.intake.access import Access
@@ -162,23 +161,6 @@ class Joined(TurnParts):
             adapters=self.adapters.values(),
             directory=self._directory,
             clock=self._base.clock,
-        )
-
-    @cached_property
-    def conversations(self) -> Conversations:
-        """Manages whole conversations."""
-        return Conversations(
-            self._stores.conversations,
-            self._stores.sessions,
-            self.manager,
-            self.reach,
-            self.workspaces,
-            pause=self.intake.pause,
-            outbox=self.outbox,
-            feed=self.feed,
-            clock=self._base.clock,
-            names=self._names,
-            signals=self._base.signals,
         )
 
     @cached_property

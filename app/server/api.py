@@ -34,7 +34,6 @@ from app.server.shapes import (
     NewSession,
     Page,
     PostOut,
-    SessionChanges,
     SessionDetail,
     SessionOut,
     SessionTurn,
@@ -133,22 +132,6 @@ async def read_session(parts: PartsOf, session_id: Number) -> SessionDetail:
     )
     more = {"repository": _repository(parts, session), "attributes": dict(session.attributes)}
     return detail.model_copy(update=more)
-
-
-@router.patch("/sessions/{session_id}")
-async def change_session(
-    parts: PartsOf, session_id: Number, changes: SessionChanges
-) -> SessionDetail:
-    """Rename the conversation of a session, or change its attributes; null removes one.
-
-    Agents do not change that title.
-    """
-    place = _session(parts, session_id).place
-    if changes.attributes is not None:
-        await parts.sessions.annotate(session_id, changes.attributes)
-    if changes.title is not None:
-        await parts.talks.rename(place, changes.title, OPERATOR[1])
-    return await read_session(parts, session_id)
 
 
 @router.delete("/sessions/{session_id}", status_code=204)

@@ -11,7 +11,6 @@ from fastapi.responses import JSONResponse, Response
 from app.server import (
     agents_api,
     api,
-    conversations_api,
     elsewhere,
     erasure_api,
     files_api,
@@ -21,7 +20,6 @@ from app.server import (
     memory_api,
     page,
     problems,
-    spending_api,
 )
 from app.server.filters import refuse_unknown_parameters
 from app.server.parts import Parts, PartsOf
@@ -86,9 +84,7 @@ def build(
     application.include_router(agents_api.router)
     application.include_router(files_api.router)
     application.include_router(memory_api.router)
-    application.include_router(conversations_api.router)
     application.include_router(erasure_api.router)
-    application.include_router(spending_api.router)
     application.include_router(grants_api.router)
     application.include_router(install.router)
     for router in routers:

@@ -15,7 +15,6 @@ from app.clock import Clock
 from app.config import AgentConfig
 from app.config.agents import EntrySource
 from app.core.consent.ledger import Ledger
-from app.core.conversations import Conversations
 from app.core.erasure.people import Forgetting
 from app.core.erasure.purging import Purging
 from app.core.feed import Feed
@@ -26,7 +25,6 @@ from app.core.repo_provider import RepoProvider
 from app.core.repositories.picker import RepositoryPicker
 from app.core.repositories.progress import WorkProgress
 from app.core.session_manager import SessionManager
-from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
 from app.errors import AgentRemoved, Conflict, NotFound
 from app.metrics import Metrics
 from app.model.availability import Availability
@@ -43,7 +41,6 @@ from app.store.conversations import ConversationStore
 from app.store.inbox import DeliveryStore
 from app.store.posts import PostStore
 from app.store.sessions import SessionStore
-from app.store.spending import SpendingStore
 from app.store.transcript import TranscriptStore
 from app.store.tree import DelegationTree
 from app.store.turns import TurnStore
@@ -234,13 +231,9 @@ class Parts:
     """Returns the bridge's tools that an agent may use."""
     changes: AgentChanger | None = None
     purging: Purging | None = None
-    spending: SpendingStore | None = None
-    daily: DailyLimits = NO_LIMITS
-    """What a day may cost."""
     forgetting: Forgetting | None = None
     notices: Callable[[PlaceKey | None, Iterable[str]], Sequence[str]] = lambda _place, _agents: ()
     """Returns what people must know on every page, or in one place with its agents."""
-    conversations: Conversations | None = None
     removed: Callable[[], Mapping[str, str]] = dict
     """Returns the names of removed agents, by id."""
     removed_titles: Callable[[], Mapping[str, str]] = dict
@@ -274,15 +267,6 @@ class Parts:
             Conflict: nothing can be purged here.
         """
         return _need(self.purging, "nothing can be purged here")
-
-    @property
-    def talks(self) -> Conversations:
-        """What manages whole conversations.
-
-        Raises:
-            Conflict: they cannot be managed here.
-        """
-        return _need(self.conversations, "conversations cannot be managed here")
 
     def find_agent(self, name: str) -> AgentCard:
         """Return the agent of that name.

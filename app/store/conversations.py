@@ -1,25 +1,21 @@
-"""Lists and searches conversations, and stores their titles, pins and archives."""
+"""Lists, searches and reads conversations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, exists, func, or_, select
 
-from app.model.conversations import Copied, Holdings, Wanted
+from app.model.conversations import Wanted
 from app.model.delegation import SERVICE
 from app.model.keys import PlaceKey
-from app.model.notes import Note
-from app.model.types import Entry, Session, SessionState, Thread
-from app.store import erasing
+from app.model.types import Session, SessionState, Thread
 from app.store.database import Database
 from app.store.dialects import hold_words
-from app.store.forking import fork
 from app.store.sessions import STATE, select_sessions
 from app.store.tables import checkout, delegation, place, session, transcript, turn
-from app.store.transcript import insert_in_place
 from app.store.values import entry_of, place_of, session_of
 
 SEARCHED_ROWS = 100_000
@@ -32,11 +28,10 @@ _FIND = select(place.c.service, place.c.name).where(place.c.id == bindparam("of"
 
 
 class ConversationStore:
-    """The conversation port."""
+    """The conversations that are stored."""
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._now = now
 
     async def list(self, wanted: Wanted, *, limit: int) -> Sequence[Thread]:
         """List conversations, most recently active first, or pinned ones before all others."""
@@ -66,109 +61,6 @@ class ConversationStore:
         """Tell which place has a number."""
         row = self._database.one(_FIND, of=number)
         return PlaceKey(row.service, row.name) if row else None
-
-    async def rename(self, where: PlaceKey, title: str, note: Note) -> None:
-        """Store a person's title for a place; this counts as something that happened there."""
-
-        def write(connection: Connection) -> None:
-            now = self._now()
-            here = _place_id(connection, where)
-            connection.execute(update(place).where(place.c.id == here).values(named=title))
-            connection.execute(
-                update(session).where(session.c.place == here).values(updated_at=now)
-            )
-            insert_in_place(connection, here, Entry("notice", note=note), now)
-
-        await self._database.writer.run(write)
-
-    async def pin(self, where: PlaceKey, *, pinned: bool) -> None:
-        """Keep a place on top of the list, or no longer."""
-        await self._set(where, pinned_at=self._now() if pinned else None)
-
-    async def archive(self, where: PlaceKey, *, archived: bool) -> None:
-        """Take a place out of the list, or put it back."""
-        await self._set(where, archived_at=self._now() if archived else None)
-
-    async def holdings(self, where: PlaceKey) -> Holdings | None:
-        """Tell what is stored of a conversation."""
-        return await self._database.read(lambda connection: erasing.holdings(connection, where))
-
-    async def clear(self, where: PlaceKey, note: Note) -> Sequence[int] | None:
-        """Delete what was said in a place, unless a turn is open."""
-        return await self._database.writer.run(
-            lambda connection: erasing.clear(connection, where, note, self._now())
-        )
-
-    async def fork(
-        self, where: PlaceKey, new: PlaceKey, *, after: int | None, title: str
-    ) -> Sequence[Copied] | None:
-        """Copy a conversation up to a row into a new place."""
-        return await self._database.writer.run(
-            lambda connection: fork(connection, where, new, after, title, self._now())
-        )
-
-    async def say(self, where: PlaceKey, note: Note) -> None:
-        """Note in a place what happened to it."""
-        entry = Entry("notice", note=note)
-        await self._database.writer.run(
-            lambda connection: insert_in_place(
-                connection, _place_id(connection, where), entry, self._now()
-            )
-        )
-
-    async def adopt(self, session_id: int, acp_session_id: str) -> None:
-        """Let a session that has not begun continue with an agent's conversation."""
-        change = (
-            update(session)
-            .where(session.c.id == session_id, session.c.acp_session_id.is_(None))
-            .values(acp_session_id=acp_session_id)
-        )
-        await self._database.writer.run(lambda connection: connection.execute(change))
-
-    async def doom(self, where: PlaceKey) -> None:
-        """Mark a conversation as being deleted."""
-        await self._set(where, deleted_at=self._now())
-
-    async def unused(self, before: float, *, limit: int) -> Sequence[PlaceKey]:
-        """List conversations of people in which nothing happened since a time; not pinned ones."""
-        query = (
-            select(place.c.service, place.c.name)
-            .join(session, session.c.place == place.c.id)
-            .where(
-                place.c.pinned_at.is_(None),
-                place.c.deleted_at.is_(None),
-                place.c.service != SERVICE,
-            )
-            .group_by(place.c.id, place.c.service, place.c.name)
-            .having(func.max(session.c.updated_at) < before)
-            .order_by(func.max(session.c.updated_at))
-            .limit(limit)
-        )
-        return [PlaceKey(row.service, row.name) for row in await self._database.all(query)]
-
-    async def doomed(self) -> Sequence[PlaceKey]:
-        """List the conversations whose deletion has not been finished."""
-        query = select(place.c.service, place.c.name).where(place.c.deleted_at.is_not(None))
-        return [PlaceKey(row.service, row.name) for row in await self._database.all(query)]
-
-    async def erase(self, where: PlaceKey) -> bool:
-        """Delete everything that is stored of a conversation, unless a turn is open."""
-        return await self._database.writer.run(
-            lambda connection: erasing.erase(connection, where, self._now())
-        )
-
-    async def compact(self) -> None:
-        """Overwrite in the database files what was deleted."""
-        await self._database.compact()
-
-    async def _set(self, where: PlaceKey, **values: float | None) -> None:
-        change = update(place).where(_is(where)).values(**values)
-        await self._database.writer.run(lambda connection: connection.execute(change))
-
-
-def _place_id(connection: Connection, where: PlaceKey) -> int:
-    """Return the number of a place that is stored."""
-    return int(connection.execute(select(place.c.id).where(_is(where))).scalar_one())
 
 
 def _is(where: PlaceKey) -> ColumnElement[bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -32,11 +33,19 @@ from app.store.commits.suspending import tell_suspended
 from app.store.commits.words import keep_words
 from app.store.database import Database
 from app.store.dialects import insert
-from app.store.erasing import is_forgotten
 from app.store.inbox import settle
 from app.store.ledger import answer_ask, settle_choices
 from app.store.posts import insert_post
-from app.store.tables import decision, heard, message, place, session, surface, transcript
+from app.store.tables import (
+    decision,
+    forgotten,
+    heard,
+    message,
+    place,
+    session,
+    surface,
+    transcript,
+)
 from app.store.transcript import insert_in_place
 
 OPERATOR = "the operator"
@@ -85,7 +94,7 @@ class IntakeStore:
 
         def read(connection: Connection) -> bool:
             known = connection.execute(_DECIDED, {**named, "message": message_id}).first()
-            return known is not None or is_forgotten(connection, where, message_id)
+            return known is not None or _is_forgotten(connection, where, message_id)
 
         return self._database.look(read)
 
@@ -257,7 +266,7 @@ def _note_answers(
 def _is_known(connection: Connection, place_id: int, said: Heard) -> bool:
     """Tell whether a message is stored, or was; decisions are deleted sooner than messages."""
     known = connection.execute(_KNOWN, {"where": place_id, "name": said.message_id})
-    return known.first() is not None or is_forgotten(connection, said.place, said.message_id)
+    return known.first() is not None or _is_forgotten(connection, said.place, said.message_id)
 
 
 def _place_row(connection: Connection, where: PlaceKey) -> Row[Any] | None:
@@ -378,3 +387,14 @@ def _apply_to_place(
             change = {effect.kind: effect.value, **own}
             connection.execute(update(place).where(place.c.id == place_id).values(change))
     return []
+
+
+def mark_of(where: PlaceKey, message_id: str) -> str:
+    """Return what is kept of a message whose conversation was erased."""
+    return hashlib.sha256(f"{where.service}\n{where.name}\n{message_id}".encode()).hexdigest()
+
+
+def _is_forgotten(connection: Connection, where: PlaceKey, message_id: str) -> bool:
+    """Tell whether a message belonged to a conversation that was erased."""
+    query = select(forgotten.c.mark).where(forgotten.c.mark == mark_of(where, message_id))
+    return connection.execute(query).first() is not None

@@ -78,7 +78,7 @@ class Stores:
             decisions=IntakeStore(database, now, area_of),
             sessions=SessionStore(database, now, area_of),
             spending=SpendingStore(database, area_of),
-            conversations=ConversationStore(database, now),
+            conversations=ConversationStore(database),
             turns=TurnStore(database, now),
             transcript=TranscriptStore(database, now),
             asks=AskStore(database, now, area_of),

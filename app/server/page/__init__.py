@@ -11,7 +11,6 @@ from app.server.page import (
     assets,
     browse,
     file_names,
-    managing,
     memory,
     menu,
     personas,
@@ -37,6 +36,6 @@ def install(application: FastAPI) -> None:
         browse,
     ):
         application.include_router(part.router)
-    own = (personas, memory, agents, managing)
+    own = (personas, memory, agents)
     for router in (router for part in own for router in (part.pages, part.forms)):
         application.include_router(router)

@@ -7,9 +7,16 @@ from collections.abc import Callable
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Header, Query, Request
-from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
+from fastapi.responses import (
+    HTMLResponse,
+    JSONResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 
 from app.errors import NotFound
+from app.model.conversations import Wanted
 from app.model.titles import path_of
 from app.server.login import Visitor, visitor
 from app.server.page import queries
@@ -26,6 +33,7 @@ from app.server.problems import end_when_away
 
 ARTICLES: Final = 60
 """Messages and turns that a page shows at first: more than people scroll through."""
+YEAR_SECONDS: Final = 365 * 24 * 3600
 THREADS: Final = 100
 """Threads in the list at first."""
 EXAMPLES: Final = (
@@ -101,6 +109,27 @@ async def search(parts: PartsOf, _who: Who, q: Words = "") -> HTMLResponse:
     cast = queries.cast_of(parts)
     listed = await queries.find_threads(parts, cast, q)
     return HTMLResponse(render.threads_panel(listed, cast), headers=HEADERS)
+
+
+@router.get("/latest/{agent}")
+async def open_latest(parts: PartsOf, _who: Who, agent: str) -> Response:
+    """Go to the most recent conversation with an agent, else begin one."""
+    card = parts.find_agent(agent)
+    found = await parts.threads.list(Wanted(agent=card.id), limit=1)
+    return RedirectResponse(path_of(found[0].place) if found else f"/?to={card.id}", 303)
+
+
+@router.get("/grouped")
+async def group(
+    _who: Who, by: queries.Grouping = "", back: Annotated[str, Query(max_length=500)] = "/"
+) -> Response:
+    """Group the list of threads from now on, in this browser."""
+    local = back.startswith("/") and not back.startswith(("//", "/\\"))
+    answer = RedirectResponse(back if local else "/", 303)
+    answer.set_cookie(
+        queries.GROUPED, by, max_age=YEAR_SECONDS, httponly=True, samesite="lax", path="/"
+    )
+    return answer
 
 
 @router.get("/t/{service}/{name:path}")

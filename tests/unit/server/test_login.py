@@ -563,11 +563,11 @@ async def test_the_api_can_be_read_with_a_log_in(scene: Scene) -> None:
 
 async def test_the_api_takes_changes_with_a_log_in_and_its_token_only(scene: Scene) -> None:
     csrf = await scene.sign_in()
-    title = {"title": "Another"}
+    said = {"text": "A"}
 
-    bare = await scene.http.patch("/api/v1/sessions/1", json=title, headers=ORIGIN)
-    full = await scene.http.patch(
-        "/api/v1/sessions/1", json=title, headers=ORIGIN | {"X-CSRF-Token": csrf}
+    bare = await scene.http.post("/api/v1/sessions/1/messages", json=said, headers=ORIGIN)
+    full = await scene.http.post(
+        "/api/v1/sessions/1/messages", json=said, headers=ORIGIN | {"X-CSRF-Token": csrf}
     )
 
     assert bare.status_code == 403
@@ -590,10 +590,12 @@ async def test_nothing_that_a_stranger_sends_to_the_api_is_read(scene: Scene) ->
 
 
 async def test_the_bearer_of_the_admin_token_needs_neither_origin_nor_page(scene: Scene) -> None:
-    renamed = await scene.http.patch("/api/v1/sessions/1", json={"title": "A"}, headers=BEARER)
+    answered = await scene.http.post(
+        "/api/v1/sessions/1/messages", json={"text": "A"}, headers=BEARER
+    )
     changed = await scene.http.post("/change", headers=BEARER)
 
-    assert renamed.status_code == 404
+    assert answered.status_code == 404
     assert changed.status_code == 200
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
+from app.features.conversations.store import ConversationChanges
 from app.model.delegation import Delegation, DelegationLimits, NewDelegation
 from app.model.keys import PlaceKey
 from app.model.notes import Note, NoteCode
@@ -183,17 +184,17 @@ async def test_a_deleted_conversation_takes_what_its_agents_asked_for_with_it(
     grandchild = ref_of(await store.ask(child, "b"))
     await store.say(place="t2")
     below = PlaceKey("agents", "1")
-    held = await store.stores.conversations.holdings(PLACE)
+    held = await store.stores.open(ConversationChanges).holdings(PLACE)
     assert held is not None
     assert set(held.children) == {child.session, grandchild.session}
-    part = await store.stores.conversations.holdings(below)
+    part = await store.stores.open(ConversationChanges).holdings(below)
     assert part is not None
     assert part.elsewhere == PLACE
-    assert not await store.stores.conversations.erase(PLACE)
+    assert not await store.stores.open(ConversationChanges).erase(PLACE)
     for ref in (grandchild, child, root):
         await store.end(ref.turn)
 
-    assert await store.stores.conversations.erase(PLACE)
+    assert await store.stores.open(ConversationChanges).erase(PLACE)
 
     left = {name: store.count(name) for name in ("delegation", "place", "session", "turn")}
     assert left == {"delegation": 0, "place": 1, "session": 1, "turn": 1}
@@ -207,7 +208,7 @@ async def test_a_cleared_conversation_keeps_its_sessions_and_not_those_of_its_ch
     for ref in (child, root):
         await store.end(ref.turn)
 
-    await store.stores.conversations.clear(PLACE, Note(NoteCode.CLEARED, "Ann"))
+    await store.stores.open(ConversationChanges).clear(PLACE, Note(NoteCode.CLEARED, "Ann"))
 
     left = {name: store.count(name) for name in ("delegation", "place", "session", "turn")}
     assert left == {"delegation": 0, "place": 1, "session": 1, "turn": 0}

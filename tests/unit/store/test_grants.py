@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from app.clock import SystemClock
+from app.features.conversations.store import ConversationChanges
 from app.model.notes import Note, NoteCode
 from app.store import tables
 from app.store.retention import DAY_SECONDS, forget
 from app.vault.octets import vault_of
 from tests.support.memory import open_stores
-from tests.unit.store.test_erasing import CHAT, Memory
+from tests.unit.features.conversations.test_store import CHAT, Memory
 
 pytestmark = pytest.mark.anyio
 
@@ -46,13 +47,13 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 
 async def test_grants_go_with_what_was_said_and_with_the_conversation(memory: Memory) -> None:
-    assert await memory.stores.conversations.clear(CHAT, Note(NoteCode.CLEARED, "Ann"))
+    assert await memory.stores.open(ConversationChanges).clear(CHAT, Note(NoteCode.CLEARED, "Ann"))
 
     assert memory.count(tables.grant) == 0
 
 
 async def test_grants_do_not_keep_a_conversation_from_being_deleted(memory: Memory) -> None:
-    assert await memory.stores.conversations.erase(CHAT)
+    assert await memory.stores.open(ConversationChanges).erase(CHAT)
 
     assert (memory.count(tables.grant), memory.count(tables.session)) == (0, 0)
 

@@ -62,7 +62,7 @@ def _surface(number: int) -> dict[str, Any]:
 
 
 async def found(database: Database, *words: str) -> list[str]:
-    sessions = ConversationStore(database, lambda: 0.0)
+    sessions = ConversationStore(database)
     return [each.place.name for each in await sessions.search(words, Wanted(), limit=20)]
 
 
@@ -81,7 +81,7 @@ async def test_the_case_of_no_letter_counts(database: Database, word: str) -> No
 
 
 async def test_what_was_found_is_shown_and_the_most_recent_comes_first(database: Database) -> None:
-    sessions = ConversationStore(database, lambda: 0.0)
+    sessions = ConversationStore(database)
 
     (heron,) = await sessions.search(["heron"], Wanted(), limit=20)
     many = await sessions.search(["ordinary"], Wanted(), limit=3)

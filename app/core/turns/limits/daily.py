@@ -1,4 +1,4 @@
-"""Limits what a day may cost: for each person, place and agent, and in total; pure."""
+"""Limits what a day may cost: for each person, place and agent, and in total."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
+from app.clock import machine_zone
+from app.config import Configuration
 from app.model.spending import Share
 
 SHARES: tuple[Share, ...] = ("person", "place", "agent", "day")
@@ -19,6 +21,20 @@ class DailyLimits:
     usd: Mapping[Share, float]
     """The limits that are set."""
     zone: ZoneInfo
+
+    @classmethod
+    def of(cls, configuration: Configuration) -> DailyLimits:
+        """Return the limits that the operator set."""
+        settings = configuration.settings
+        set_to: dict[Share, float | None] = {
+            "person": settings.budget_person_usd,
+            "place": settings.budget_place_usd,
+            "agent": settings.budget_agent_usd,
+            "day": settings.budget_day_usd,
+        }
+        usd = {share: value for share, value in set_to.items() if value is not None}
+        zone = settings.time_zone or machine_zone(configuration.surroundings)
+        return cls(usd, ZoneInfo(zone))
 
     def day_of(self, now: float) -> str:
         """Name the day of a moment."""

@@ -28,7 +28,6 @@ from app.server.page.view import cards, diffs, markdown, notices, steps, views
 from app.server.page.view.agents import AgentLine, Crew, MemoryNote, NewForm, Shown
 from app.server.page.view.blocks import Block, Call, Said, Words
 from app.server.page.view.files import Folder, address_of
-from app.server.page.view.managing import Managed
 from app.server.page.view.personas import Editor, Prompt
 from app.server.page.view.steps import Split
 from app.server.page.view.views import Cast, Page, Place, ThreadList
@@ -231,9 +230,9 @@ def prompt(crew: Crew, shown: Prompt) -> str:
     return _environment().get_template("prompt.html").render(crew=crew, shown=shown, on="")
 
 
-def managed(shown: Managed) -> str:
-    """Render a page that manages a conversation."""
-    return _environment().get_template("manage.html").render(shown=shown)
+def feature_page(template: str, **shown: object) -> str:
+    """Render a page of a feature that stands alone."""
+    return _environment().get_template(template).render(**shown)
 
 
 def place_panels(place: Place, cast: Cast) -> dict[str, str]:

@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import Table, func, insert, select
 
 from app.clock import SystemClock
+from app.features.conversations.store import ConversationChanges
 from app.model.keys import PlaceKey
 from app.model.notes import Note, NoteCode
 from app.store import tables
@@ -81,7 +82,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 
 async def test_a_pull_request_goes_with_the_conversation_that_made_it(memory: Memory) -> None:
-    conversations = memory.stores.conversations
+    conversations = memory.stores.open(ConversationChanges)
     held = await conversations.holdings(CHAT)
     assert held is not None
     assert (set(held.places), held.messages, held.uploads) == ({CHAT, PULL}, 2, ("aa/a.txt",))
@@ -106,7 +107,7 @@ async def test_a_place_that_another_conversation_also_uses_stays(memory: Memory)
     memory.surface(2, 3, other, "codex")
     memory.surface(2, 2, PULL, "codex")
     memory.message(3, 3, "aa/a.txt")
-    conversations = memory.stores.conversations
+    conversations = memory.stores.open(ConversationChanges)
     held = await conversations.holdings(CHAT)
     assert held is not None
     # Its file stays too, for the one that also has it.
@@ -121,7 +122,7 @@ async def test_a_place_that_another_conversation_also_uses_stays(memory: Memory)
 
 async def test_nothing_is_cleared_or_erased_while_a_turn_is_open(memory: Memory) -> None:
     memory.add(tables.turn, id=1, session=1, surface=1, created_at=1.0)
-    conversations = memory.stores.conversations
+    conversations = memory.stores.open(ConversationChanges)
 
     assert await conversations.clear(CHAT, CLEARED) is None
     assert not await conversations.erase(CHAT)
@@ -135,7 +136,7 @@ async def test_raw_events_of_the_same_services_are_emptied_and_stay_known(memory
     ):
         memory.add(tables.delivery, adapter=adapter, delivery_id=f"d{number}", state=state, **event)
 
-    assert await memory.stores.conversations.clear(CHAT, CLEARED)
+    assert await memory.stores.open(ConversationChanges).clear(CHAT, CLEARED)
 
     kept = await memory.stores.deliveries.kept("slack:claude", limit=5)
     assert [(each.delivery_id, each.body) for each in kept] == [("d1", b"hello"), ("d0", b"{}")]

@@ -6,17 +6,16 @@ A deletion is marked before anything is removed, so that a start finishes what a
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from uuid import uuid4
 
-from app.clock import Clock
-from app.core.feed import Feed
-from app.core.outbox import Outbox
-from app.core.repo_provider import RepoProvider
-from app.core.session_manager import SessionManager
-from app.core.turns.reach import Reach
+from typing_extensions import override
+
+from app.core.runtime import Runtime
 from app.errors import BridgeError, Conflict, NotFound, StoreUnavailable
+from app.features.conversations.store import ConversationChanges
+from app.features.part import Part
 from app.model import wording
 from app.model.conversations import Contents, Copied, Holdings
 from app.model.keys import PlaceKey
@@ -24,9 +23,8 @@ from app.model.notes import Note, NoteCode
 from app.model.types import Thread
 from app.model.workspaces import Unshipped
 from app.retry import persist
-from app.signals import ALONE, Facts, Signals, Topic
-from app.store.conversations import ConversationStore
-from app.store.sessions import SessionStore
+from app.signals import Facts, Topic
+from app.store.retention import DAY_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -40,40 +38,24 @@ EXPIRED_AT_ONCE = 500
 """Old conversations that are deleted in one round; the others go in the next one."""
 
 
-Pause = Callable[[PlaceKey], AbstractAsyncContextManager[None]]
-
-
-class Conversations:
+class Conversations(Part):
     """What people do with a whole conversation, on every service."""
 
-    def __init__(
-        self,
-        store: ConversationStore,
-        sessions: SessionStore,
-        manager: SessionManager,
-        reach: Reach,
-        workspaces: RepoProvider,
-        *,
-        pause: Pause,
-        outbox: Outbox,
-        feed: Feed,
-        clock: Clock,
-        names: Mapping[str, str],
-        signals: Signals = ALONE,
-    ) -> None:
-        """Manage; `pause` holds back messages where it is the leader."""
-        self._store = store
-        self._sessions = sessions
-        self._manager = manager
-        self._reach = reach
-        self._workspaces = workspaces
-        self._pause = pause
-        self._outbox = outbox
-        self._feed = feed
-        self._clock = clock
-        self._names = names
-        self._signals = signals
-        signals.answer(Topic.CONVERSATION, self._answer)
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self._changes = runtime.stores.open(ConversationChanges)
+        self._stored = runtime.stores.conversations
+        self._clock = runtime.clock
+        runtime.signals.answer(Topic.CONVERSATION, self._answer)
+
+    @override
+    async def recover(self) -> None:
+        """Finish the deletions that a crash cut off."""
+        for place in await self._changes.doomed():
+            try:
+                await self._finish(place)
+            except (Conflict, OSError) as error:
+                logger.warning("%s is not deleted yet: %s", place.service, error)
 
     async def find(self, number: int) -> Thread:
         """Read a conversation by its number.
@@ -81,8 +63,8 @@ class Conversations:
         Raises:
             NotFound: there is none.
         """
-        place = self._store.find(number)
-        thread = None if place is None else await self._store.thread(place)
+        place = self._stored.find(number)
+        thread = None if place is None else await self._stored.thread(place)
         if thread is None:
             raise NotFound("conversation", number)
         return thread
@@ -93,7 +75,7 @@ class Conversations:
         Raises:
             NotFound: there is none.
         """
-        thread = await self._store.thread(place)
+        thread = await self._stored.thread(place)
         if thread is None:
             raise NotFound("conversation", place.name)
         return thread
@@ -107,7 +89,7 @@ class Conversations:
         await self.read(place)
         title = " ".join(title.split())
         note = Note(NoteCode.RENAMED, by, title)
-        await persist(self._clock, self._store.rename, place, title, note)
+        await persist(self._clock, self._changes.rename, place, title, note)
         self._notify(place)
 
     async def pin(self, place: PlaceKey, *, pinned: bool) -> None:
@@ -117,7 +99,7 @@ class Conversations:
             NotFound: there is none.
         """
         await self.read(place)
-        await persist(self._clock, self._store.pin, place, pinned=pinned)
+        await persist(self._clock, self._changes.pin, place, pinned=pinned)
         self._notify(place)
 
     async def archive(self, place: PlaceKey, *, archived: bool) -> None:
@@ -127,7 +109,7 @@ class Conversations:
             NotFound: there is none.
         """
         await self.read(place)
-        await persist(self._clock, self._store.archive, place, archived=archived)
+        await persist(self._clock, self._changes.archive, place, archived=archived)
         self._notify(place)
 
     async def contents(self, place: PlaceKey) -> Contents:
@@ -138,7 +120,7 @@ class Conversations:
         """
         thread = await self.read(place)
         held = await self._holdings(place)
-        found = [self._sessions.session(each) for each in held.sessions]
+        found = [self._runtime.stores.sessions.session(each) for each in held.sessions]
         sessions = [each for each in found if each is not None]
         size, unshipped = await self._measure(held.sessions)
         return Contents(
@@ -146,7 +128,7 @@ class Conversations:
             held,
             size,
             tuple(unshipped),
-            tuple(self._workspaces.describe(each) for each in sessions),
+            tuple(self._runtime.workspaces.describe(each) for each in sessions),
         )
 
     async def clear(self, place: PlaceKey, by: str) -> None:
@@ -158,7 +140,7 @@ class Conversations:
                 hold work that is nowhere else.
         """
         await self.read(place)
-        if not self._signals.is_leader:
+        if not self._runtime.signals.is_leader:
             await self._ask_leader(place, by=by)
             return
         note = Note(NoteCode.CLEARED, by)
@@ -173,13 +155,13 @@ class Conversations:
                 await self._stop(held)
                 await self._remove_files(held, said=True)
                 await self._remove(held.children)
-                posts = await persist(self._clock, self._store.clear, place, note)
+                posts = await persist(self._clock, self._changes.clear, place, note)
                 if posts is not None:
                     break
             else:
                 raise Conflict("its agents keep working; stop them and try again")
         await self._compact()
-        self._outbox.send(*posts)
+        self._runtime.outbox.send(*posts)
         self._notify(place)
 
     async def fork(self, place: PlaceKey, service: str, *, after: int | None = None) -> PlaceKey:
@@ -195,13 +177,15 @@ class Conversations:
         new = PlaceKey(service, uuid4().hex[:THREAD_CHARACTERS])
         old = thread.named or thread.title or place.name
         title = wording.FORK_TITLE.format(title=old)
-        copied = await persist(self._clock, self._store.fork, place, new, after=after, title=title)
+        copied = await persist(
+            self._clock, self._changes.fork, place, new, after=after, title=title
+        )
         if copied is None:
             raise NotFound("message", after or 0)
         without = [each.agent for each in copied if not await self._adopt(each)]
-        names = ", ".join(self._names.get(each, each) for each in without)
+        names = ", ".join(self._runtime.agents.names.get(each, each) for each in without)
         code = NoteCode.FORKED if without else NoteCode.FORKED_WHOLE
-        await persist(self._clock, self._store.say, new, Note(code, names, old))
+        await persist(self._clock, self._changes.say, new, Note(code, names, old))
         self._notify(new)
         return new
 
@@ -213,7 +197,7 @@ class Conversations:
             Conflict: it holds work that is nowhere else and may not be discarded, its work does not
                 stop, or it belongs to another conversation.
         """
-        if not self._signals.is_leader:
+        if not self._runtime.signals.is_leader:
             await self._ask_leader(place, discard=discard)
             return
         found = await self.contents(place)
@@ -223,22 +207,26 @@ class Conversations:
                 f"it holds work that is nowhere else ({_listed(found.unshipped)}). Ship that, or "
                 "say that it may be discarded"
             )
-        await persist(self._clock, self._store.doom, place)
+        await persist(self._clock, self._changes.doom, place)
         await self._finish(place)
 
-    async def expire(self, *, before: float) -> int:
-        """Delete conversations that were not used since a time; returns how many.
+    @override
+    async def expire(self) -> None:
+        """Delete conversations that were not used for as long as the operator says.
 
         One that holds work that is nowhere else stays, and so does a pinned one.
         """
-        gone = 0
-        for place in await self._store.unused(before, limit=EXPIRED_AT_ONCE):
+        days = self._runtime.configuration.settings.retention_conversations_days
+        if days is None:
+            return
+        gone, before = 0, self._clock.now() - days * DAY_SECONDS
+        for place in await self._changes.unused(before, limit=EXPIRED_AT_ONCE):
             try:
                 held = await self._own(place)
                 _, unshipped = await self._measure(held.sessions)
                 if unshipped:
                     continue
-                await persist(self._clock, self._store.doom, place)
+                await persist(self._clock, self._changes.doom, place)
                 await self._erase(place)
             except (BridgeError, OSError) as error:
                 logger.warning("a conversation on %s is kept: %s", place.service, error)
@@ -246,15 +234,7 @@ class Conversations:
                 gone += 1
         if gone:
             await self._compact()
-        return gone
-
-    async def finish(self) -> None:
-        """Finish the deletions that a crash cut off."""
-        for place in await self._store.doomed():
-            try:
-                await self._finish(place)
-            except (Conflict, OSError) as error:
-                logger.warning("%s is not deleted yet: %s", place.service, error)
+            logger.info("deleted %d old conversations", gone)
 
     async def _finish(self, place: PlaceKey) -> None:
         await self._erase(place)
@@ -266,7 +246,7 @@ class Conversations:
             for _ in range(ATTEMPTS):
                 await self._stop(held)
                 await self._remove_files(held)
-                if await persist(self._clock, self._store.erase, place):
+                if await persist(self._clock, self._changes.erase, place):
                     break
             else:
                 raise Conflict("its agents keep working; stop them and try again")
@@ -276,7 +256,7 @@ class Conversations:
         """Have the leader clear or delete a conversation: only it can hold back messages."""
         where = [place.service, place.name]
         try:
-            answers = await self._signals.ask(
+            answers = await self._runtime.signals.ask(
                 Topic.CONVERSATION, seconds=LEADER_SECONDS, place=where, **wanted
             )
         except TimeoutError:
@@ -291,7 +271,7 @@ class Conversations:
 
     async def _answer(self, facts: Facts) -> Facts:
         """Clear or delete a conversation for another member, as the leader."""
-        if not self._signals.is_leader:
+        if not self._runtime.signals.is_leader:
             return {}
         place = PlaceKey(*facts["place"])
         try:
@@ -308,7 +288,7 @@ class Conversations:
     async def _measure(self, sessions: Sequence[int]) -> tuple[int, list[Unshipped]]:
         """Tell how many bytes sessions take, and list their work that is nowhere else."""
         try:
-            return await self._reach.measure(sessions)
+            return await self._runtime.reach.measure(sessions)
         except TimeoutError:
             raise Conflict("a machine does not say what it holds; try again later") from None
 
@@ -316,13 +296,13 @@ class Conversations:
         """Tell what is stored of a conversation, unless a session in it began in another one."""
         held = await self._holdings(place)
         if held.elsewhere is not None:
-            owner = await self._store.thread(held.elsewhere)
+            owner = await self._stored.thread(held.elsewhere)
             title = owner.named or owner.title if owner is not None else held.elsewhere.name
             raise Conflict(f"its agents work for another conversation, {title!r}. Choose that one")
         return held
 
     async def _holdings(self, place: PlaceKey) -> Holdings:
-        held = await self._store.holdings(place)
+        held = await self._changes.holdings(place)
         if held is None:
             raise NotFound("conversation", place.name)
         return held
@@ -333,7 +313,7 @@ class Conversations:
         async with AsyncExitStack() as stack:
             try:
                 for each in held.places:
-                    await stack.enter_async_context(self._pause(each))
+                    await stack.enter_async_context(self._runtime.intake.pause(each))
             except TimeoutError:
                 raise Conflict("a message there is being handled; try again later") from None
             yield
@@ -341,32 +321,19 @@ class Conversations:
     async def _stop(self, held: Holdings) -> None:
         """Stop all turns, and end the agents' processes."""
         for session in held.sessions:
-            await self.end_work(session, drop=True)
-
-    async def end_work(self, session: int, *, drop: bool = False) -> None:
-        """Stop the turn of a session, and end its agent's process.
-
-        Raises:
-            NotFound: there is no such session.
-            Conflict: the turn does not stop.
-        """
-        await self._manager.stop(session, drop=drop)
-        try:
-            await self._reach.rest(session)
-        except TimeoutError:
-            raise Conflict("its work does not stop; try again later") from None
+            await self._runtime.end_work(session, drop=True)
 
     async def _remove_files(self, held: Holdings, *, said: bool = False) -> None:
         """Remove files of sessions, and the uploads that no other conversation names."""
         own = {url.partition("/")[0] for url in held.uploads}
         copied = await self._remove(held.sessions, held.conversations, said=said)
-        await self._reach.remove_uploads((copied | own) - held.shared)
+        await self._runtime.reach.remove_uploads((copied | own) - held.shared)
 
     async def _remove(
         self, sessions: Sequence[int], conversations: Sequence[str] = (), *, said: bool = False
     ) -> set[str]:
         try:
-            return await self._reach.remove(sessions, conversations, said=said)
+            return await self._runtime.reach.remove(sessions, conversations, said=said)
         except TimeoutError:
             raise Conflict("a machine does not remove its files; try again later") from None
 
@@ -375,23 +342,23 @@ class Conversations:
         if copied.acp_session_id is None:
             return False
         try:
-            found = await self._reach.copy_home(copied.agent, copied.origin, copied.session)
+            found = await self._runtime.reach.copy_home(copied.agent, copied.origin, copied.session)
         except OSError as error:
             logger.warning("could not copy the home of session %d: %s", copied.origin, error)
             found = False
         if found:
-            await persist(self._clock, self._store.adopt, copied.session, copied.acp_session_id)
+            await persist(self._clock, self._changes.adopt, copied.session, copied.acp_session_id)
         return found
 
     async def _compact(self) -> None:
         """Leave nothing of deleted rows in the files of the store."""
         try:
-            await self._store.compact()
+            await self._runtime.database.compact()
         except StoreUnavailable as error:
             logger.warning("deleted text may stay in the store's log until a restart: %s", error)
 
     def _notify(self, place: PlaceKey) -> None:
-        self._feed.notify_place(place)
+        self._runtime.feed.notify_place(place)
 
 
 def _listed(work: Sequence[Unshipped]) -> str:

@@ -1,7 +1,7 @@
-"""Writes a whole conversation as Markdown: names, times, words, tool calls and answers; pure.
+"""Exports a whole conversation as a file: as JSON, or as Markdown for people.
 
-What people and agents said is quoted, fenced or on one line, so that none of it passes for a
-heading, which says who speaks.
+In Markdown, what people and agents said is quoted, fenced or on one line, so that none of it passes
+for a heading, which says who speaks.
 """
 
 from __future__ import annotations
@@ -9,14 +9,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+from fastapi.responses import Response
+
+from app.features.conversations.shapes import ConversationOut, ExportedEntry, ExportOut
 from app.model import ask_wording as wording
-from app.model.types import Entry
+from app.model.titles import title_of
+from app.model.types import Entry, Thread
 from app.model.visible import reveal_line
+from app.model.wording import ASKED_AGENT, DELEGATED
+from app.server.parts import Parts
+from app.server.shapes import EntryOut
+from app.services import label_of
 
+ROWS: Final = 1_000
+"""Rows per read of an export."""
 _TICKS: Final = re.compile(r"`{3,}")
 _DONE: Final = {"completed": "x"}
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9]+")
@@ -29,6 +39,94 @@ class Exported:
     title: str
     facts: tuple[tuple[str, str], ...]
     """What it is about: labels and values."""
+
+
+async def export(parts: Parts, thread: Thread, form: Literal["json", "markdown"]) -> Response:
+    """Answer with a whole conversation, as a file."""
+    entries = await _read_all(parts, thread)
+    if form == "json":
+        body, kind, ending = _write_json(parts, thread, entries), "application/json", "json"
+    else:
+        body, kind, ending = _markdown(parts, thread, entries), "text/markdown", "md"
+    name = file_name(title_of(thread), ending)
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Response(body, media_type=f"{kind}; charset=utf-8", headers=headers)
+
+
+def _write_json(parts: Parts, thread: Thread, entries: list[Entry]) -> str:
+    """Write a conversation as JSON."""
+    rows = [
+        ExportedEntry(**EntryOut.of(each).model_dump(), agent=_agent_of(parts, each.session))
+        for each in entries
+    ]
+    return ExportOut(
+        conversation=ConversationOut.of(thread, parts.name_of, parts.state_of), transcript=rows
+    ).model_dump_json(indent=2)
+
+
+def _markdown(parts: Parts, thread: Thread, entries: list[Entry]) -> str:
+    agents = dict.fromkeys(_title_of(parts, each.key.agent) for each in thread.sessions)
+    about = Exported(
+        title_of(thread),
+        (
+            ("Where", label_of(thread.place.service)),
+            ("Link", thread.link),
+            ("Agents", ", ".join(agents)),
+            ("Repository", thread.repository),
+        ),
+    )
+    return write_markdown(about, entries, lambda session: _name_of(parts, session))
+
+
+def _agent_of(parts: Parts, session_id: int | None) -> str | None:
+    session = None if session_id is None else parts.sessions.session(session_id)
+    return None if session is None else parts.name_of(session.key.agent)
+
+
+def _name_of(parts: Parts, session_id: int) -> str:
+    session = parts.sessions.session(session_id)
+    return "" if session is None else _title_of(parts, session.key.agent)
+
+
+def _title_of(parts: Parts, agent: str) -> str:
+    card = parts.agents.get(agent)
+    return parts.name_of(agent) if card is None else card.display_name
+
+
+async def _read_all(parts: Parts, thread: Thread) -> list[Entry]:
+    """Read a conversation; what agents did for others is one line each."""
+    found: list[Entry] = []
+    last = 0
+    while rows := await parts.transcript.read_tree(thread.place, after=last, limit=ROWS):
+        found += filter(None, (_own_row(parts, thread, row) for row in rows))
+        last = rows[-1].id
+    return found
+
+
+def _own_row(parts: Parts, thread: Thread, row: Entry) -> Entry | None:
+    """Return a row as an export of its conversation has it; None if it has it not."""
+    session = None if row.session is None else parts.sessions.session(row.session)
+    if session is None or session.place == thread.place:
+        return row
+    branch = parts.tree.of_turn(row.turn or 0)
+    if row.kind != "message" or branch is None:
+        return None
+    asked = ASKED_AGENT.format(agent=_title_of(parts, branch.agent))
+    words = f"{asked}: {reveal_line(branch.task)} · {DELEGATED[branch.state]}"
+    data = {"delegation": branch.id, "session": branch.session}
+    return replace(
+        row,
+        kind="notice",
+        text=words,
+        speaker="",
+        data=data,
+        session=branch.caller_session,
+        turn=branch.caller_turn,
+    )
 
 
 def file_name(title: str, ending: str) -> str:

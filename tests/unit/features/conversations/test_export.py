@@ -8,8 +8,8 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from app.features.conversations.export import Exported, file_name, write_markdown
 from app.model.types import Entry
-from app.server.exporting import Exported, file_name, write_markdown
 
 Kind = Literal["message", "text", "thought", "tool", "plan", "ask", "notice"]
 ABOUT = Exported("Login fails", (("Agents", "Claude"), ("Link", "")))

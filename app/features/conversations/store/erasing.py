@@ -5,7 +5,6 @@ What stays is a hash of each message, so that an event that comes again begins n
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +31,7 @@ from app.model.posts import NewPost, PostContent
 from app.model.types import Entry
 from app.store.commits.admission import begin_afresh
 from app.store.commits.words import forget_words
+from app.store.decisions import mark_of
 from app.store.dialects import insert
 from app.store.posts import insert_post
 from app.store.tables import (
@@ -105,17 +105,6 @@ class _Scope:
     @property
     def scheduled(self) -> ColumnElement[bool]:
         return tuple_(schedule.c.service, schedule.c.external).in_(self.keys)
-
-
-def mark_of(where: PlaceKey, message_id: str) -> str:
-    """Return what is kept of a message whose conversation was erased."""
-    return hashlib.sha256(f"{where.service}\n{where.name}\n{message_id}".encode()).hexdigest()
-
-
-def is_forgotten(connection: Connection, where: PlaceKey, message_id: str) -> bool:
-    """Tell whether a message belonged to a conversation that was erased."""
-    query = select(forgotten.c.mark).where(forgotten.c.mark == mark_of(where, message_id))
-    return connection.execute(query).first() is not None
 
 
 def holdings(connection: Connection, where: PlaceKey) -> Holdings | None:

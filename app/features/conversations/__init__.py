@@ -1,0 +1,12 @@
+"""Manages whole conversations: list, search, rename, pin, archive, clear, fork, export, delete."""
+
+from __future__ import annotations
+
+from app.features.feature import Feature
+
+FEATURE = Feature(
+    name="conversations",
+    package=__name__,
+    part="service:Conversations",
+    routes=("web:router", "pages:pages", "pages:forms"),
+)

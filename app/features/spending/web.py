@@ -1,0 +1,57 @@
+"""Serves /api/v1/spending: what today has cost so far, and what it may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from app.core.runtime import Runtime
+from app.core.turns.limits.daily import DailyLimits
+from app.features.part import Part, find_part
+from app.features.spending.shapes import SpendingOut
+from app.model.spending import Spending
+from app.server.login import SignedInRoute, visitor
+from app.server.parts import PartsOf
+from app.server.problems import RESPONSES
+from app.server.shapes import Page
+
+
+class DailySpending(Part):
+    """What the days of one bridge cost."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.limits = DailyLimits.of(runtime.configuration)
+
+    async def list_today(self) -> Sequence[Spending]:
+        """List what today has cost so far, the most first."""
+        today = self.limits.day_of(self._runtime.clock.now())
+        return await self._runtime.stores.spending.list(today)
+
+
+router = APIRouter(
+    prefix="/api/v1",
+    route_class=SignedInRoute,
+    dependencies=[Depends(visitor)],
+    responses=RESPONSES,
+)
+
+
+@router.get("/spending")
+async def list_spending(
+    parts: PartsOf, daily: Annotated[DailySpending, Depends(find_part(DailySpending))]
+) -> Page[SpendingOut]:
+    """List what today has cost so far, the most first; empty unless a daily budget is set."""
+    return Page(
+        items=[
+            SpendingOut(
+                share=each.share,
+                name=parts.name_of(each.name) if each.share == "agent" else each.name,
+                usd=round(each.usd, 4),
+                limit_usd=daily.limits.usd.get(each.share),
+            )
+            for each in await daily.list_today()
+        ]
+    )
