@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.children.leftovers import ProcessIdentity, kill_leftovers
 from app.core.conversations import Conversations
-from app.core.repositories.unused import UnusedWorkspaces
+from app.core.repositories.usage import UnusedWorkspaces
 from app.main.resources import Resources, bridge_id
 from app.retry import persist
 from app.server.page import uploads

@@ -13,13 +13,14 @@ from dataclasses import replace
 from app.clock import Clock
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.repositories.ports import Checkouts, Forge
+from app.core.repositories.forge import Forge
 from app.core.together import wording
 from app.core.together.diff_lines import find_outside, read_lines
 from app.errors import Conflict, RepositoryError
 from app.model.reviews import Finding, NewReview, Review, Subject, Submission, Verdict
 from app.model.types import Session
 from app.model.workspaces import Repository
+from app.repos.checkouts import GitCheckouts
 from app.retry import persist
 from app.signals import ALONE, Signals
 from app.store.groups import GroupStore
@@ -43,7 +44,7 @@ class Reviews:
         store: ReviewStore,
         groups: GroupStore,
         sessions: SessionStore,
-        checkouts: Checkouts,
+        checkouts: GitCheckouts,
         forge: Forge,
         outbox: Outbox,
         feed: Feed,
