@@ -6,7 +6,6 @@ A folder in place has one turn at a time, and only one named in the settings or 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -16,11 +15,9 @@ from weakref import WeakValueDictionary
 from app.core.folders import Folders
 from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
-from app.core.repositories.hold import Hold
 from app.core.repositories.joint_work import Joined, JointWork
-from app.core.repositories.ports import Checkouts
 from app.core.repositories.shipping import Proposing, Shipper
-from app.core.repositories.unused import UnusedWorkspaces
+from app.core.repositories.usage import Hold, UnusedWorkspaces
 from app.errors import Conflict, RepositoryError
 from app.model import repository_wording as wording
 from app.model.ask_view import AskFact
@@ -41,11 +38,10 @@ from app.model.workspaces import (
     Workspace,
     WorkspaceView,
 )
+from app.repos.checkouts import GitCheckouts
 from app.store.decisions import IntakeStore
 from app.store.names import NameStore
 from app.store.sessions import SessionStore
-
-logger = logging.getLogger(__name__)
 
 ALLOW, REFUSE = "allow", "reject"
 
@@ -58,7 +54,7 @@ class RepoProvider:
         folders: Folders,
         clones: Clones,
         shipper: Shipper,
-        checkouts: Checkouts,
+        checkouts: GitCheckouts,
         places: IntakeStore,
         sessions: SessionStore,
         *,
@@ -122,9 +118,12 @@ class RepoProvider:
                     session, target, ask=partial(self._ask, session.id)
                 )
             elif isinstance(target, Path):
-                folder = self._folder_in_place(target)
+                try:
+                    folder = self._directory.check_folder(target)
+                except Conflict as error:
+                    raise RepositoryError(f"{target}: {error}") from error
                 await asyncio.to_thread(self._folders.mark_beginning, session)
-                readonly = await self._checkouts.protected(folder, session.key.agent)
+                readonly = await self._checkouts.in_place.protected(folder, session.key.agent)
             elif session.acp_session_id is not None and not had_folder:
                 await self._clones.note(session, wording.FOLDER_LOST)
             errand = self._errand_of(session.id)
@@ -150,22 +149,19 @@ class RepoProvider:
         """
         target = self._target_now(session)
         if branch:  # its folders are looked at when it is open
-            await self._check_branch(session, target, branch)
+            if not isinstance(target, Repository):
+                raise Conflict(wording.NO_REPOSITORY)
+            try:
+                known = await self._checkouts.find_branch(target, session.key.agent, branch)
+            except RepositoryError as error:
+                raise Conflict(str(error)) from error
+            if known is None:
+                raise Conflict(wording.NO_BRANCH.format(branch=branch, name=target.name))
         elif folder:
             own = None if target is None else self.folder(session)
             if own is None or not await asyncio.to_thread(is_folder_below, own, folder):
                 raise Conflict(wording.NO_FOLDER.format(folder=folder))
         return self._directory.write(target)
-
-    async def _check_branch(self, session: Session, target: Target, branch: str) -> None:
-        if not isinstance(target, Repository):
-            raise Conflict(wording.NO_REPOSITORY)
-        try:
-            known = await self._checkouts.find_branch(target, session.key.agent, branch)
-        except RepositoryError as error:
-            raise Conflict(str(error)) from error
-        if known is None:
-            raise Conflict(wording.NO_BRANCH.format(branch=branch, name=target.name))
 
     async def join(self, session: Session, target: Target, texts: Sequence[str]) -> Joined:
         """Prepare a session's clone for a turn, as far as other agents have a part in its work.
@@ -235,7 +231,9 @@ class RepoProvider:
         if (folder := self._open.get(session.id)) is not None:
             self._checkouts.resume(folder)
         try:
-            hold = Hold(self._lock_of(target))
+            hold = Hold()
+            if isinstance(target, Path):
+                hold = Hold(self._in_place.setdefault(target.resolve(), asyncio.Lock()))
             await hold.take(meanwhile)
             try:
                 yield hold
@@ -250,11 +248,6 @@ class RepoProvider:
         if (folder := self._open.get(session_id)) is not None:
             await self._checkouts.pause(folder)
 
-    def _lock_of(self, target: Target) -> asyncio.Lock | None:
-        if not isinstance(target, Path):
-            return None
-        return self._in_place.setdefault(target.resolve(), asyncio.Lock())
-
     def is_occupied(self, target: Target) -> bool:
         """Tell whether a session is at work in a folder that only one may use at a time."""
         lock = self._in_place.get(target.resolve()) if isinstance(target, Path) else None
@@ -262,8 +255,7 @@ class RepoProvider:
 
     def describe(self, session: Session) -> WorkspaceView:
         """Describe where a session works, outside of any turn."""
-        chosen = self._places.place(session.place).repository
-        return self.view(session, self.target(session, chosen))
+        return self.view(session, self._target_now(session))
 
     def view(self, session: Session, target: Target) -> WorkspaceView:
         """Describe where a session works."""
@@ -288,11 +280,9 @@ class RepoProvider:
             if isinstance(target, Repository):
                 found = await self._clones.changes(session)
             elif target is not None and own.is_dir():
-                began = self._folders.began(session)
-                real = await asyncio.to_thread(target.resolve)
-                found = await self._checkouts.changes_in_place(
-                    real, own, session.key.agent, began=began
-                )
+                real, began = await asyncio.to_thread(target.resolve), self._folders.began(session)
+                in_place = self._checkouts.in_place
+                found = await in_place.changes(real, own, session.key.agent, began=began)
         except RepositoryError as error:
             found = (Diff("uncommitted", problem=str(error)),)
         return [each.redact(self.redact) for each in found]
@@ -327,9 +317,12 @@ class RepoProvider:
 
     async def _warn_of_repositories(self, session: Session, folder: Path) -> str:
         """Tell of repositories that a session made or changed in a person's folder, once each."""
-        own, began = self._folders.folder(session), self._folders.began(session)
-        real = await asyncio.to_thread(folder.resolve)
-        found = await self._checkouts.find_repositories(real, own, session.key.agent, began=began)
+        found = await self._checkouts.in_place.find_repositories(
+            await asyncio.to_thread(folder.resolve),
+            self._folders.folder(session),
+            session.key.agent,
+            began=self._folders.began(session),
+        )
         known = self._warned.setdefault(session.id, set())
         new = [name for name in found if name not in known]
         known.update(new)
@@ -373,9 +366,7 @@ class RepoProvider:
     async def unshipped(self, session: Session) -> Sequence[Unshipped]:
         """List the clones of a session with work that is nowhere else."""
         found: list[Unshipped] = []
-        for record in await self._clones.all():
-            if record.session != session.id:
-                continue
+        for record in [each for each in await self._clones.all() if each.session == session.id]:
             try:
                 held = await self._clones.unshipped(session, record)
             except RepositoryError as error:
@@ -393,12 +384,6 @@ class RepoProvider:
         if not isinstance(target, Repository) or self._names is None:
             return target
         return self._directory.renamed(target, self._names.now)
-
-    def _folder_in_place(self, target: Path) -> Path:
-        try:
-            return self._directory.check_folder(target)
-        except Conflict as error:
-            raise RepositoryError(f"{target}: {error}") from error
 
     async def _ask(self, session_id: int, question: str, files: Sequence[str]) -> bool:
         """Have the running turn ask a person; outside of turns the answer is no."""

@@ -20,7 +20,7 @@ from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.outbox import Outbox
 from app.core.repo_provider import RepoProvider
-from app.core.repositories.ports import Forge
+from app.core.repositories.forge import Forge
 from app.core.session_manager import SessionManager
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.reach import Reach

@@ -18,7 +18,7 @@ from fastapi.responses import Response
 from app.agents.availability import check_isolation
 from app.config import describe_unserved
 from app.core.adapters import Adapter
-from app.core.repositories.ports import Forge
+from app.core.repositories.forge import Forge
 from app.errors import StoreUnavailable
 from app.features import registered_features
 from app.main.applying import AppliedChanges

@@ -9,7 +9,7 @@ from itertools import chain
 from app.agents.network import read_hosts
 from app.config import Configuration
 from app.core.adapters import Adapter
-from app.core.repositories.ports import Forge
+from app.core.repositories.forge import Forge
 from app.main.resources import Resources
 from app.model.delegation import SERVICE
 from app.model.keys import adapter_name

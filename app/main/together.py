@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from app.agents.files import AgentFiles
-from app.core.repositories.ports import Forge
+from app.core.repositories.forge import Forge
 from app.core.tools.home import Homes
 from app.core.tools.memory import MemoryTools
 from app.core.tools.people import PeopleTools

@@ -26,8 +26,7 @@ from app.core.files.outgoing import Outgoing
 from app.core.hooks import Hooks
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
-from app.core.repositories.current_forge import CurrentForge
-from app.core.repositories.ports import Forge
+from app.core.repositories.forge import CurrentForge, Forge
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine

@@ -16,9 +16,8 @@ from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
-from app.core.repositories.picker import RepositoryPicker
-from app.core.repositories.proposals import Proposals
-from app.core.repositories.renames import Renames
+from app.core.repositories.directory import RepositoryPicker
+from app.core.repositories.following import Proposals, Renames
 from app.core.roster import Roster
 from app.core.runtime import Runtime
 from app.core.session_manager import SessionManager

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from app.children.sandbox import Plain
 from app.descent import discard
 from app.errors import GitFailed, RepositoryError
 from app.model.branch_names import branch_ref, is_branch
@@ -28,16 +27,14 @@ from app.model.workspaces import (
     Repository,
     Target,
 )
-from app.repos import branches, differences
 from app.repos import clone as clones
+from app.repos import differences
 from app.repos.agent_remote import AgentRemote
-from app.repos.differences import InPlace
 from app.repos.gate import Gate, Guard, conflicts
 from app.repos.git import Git
-from app.repos.in_place import find_programs, find_repository
+from app.repos.in_place import FoldersInPlace
 from app.repos.lfs import LargeFiles
 from app.repos.mirror import Mirrors
-from app.repos.owner import read_owner_settings
 from app.repos.preparation import Preparation
 from app.repos.remote import Tokens, is_damage
 from app.repos.sandboxed_git import Inside, SandboxedGit
@@ -82,6 +79,8 @@ class GitCheckouts:
         self._preparation = Preparation(
             git, mirrors, root, self._inside, self._has_lfs, variables or {}
         )
+        self.in_place = FoldersInPlace(git, self._isolation, self._person)
+        """What git does in folders of people."""
         self._open: dict[Path, Gate] = {}
 
     async def open(
@@ -95,7 +94,9 @@ class GitCheckouts:
     ) -> Opened | None:
         """Make a clone ready for its agent; a fresh one replaces what is in its place.
 
-        `start` is the commit that an existing one began with.
+        `start` is the commit that an existing one began with. `on_sent` is told of each commit
+        that reached the remote, before the agent is; `ask` has a person decide on a push of files.
+        None if it existed before.
 
         Raises:
             RepositoryError: it cannot be opened.
@@ -167,16 +168,6 @@ class GitCheckouts:
         gate = self._open.get(folder)
         return () if gate is None else (*gate.door.visible, gate.mirror)
 
-    async def protected(self, folder: Path, agent: str) -> tuple[Path, ...]:
-        """Return what an agent must not change in a person's folder, since git obeys it.
-
-        Raises:
-            RepositoryError: it cannot be determined.
-        """
-        if isinstance(self._isolation(agent).sandbox, Plain):
-            return ()  # nothing could be kept from it
-        return await find_programs(self._git, folder)
-
     async def gather(self, clone: Clone, message: str) -> Gathered:
         """Commit what its agent left uncommitted.
 
@@ -213,13 +204,18 @@ class GitCheckouts:
 
     async def conflicts(self, clone: Clone, base: str, commit: str) -> tuple[str, ...]:
         """List the files in which a commit conflicts with the base branch."""
-        await self._refresh(clone)
+        try:
+            await self._mirrors.refresh(clone.repository, clone.agent)
+        except RepositoryError as error:
+            logger.warning("cannot update the mirror of %s: %s", clone.repository.name, error)
         return await self._gate(clone).conflicts(base, commit)
 
     async def collisions(
         self, repository: Repository, agent: str, base: str, branch: str
     ) -> tuple[str, tuple[str, ...]] | None:
         """Return a branch's commit on the remote, and the files that conflict with the base.
+
+        None if either branch does not exist.
 
         Raises:
             RepositoryError: the remote cannot be reached.
@@ -240,7 +236,7 @@ class GitCheckouts:
         Raises:
             RepositoryError: the remote cannot be reached.
         """
-        return await branches.compare(self._git, self._mirrors, repository, agent, head, base)
+        return await differences.compare(self._git, self._mirrors, repository, agent, head, base)
 
     async def find_branch(self, repository: Repository, agent: str, branch: str) -> str | None:
         """Return the last commit of a branch of the remote; None if there is none of that name.
@@ -260,7 +256,7 @@ class GitCheckouts:
             RepositoryError: git cannot do it there.
         """
         await self._mirrors.check_size(clone.repository, commit)
-        await branches.check_out(self._inside(clone), commit)
+        await clones.check_out(self._inside(clone), commit)
 
     async def follow(self, clone: Clone, commit: str) -> Followed:
         """Bring the branch of a clone up to the remote, unless it has this commit already.
@@ -268,7 +264,7 @@ class GitCheckouts:
         Raises:
             RepositoryError: the remote cannot be reached.
         """
-        return await branches.follow(self._inside(clone), self._git, self._mirrors, clone, commit)
+        return await clones.follow(self._inside(clone), self._git, self._mirrors, clone, commit)
 
     async def rename(self, old: Repository, new: Repository) -> None:
         """Keep the mirror and the clones of a repository that was renamed or moved."""
@@ -283,48 +279,6 @@ class GitCheckouts:
     async def count_changes(self, clone: Clone, since: str) -> Changes | None:
         """Measure how much a session changed; None if git cannot tell."""
         return await differences.count(self._inside(clone), since)
-
-    async def changes_in_place(
-        self, folder: Path, own: Path, agent: str, *, began: int
-    ) -> Sequence[Diff]:
-        """Show what is uncommitted in a person's folder; `own` is the session's own folder.
-
-        What changed after the session began, in nanoseconds, may be the agent's.
-        """
-        place = self._place(folder, agent, began)
-        inside = await self._inside_place(place, own, agent)
-        return await differences.changes_in_place(inside, place)
-
-    async def find_repositories(
-        self, folder: Path, own: Path, agent: str, *, began: int
-    ) -> Sequence[str]:
-        """List the repositories in a person's folder that its agent made or changed.
-
-        None without isolation: its agent needs no repository to run programs.
-        """
-        place = self._place(folder, agent, began)
-        if not place.is_protected:
-            return ()
-        inside = await self._inside_place(place, own, agent)
-        return await differences.find_repositories(inside, place)
-
-    def _place(self, folder: Path, agent: str, began: int) -> InPlace:
-        is_protected = not isinstance(self._isolation(agent).sandbox, Plain)
-        return InPlace(folder, began, is_protected)
-
-    async def _inside_place(self, place: InPlace, own: Path, agent: str) -> Inside:
-        repository = find_repository(place.folder) if place.is_protected else None
-        owner = await read_owner_settings(self._git, place.folder, repository, self._person)
-        isolation = self._isolation(agent).as_owner_of(place.folder)
-        return Inside(
-            isolation,
-            own,
-            own.name,
-            (place.folder, *owner.files, *filter(None, (repository,))),
-            self._git.bridge,
-            owner.settings,
-            reads=place.folder,
-        )
 
     async def unshipped(self, clone: Clone, *, sent: str, start: str) -> str:
         """Say what a clone holds that is nowhere else; empty if it can be deleted."""
@@ -373,12 +327,6 @@ class GitCheckouts:
         start = pushed or start
         if start is None:
             raise RepositoryError(f"{repository.name} has no {wanted.removeprefix('refs/heads/')}.")
-        await self._fill(clone, gate, start)
-        return Opened(base, start, has_branch=pushed is not None)
-
-    async def _fill(self, clone: Clone, gate: Gate, start: str) -> None:
-        """Make a clone at a commit of the mirror."""
-        mirrors, repository = self._mirrors, clone.repository
         await mirrors.check_size(repository, start)
         await mirrors.complete(repository, clone.agent, start)
         await gate.begin(start)
@@ -393,6 +341,7 @@ class GitCheckouts:
             start=start,
             remote=gate.settings(with_large_files=self._has_lfs()),
         )
+        return Opened(base, start, has_branch=pushed is not None)
 
     async def _listen(
         self,
@@ -420,21 +369,10 @@ class GitCheckouts:
         return gate
 
     def _isolation(self, agent: str) -> SandboxedGit:
-        """Return how git runs for an agent.
-
-        Raises:
-            RepositoryError: the agent is no longer set up.
-        """
         found = self._isolate(agent)
         if found is None:
             raise RepositoryError("its agent was removed")
         return found
-
-    async def _refresh(self, clone: Clone) -> None:
-        try:
-            await self._mirrors.refresh(clone.repository, clone.agent)
-        except RepositoryError as error:
-            logger.warning("cannot update the mirror of %s: %s", clone.repository.name, error)
 
     def _gate(self, clone: Clone) -> Gate:
         gate = self._open.get(clone.folder)

@@ -1,4 +1,4 @@
-"""Makes, cleans up, inspects and commits a session's clone, all in its agent's isolation.
+"""Makes, cleans up, commits and updates a session's clone, all in its agent's isolation.
 
 A clone borrows its objects from the mirror (`git clone --shared`) and is the agent's own in every
 other way. Worktrees are not used: an agent's `git config` would change what all sessions share.
@@ -15,15 +15,19 @@ from typing import Final
 
 from app.descent import remove
 from app.errors import GitFailed, RepositoryError
+from app.model.branch_names import branch_ref
 from app.model.commit_messages import SESSION_TRAILER
-from app.model.workspaces import Clone, Gathered
-from app.repos.git import COMMIT
+from app.model.workspaces import Clone, Followed, Gathered
+from app.repos.git import COMMIT, Git
+from app.repos.mirror import Mirrors
 from app.repos.sandboxed_git import Inside
 
 CHECKOUT_SECONDS: Final = 1800.0
 """How long a checkout may take: large files come over the network."""
 QUICK_SECONDS: Final = 120.0
 """How long inspecting a clone may take; the status of fifty thousand files takes one second."""
+LOG_COMMITS: Final = 30
+"""New commits that an agent is told of; it can list the rest in its clone."""
 _UNFINISHED: Final = re.compile(rb"(?m)^(?:u |# branch\.head \(detached\)$)")
 _LENDERS: Final = ".git/objects/info/alternates"
 """Names the folders from which a clone borrows objects."""
@@ -183,3 +187,43 @@ def clear(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for entry in folder.iterdir():
         remove(entry)
+
+
+async def check_out(inside: Inside, commit: str) -> None:
+    """Check out another commit in a clone for reading.
+
+    Raises:
+        RepositoryError: git cannot do it there.
+    """
+    await inside.git(
+        *("checkout", "--quiet", "--force", "--detach", commit, "--"), seconds=CHECKOUT_SECONDS
+    )
+
+
+async def follow(inside: Inside, git: Git, mirrors: Mirrors, clone: Clone, commit: str) -> Followed:
+    """Bring the branch of a clone up to the remote, unless it has this commit already.
+
+    Raises:
+        RepositoryError: the remote cannot be reached, or has too many files.
+    """
+    lacks, _, _ = await inside.run(
+        *("git", "merge-base", "--is-ancestor", commit, "HEAD"), seconds=QUICK_SECONDS, limit=4096
+    )
+    if not lacks:
+        return Followed("current")
+    repository = clone.repository
+    mirror = await mirrors.refresh(repository, clone.agent)
+    last = await mirrors.commit(repository, branch_ref(clone.branch))
+    if last is None:
+        return Followed("current")
+    await mirrors.check_size(repository, last)
+    await mirrors.complete(repository, clone.agent, last)
+    try:
+        before = (await inside.git("rev-parse", "HEAD", seconds=QUICK_SECONDS)).decode().strip()
+        await inside.git("merge", "--quiet", "--ff-only", last, seconds=CHECKOUT_SECONDS)
+    except GitFailed:
+        return Followed("behind", last)
+    log = await git.run(
+        mirror, "log", f"--max-count={LOG_COMMITS}", "--format=%h %an: %s", f"{before}..{last}"
+    )
+    return Followed("updated", last, log.decode(errors="replace").strip())

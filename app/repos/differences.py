@@ -18,9 +18,12 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from app.errors import GitFailed
-from app.model.workspaces import Changes, Diff, Hidden, Scope
+from app.model.branch_names import branch_ref
+from app.model.workspaces import Changes, Compared, Diff, Hidden, Repository, Scope
 from app.repos import viewer
 from app.repos.clone import QUICK_SECONDS
+from app.repos.git import Git
+from app.repos.mirror import Mirrors
 from app.repos.sandboxed_git import Inside
 
 DIFF_BYTES: Final = 4 * 1024 * 1024
@@ -104,6 +107,38 @@ async def count(inside: Inside, since: str) -> Changes | None:
     counts = [found for line in diff.stat.split("\0") if (found := _COUNTS.match(line))]
     added, removed = (sum(int(each[at]) for each in counts if each[at] != "-") for at in (1, 2))
     return Changes(len(counts), added, removed)
+
+
+async def compare(
+    git: Git, mirrors: Mirrors, repository: Repository, agent: str, head: str, base: str
+) -> Compared | None:
+    """Show what a commit or a ref changes since it left the base; None if either is missing.
+
+    Raises:
+        RepositoryError: the remote cannot be reached.
+    """
+    is_elsewhere = head.startswith("refs/") and not head.startswith(branch_ref(""))
+    mirror = await mirrors.refresh(repository, agent, *((head,) if is_elsewhere else ()))
+    base = base or await mirrors.default_branch(repository)
+    commit = await mirrors.commit(repository, head)
+    onto = await mirrors.commit(repository, branch_ref(base))
+    if commit is None or onto is None:
+        return None
+    await mirrors.complete_merge(repository, agent, onto, commit, seen_from=mirror)
+    return Compared(commit, base, await _diff_commits(git, mirror, onto, commit))
+
+
+async def _diff_commits(git: Git, mirror: Path, onto: str, commit: str) -> str:
+    """Write a diff; of one that is too long the names of its files."""
+    for form in ("--unified=3", "--stat=120"):
+        try:
+            written = await git.run(
+                mirror, "diff", *FORM, form, f"{onto}...{commit}", "--", limit=DIFF_BYTES
+            )
+        except GitFailed:
+            continue
+        return written.decode(errors="replace")
+    return ""
 
 
 async def _look(

@@ -25,39 +25,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from app.children.process import Child
 from app.errors import BridgeError, GitFailed, RepositoryError
 from app.model import repository_wording as wording
 from app.model.branch_names import branch_ref
 from app.model.workspaces import Clone, Repository
 from app.repos import lfs_relay
-from app.repos.agent_remote import IDLE_SECONDS, AgentRemote
+from app.repos.agent_remote import HOOK, AgentRemote, error_packet, read_names, receive_push
+from app.repos.fetching import remove_locks
 from app.repos.git import Git
-from app.repos.hook import HOOK, Pipes, pipes
-from app.repos.inspection import FILE_BYTES, PUSH_BYTES, Incoming, Inspector, parse, plain
+from app.repos.inspection import Incoming, Inspector, parse, plain
 from app.repos.lfs import LargeFiles
 from app.repos.lfs_transfer import LargeFileDoor
 from app.repos.mirror import Mirrors
 from app.repos.remote import Tokens, access_to, failure, is_damage, is_gone, rejection
-from app.repos.repair import remove_locks
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
-_CHUNK_BYTES: Final = 65536
 _AT_ONCE: Final = 8
 """How many git processes of one agent are served at a time; others wait."""
-_SILENCE_SECONDS: Final = 300.0
-"""How long a push may be silent: a large repository takes minutes to pack."""
 _CUT_SECONDS: Final = 10.0
 """How long the end of a push that is cut off may take: it has git to stop."""
-_SIZE_BYTES: Final = 4
-"""The length of a packet begins with its own length."""
 _BEGUN: Final = "refs/agent-bridge/begun"
-_ALLOCATION_BYTES: Final = 4 * FILE_BYTES
-"""What receiving a push may take at once: the list of a million objects, or a file too large."""
-_NAMES_BYTES: Final = 8 * 1024**2
-"""The largest request of a relay: it asks for up to a hundred thousand objects at once."""
 
 Ask = Callable[[str, Sequence[str]], Awaitable[bool]]
 """Asks a person to decide something; True if it is allowed."""
@@ -222,7 +211,7 @@ class Gate:
         """Fetch what the agent's git lacks: it sends only names of objects."""
         try:
             async with self._bringing:
-                names = await _read_names(reader)
+                names = await read_names(reader)
                 await self._mirrors.bring(self._clone.repository, self._clone.agent, names)
         except BridgeError as error:
             self._say(writer, f"Could not fetch missing objects: {error}")
@@ -242,58 +231,31 @@ class Gate:
         try:
             async with self._lock:
                 if self._is_open:
-                    with pipes() as asking:
-                        await self._receive(reader, writer, asking)
+                    await asyncio.to_thread(self._keep_boundary)
+                    await receive_push(
+                        self._git, self._repository, self._hooks, reader, writer, self._answer
+                    )
                 else:
                     logger.warning("push refused: no turn runs")
-                    writer.write(_error_packet(wording.NO_TURN))
+                    writer.write(error_packet(wording.NO_TURN))
         except GitFailed as error:
             logger.warning("push aborted: %s", error)
         finally:
             self._pushes.discard(push)
             writer.close()
 
-    async def _receive(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asking: Pipes
-    ) -> None:
-        """Let git receive a push; its hook asks whether to keep it."""
-        settings = {
-            "core.hooksPath": str(self._hooks),
-            "receive.maxInputSize": str(PUSH_BYTES),
-            "receive.denyDeletes": "true",
-            "receive.autogc": "false",
-            "receive.unpackLimit": "1",
-        }
-        # A few kilobytes of differences can make a file of any size.
-        more = {"AGENT_BRIDGE_GATE": str(asking.folder), "GIT_ALLOC_LIMIT": str(_ALLOCATION_BYTES)}
-        here = str(self._repository)
-        await asyncio.to_thread(self._keep_boundary)
-        async with (
-            self._git.start(
-                self._repository, "receive-pack", here, settings=settings, more=more
-            ) as child,
-            asyncio.TaskGroup() as group,
-        ):
-            helpers = (
-                group.create_task(_copy_input(reader, child)),
-                group.create_task(self._answer(asking)),
-            )
-            await _copy_output(child, writer)
-            for helper in helpers:
-                helper.cancel()
-
-    async def _answer(self, asking: Pipes) -> None:
-        incoming = parse(await asking.question(), self._repository)
+    async def _answer(self, question: list[str]) -> str:
+        incoming = parse(question, self._repository)
         try:
             refusal = await self._judge(incoming)
         except (BridgeError, TimeoutError) as error:
             logger.warning("push failed: %s", error)
-            refusal = self._explain(error)
+            refusal = f"The bridge could not push this: {str(error) or 'timed out'}"
         commit, refusal = incoming.updates[0].new, self._vault.redact(refusal)
         if refusal:
             logger.warning("push refused: %s", refusal)
         self.last = Verdict(commit, refusal)
-        asking.answer(refusal)
+        return refusal
 
     async def _judge(self, incoming: Incoming) -> str:
         """Decide on a push and, if it is allowed, send it; returns why not."""
@@ -395,53 +357,6 @@ class Gate:
             "commits to the new history: run `git fetch origin`, then "
             f"`git rebase --onto origin/{base} {begun.decode().strip()}`, and push again."
         )
-
-    def _explain(self, error: BaseException) -> str:
-        words = str(error) or "timed out"
-        return f"The bridge could not push this: {words}"
-
-
-def _error_packet(words: str) -> bytes:
-    """Encode an error as git expects it in place of a list of refs (gitprotocol-pack(5))."""
-    content = f"ERR {words}".encode()
-    return f"{len(content) + _SIZE_BYTES:04x}".encode() + content
-
-
-async def _read_names(reader: asyncio.StreamReader) -> list[str]:
-    """Read names of objects to the end.
-
-    Raises:
-        RepositoryError: there are too many.
-    """
-    read = bytearray()
-    while data := await asyncio.wait_for(reader.read(_CHUNK_BYTES), IDLE_SECONDS):
-        read += data
-        if len(read) > _NAMES_BYTES:
-            raise RepositoryError("too many objects requested at once.")
-    return read.decode("ascii", "replace").split()
-
-
-async def _copy_input(reader: asyncio.StreamReader, child: Child) -> None:
-    """Copy the output of the agent's git to the bridge's."""
-    try:
-        # No shorter bound for the first bytes: a pre-push hook of the clone runs before them.
-        while data := await asyncio.wait_for(reader.read(_CHUNK_BYTES), _SILENCE_SECONDS):
-            child.write(data)
-            await child.drain()
-    except (BrokenPipeError, ConnectionError, TimeoutError):
-        pass  # one side has finished
-    child.close_input()
-
-
-async def _copy_output(child: Child, writer: asyncio.StreamWriter) -> None:
-    """Copy the answer of the bridge's git to the agent's."""
-    while data := await child.stdout.read(_CHUNK_BYTES):
-        if not writer.is_closing():
-            writer.write(data)
-            try:
-                await asyncio.wait_for(writer.drain(), _SILENCE_SECONDS)
-            except (ConnectionError, TimeoutError):
-                writer.transport.abort()  # no one reads it; git still writes to its end
 
 
 async def conflicts(git: Git, repository: Path, onto: str, commit: str) -> tuple[str, ...]:

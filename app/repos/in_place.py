@@ -1,22 +1,32 @@
-"""Finds what makes git run programs in a folder that agents work in, so that they cannot change it.
+"""Works in folders of people: what git obeys there is kept from agents, and git only reads.
 
-The folder is a person's: their git obeys its hooks, its configuration and every program that these
-name. All of `.git` counts, since one new file in it (`commondir`) puts another configuration in the
-place of the one that is there. Nothing is run here: git only reads its configuration and its index.
+A person's git obeys the hooks of a folder, its configuration and every program that these name. All
+of `.git` counts, since one new file in it (`commondir`) puts another configuration in the place of
+the one that is there. Nothing of that is run here: git only reads its configuration and its index.
+
+What the owner has told git about files counts as far as the agent cannot write it. The files of
+these settings are shown to git in the agent's isolation by their paths and never copied, so it
+reads no more than its user may.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from app.children.sandbox import Plain
 from app.errors import GitFailed, RepositoryError
+from app.model.workspaces import Diff
+from app.repos import differences
+from app.repos.differences import InPlace
 from app.repos.git import Git
+from app.repos.sandboxed_git import Inside, SandboxedGit
 
 _NO_PROGRAMS: Final = frozenset({"branch", "remote", "submodule", "url", "user"})
 """Sections of git's configuration whose values are names, not programs."""
@@ -188,3 +198,136 @@ def _words(value: str) -> list[str]:
     except ValueError:
         words = value.split()
     return [value, *words]
+
+
+_VALUES: Final = frozenset(
+    f"core.{name}"
+    for name in ("autocrlf", "eol", "filemode", "ignorecase", "precomposeunicode", "symlinks")
+)
+_FILES: Final = {"core.excludesFile": "ignore", "core.attributesFile": "attributes"}
+"""Settings that name a file, with the name of the usual one."""
+_FILTERS: Final = frozenset({"clean", "process"})
+"""What turns a file into what git stores; without `required`, a failing one counts as none."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerSettings:
+    """How the owner's git looks at files."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+    """What git must see for that."""
+
+
+async def read_owner_settings(
+    git: Git, folder: Path, repository: Path | None, person: Mapping[str, str]
+) -> OwnerSettings:
+    """Read the settings of a folder's owner, and of its repository if the agent cannot write it.
+
+    Raises:
+        GitFailed: git cannot read them.
+    """
+    home, config = _home_of(folder, person)
+    named = [Path("/etc/gitconfig"), config / "git" / "config", home / ".gitconfig"]
+    named += [] if repository is None else [repository / "config"]
+    included = "".join(f"[include]\n\tpath = {_quote(path)}\n" for path in named)
+    listed = await git.run(
+        repository or Path("/"),
+        *("config", "--file", "-", "--includes", "--list", "-z"),
+        given=included.encode(errors="surrogateescape"),
+        more={"HOME": str(home)},
+    )
+    entries = listed.decode(errors="surrogateescape").split("\0")
+    told = {key: value for key, _, value in (entry.partition("\n") for entry in entries)}
+    chosen = {key: value for key, value in told.items() if key in _VALUES or _is_filter(key)}
+    files: list[Path] = []
+    for key, usual in _FILES.items():
+        value = told.get(key.lower(), str(config / "git" / usual))
+        path = folder / (home / value[2:] if value.startswith("~/") else value)
+        chosen[key] = str(path) if os.access(path, os.R_OK) else os.devnull
+        files += [path] if path.is_file() else []
+    return OwnerSettings(chosen, tuple(files))
+
+
+def _home_of(folder: Path, person: Mapping[str, str]) -> tuple[Path, Path]:
+    """Return the home of a folder's owner, and where their settings are."""
+    owner = folder.stat().st_uid
+    if os.geteuid() == 0 and owner != 0:
+        try:
+            home = Path(pwd.getpwuid(owner).pw_dir)
+        except KeyError:
+            home = Path("/nonexistent")
+        return home, home / ".config"
+    home = Path(person.get("HOME", "/nonexistent"))
+    return home, Path(person.get("XDG_CONFIG_HOME") or home / ".config")
+
+
+def _is_filter(key: str) -> bool:
+    return key.startswith("filter.") and key.rpartition(".")[2] in _FILTERS
+
+
+def _quote(path: Path) -> str:
+    """Write a path as git's configuration has it."""
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+class FoldersInPlace:
+    """The folders of people that agents work in."""
+
+    def __init__(
+        self, git: Git, isolation: Callable[[str], SandboxedGit], person: Mapping[str, str]
+    ) -> None:
+        """Look at them with `isolation` of an agent; `person` are the variables of the bridge."""
+        self._git = git
+        self._isolation = isolation
+        self._person = person
+
+    async def protected(self, folder: Path, agent: str) -> tuple[Path, ...]:
+        """Return what an agent must not change in a person's folder, since git obeys it.
+
+        Raises:
+            RepositoryError: it cannot be determined.
+        """
+        if not self._is_protected(agent):
+            return ()  # nothing could be kept from it
+        return await find_programs(self._git, folder)
+
+    async def changes(self, folder: Path, own: Path, agent: str, *, began: int) -> Sequence[Diff]:
+        """Show what is uncommitted in a person's folder; `own` is the session's own folder.
+
+        What changed after the session began, in nanoseconds, may be the agent's.
+        """
+        place = InPlace(folder, began, self._is_protected(agent))
+        inside = await self._inside(place, own, agent)
+        return await differences.changes_in_place(inside, place)
+
+    async def find_repositories(
+        self, folder: Path, own: Path, agent: str, *, began: int
+    ) -> Sequence[str]:
+        """List the repositories in a person's folder that its agent made or changed.
+
+        None without isolation: its agent needs no repository to run programs.
+        """
+        place = InPlace(folder, began, self._is_protected(agent))
+        if not place.is_protected:
+            return ()
+        inside = await self._inside(place, own, agent)
+        return await differences.find_repositories(inside, place)
+
+    def _is_protected(self, agent: str) -> bool:
+        return not isinstance(self._isolation(agent).sandbox, Plain)
+
+    async def _inside(self, place: InPlace, own: Path, agent: str) -> Inside:
+        repository = find_repository(place.folder) if place.is_protected else None
+        owner = await read_owner_settings(self._git, place.folder, repository, self._person)
+        isolation = self._isolation(agent).as_owner_of(place.folder)
+        return Inside(
+            isolation,
+            own,
+            own.name,
+            (place.folder, *owner.files, *filter(None, (repository,))),
+            self._git.bridge,
+            owner.settings,
+            reads=place.folder,
+        )

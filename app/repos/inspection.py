@@ -19,7 +19,7 @@ from app.errors import GitFailed
 from app.model.workspaces import Author
 from app.repos.git import Git
 from app.repos.lfs import POINTER_BYTES, Pointer, is_used, parse_pointer
-from app.repos.tree_size import find_excess
+from app.repos.trees import find_excess
 from app.vault import Vault
 
 PUSH_BYTES: Final = 256 * 1024**2

@@ -22,13 +22,11 @@ from app.children.file_lock import hold
 from app.descent import discard, remove
 from app.errors import GitFailed, RepositoryError
 from app.model.workspaces import Repository, Target
-from app.repos import partial
-from app.repos.fetching import Fetcher, with_promise
+from app.repos import fetching
+from app.repos.fetching import COMPLETE, Fetcher, keep_boundaries, salvage, swap, tidy, with_promise
 from app.repos.git import COMMIT, NOWHERE, Git
 from app.repos.remote import Tokens, failure, file_name, is_damage
-from app.repos.repair import COMPLETE, keep_boundaries, salvage, swap, tidy
-from app.repos.submodules import Submodule, parse
-from app.repos.tree_size import find_excess
+from app.repos.trees import Submodule, find_excess, parse_submodules
 
 logger = logging.getLogger(__name__)
 
@@ -140,11 +138,11 @@ class Mirrors:
 
     def is_partial(self, repository: Repository) -> bool:
         """Tell whether a mirror may lack the content of files that are needed later."""
-        return partial.may_lack(self.path(repository))
+        return fetching.may_lack(self.path(repository))
 
     def is_larger_than_set(self, repository: Repository) -> bool:
         """Tell whether all files are fetched although the settings say partial."""
-        return repository in self._partial and not partial.is_filtered(self.path(repository))
+        return repository in self._partial and not fetching.is_filtered(self.path(repository))
 
     async def complete(
         self,
@@ -164,7 +162,7 @@ class Mirrors:
             return
         await self.check_room()
         async with self._hold(mirror := self.path(repository)):
-            names = await partial.missing_files(self._git, seen_from or mirror, commits)
+            names = await fetching.missing_files(self._git, seen_from or mirror, commits)
             with _translate_errors(repository):
                 await self._fetcher.fetch_objects(repository, agent, mirror, names)
 
@@ -263,7 +261,7 @@ class Mirrors:
             )
         except GitFailed:
             return []
-        return parse(listed)
+        return parse_submodules(listed)
 
     async def link(self, repository: Repository, commit: str, path: str) -> str | None:
         """Return the submodule commit that a commit names at a path; None if there is none."""
@@ -322,7 +320,7 @@ class Mirrors:
     ) -> None:
         """Build a mirror in a temporary folder and move it into place when it is ready."""
         # Clones of a complete mirror cannot fetch missing files later.
-        whole = whole or partial.is_whole(mirror)
+        whole = whole or fetching.is_whole(mirror)
         new = mirror.with_suffix(".new")
         await asyncio.to_thread(discard, new)
         new.mkdir(parents=True)
@@ -333,8 +331,8 @@ class Mirrors:
         except GitFailed as error:
             await asyncio.to_thread(discard, new)
             raise failure(repository, error) from error
-        if partial.may_lack(mirror) and not partial.may_lack(new):
-            partial.note(new, filtered=False)
+        if fetching.may_lack(mirror) and not fetching.may_lack(new):
+            fetching.note(new, filtered=False)
         await salvage(self._git, mirror, new)
         await keep_boundaries(self._git, mirror, new)
         (new / COMPLETE).touch()
@@ -345,7 +343,7 @@ class Mirrors:
         packs = sum(1 for _ in (mirror / "objects" / "pack").glob("*.pack"))
         if packs <= self._packs_left[mirror] + _PACKS:
             return
-        access = with_promise(NOWHERE, repository) if partial.may_lack(mirror) else NOWHERE
+        access = with_promise(NOWHERE, repository) if fetching.may_lack(mirror) else NOWHERE
         words = ("repack", "-a", "-d", "--keep-unreachable", "-q")
         try:
             await self._git.run(mirror, *words, access=access, seconds=_REPACK_SECONDS)

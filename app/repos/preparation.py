@@ -19,7 +19,7 @@ from app.repos.git import Git
 from app.repos.lfs import is_used
 from app.repos.mirror import Mirrors
 from app.repos.sandboxed_git import Inside
-from app.repos.submodules import DEPTH, MOST, Submodule, is_at_home, source
+from app.repos.trees import MOST_SUBMODULES, SUBMODULE_DEPTH, Submodule, find_source, is_at_home
 
 SETUP: Final = ".agent-bridge/setup"
 _SETUP_BYTES: Final = 1024 * 1024
@@ -112,7 +112,7 @@ class Preparation:
             level = levels.pop(0)
             for submodule in await self.mirrors.submodules(level.repository, level.commit):
                 here = submodule.path if level.path == "." else f"{level.path}/{submodule.path}"
-                if level.depth == DEPTH or brought == MOST:
+                if level.depth == SUBMODULE_DEPTH or brought == MOST_SUBMODULES:
                     troubles.append(f"The submodule {here} is left out: there are too many.")
                     continue
                 brought += 1
@@ -130,7 +130,7 @@ class Preparation:
     async def _add_submodule(
         self, clone: Clone, level: _Level, submodule: Submodule, here: str
     ) -> _Level:
-        child = source(level.repository, submodule)
+        child = find_source(level.repository, submodule)
         if child is None:
             raise RepositoryError("the bridge does not fetch from addresses of this kind.")
         commit = await self.mirrors.link(level.repository, level.commit, submodule.path)
@@ -157,7 +157,7 @@ class Preparation:
         if not level.trusted or not is_at_home(clone.repository, child):
             return False
         named = await self.mirrors.submodules(level.repository, "HEAD")
-        return child in [source(level.repository, each) for each in named]
+        return child in [find_source(level.repository, each) for each in named]
 
     async def _fetch(self, child: Repository, agent: str | None, commit: str) -> Path:
         # Whole: from inside a submodule nothing can be fetched later.

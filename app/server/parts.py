@@ -22,8 +22,8 @@ from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.memory.keeper import MemoryKeeper
 from app.core.repo_provider import RepoProvider
-from app.core.repositories.picker import RepositoryPicker
-from app.core.repositories.progress import WorkProgress
+from app.core.repositories.directory import RepositoryPicker
+from app.core.repositories.following import WorkProgress
 from app.core.session_manager import SessionManager
 from app.errors import AgentRemoved, Conflict, NotFound
 from app.metrics import Metrics

@@ -24,7 +24,7 @@ from app.model.keys import AreaOf, PlaceKey, no_area
 if TYPE_CHECKING:  # half of the core, which many commands do not need
     from app.clock import Clock
     from app.core.adapters import Adapter
-    from app.core.repositories.ports import Forge
+    from app.core.repositories.forge import Forge
     from app.model.findings import Finding
     from app.services.common.live import LiveStep, Undo
     from app.store.inbox import DeliveryStore

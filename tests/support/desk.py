@@ -32,7 +32,7 @@ from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
-from app.core.repositories.renames import Renames
+from app.core.repositories.following import Renames
 from app.core.roster import Roster
 from app.core.session_manager import SessionManager
 from app.core.tools.agents import AgentTools

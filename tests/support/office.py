@@ -26,7 +26,7 @@ from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
-from app.core.repositories.picker import RepositoryPicker
+from app.core.repositories.directory import RepositoryPicker
 from app.core.roster import Roster
 from app.core.session_manager import SessionManager
 from app.errors import AgentRefused, RepositoryGone

@@ -14,8 +14,7 @@ from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
 from app.core.repositories.joint_work import Joined, JointWork
-from app.core.repositories.shared_clones import SharedClones
-from app.core.repositories.shipping import Shipper
+from app.core.repositories.shipping import SharedClones, Shipper
 from app.model.inbound import Decision, Effect, Heard
 from app.model.keys import PlaceKey
 from app.model.types import BridgeSessionRequest, Session, Speaker

@@ -17,8 +17,7 @@ from app.core.adapters import Adapter
 from app.core.hooks import Hooks
 from app.core.intake.dispatch import Dispatcher, storable
 from app.core.intake.outcomes import Outcome, Outcomes
-from app.core.repositories.proposals import Proposals
-from app.core.repositories.renames import Renames
+from app.core.repositories.following import Proposals, Renames
 from app.errors import BridgeError, DeliveryRefused, DeliveryUnreadable, StoreUnavailable
 from app.model import wording
 from app.model.inbound import (

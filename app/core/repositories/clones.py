@@ -14,7 +14,7 @@ from pathlib import Path
 
 from app.agents.agent import Agent
 from app.clock import Clock
-from app.core.repositories.ports import Checkouts, Forge
+from app.core.repositories.forge import Forge
 from app.errors import RepositoryError
 from app.model import repository_wording as wording
 from app.model.branch_names import branch_name, branch_ref, is_branch
@@ -31,6 +31,7 @@ from app.model.workspaces import (
     WorkspaceView,
     web_address,
 )
+from app.repos.checkouts import GitCheckouts
 from app.retry import persist
 from app.store.checkouts import CheckoutStore
 from app.store.transcript import TranscriptStore
@@ -72,7 +73,7 @@ class Clones:
     def __init__(
         self,
         root: Path,
-        checkouts: Checkouts,
+        checkouts: GitCheckouts,
         records: CheckoutStore,
         transcript: TranscriptStore,
         shipping: Shipping,

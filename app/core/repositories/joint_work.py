@@ -6,13 +6,13 @@ inspected as any push; no agent reads another's clone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from app.core.repositories.clones import Ask
-from app.core.repositories.ports import Checkouts, Forge
-from app.core.repositories.review_request import ReviewRequest, find_review
-from app.core.repositories.shared_clones import SharedClones
+from app.core.repositories.forge import Forge
+from app.core.repositories.shipping import SharedClones
 from app.errors import RepositoryError
 from app.model import repository_wording as wording
 from app.model.branch_names import branch_ref
@@ -21,9 +21,60 @@ from app.model.reviews import Subject
 from app.model.types import Session, SessionState
 from app.model.wording import PULL_REQUEST
 from app.model.workspaces import Checkout, Repository, link_number
+from app.repos.checkouts import GitCheckouts
 from app.store.checkouts import CheckoutStore
 from app.store.decisions import IntakeStore
 from app.store.sessions import SessionStore
+
+BEGINNING = 1000
+"""Characters of a message that are read: more than a line that asks for a review has."""
+
+_ASKS = re.compile(
+    r"""\s*
+    (?:@\S+(?:\ \S+){0,2}?[,:]?\s+){0,3}  # mentions; a name for people may have several words
+    (?:(?:please|pls|can\ you|could\ you|would\ you|hey|hi|now|then)[,:]?\s+){0,3}
+    (?:re-?)?review\b
+    (?P<rest>[^\n]*)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_OBJECT = re.compile(
+    r"""\s*(?:
+        $|[.!?:;,(]|
+        (?:this|that|it|these|those|again|please|now)\b|
+        (?:the\ |this\ |that\ )?(?:pr|pull(?:\ |-)?request)\b|\#\d|\S*/pull/\d|
+        (?:the|my|our|his|her|their|its|all|latest|these|\S+'s)\ (?:\w+\ ){0,2}?
+        (?:changes?|diff|branch|patch|work|code|commits?|fix|implementation|pr)\b
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_CHANGES = re.compile(
+    r"(?:\band|\bthen|[,;&])\s+(?:\w+\s+){0,2}?"
+    r"(?:fix|change|edit|improve|update|rewrite|implement|push|merge|apply|address|add|write|"
+    r"refactor|resolve|finish|correct)\b",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(?:#|/pull/|\bpr\s+|\bpull.?request\s+)(\d{1,9})\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewRequest:
+    """A wish to have something reviewed."""
+
+    number: int | None = None
+    """The number of a pull request, if the words name one."""
+
+
+def find_review(texts: Iterable[str]) -> ReviewRequest | None:
+    """Find the first of some messages that asks for a review; None if none does."""
+    for text in texts:
+        asks = _ASKS.match(text[:BEGINNING])
+        if asks is None or _CHANGES.search(asks["rest"]) or not _OBJECT.match(asks["rest"]):
+            continue
+        number = _NUMBER.search(asks["rest"])
+        return ReviewRequest(None if number is None else int(number[1]))
+    return None
+
 
 DIFF_CHARACTERS = 60_000
 """Part of a diff in a prompt: some 1,500 lines; the agent reads the rest in its clone."""
@@ -65,7 +116,7 @@ class JointWork:
     def __init__(
         self,
         clones: SharedClones,
-        checkouts: Checkouts,
+        checkouts: GitCheckouts,
         redact: Callable[[str], str],
         records: CheckoutStore,
         sessions: SessionStore,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from app.core.repositories.ports import Forge
+from app.core.repositories.forge import Forge
 from app.core.tools import wording
 from app.core.turns.turn_context import TurnContext
 from app.errors import RepositoryError

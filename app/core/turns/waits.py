@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from typing import Any, Literal
 
 from app.clock import Clock
-from app.core.repositories.hold import Hold
+from app.core.repositories.usage import Hold
 from app.core.turns.limits.slots import Slot
 from app.core.turns.limits.work_timer import WorkTimer
 from app.tasks import Tasks

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from app.clock import Clock
 from app.core.repo_provider import RepoProvider
-from app.core.repositories.ports import Checkouts, Forge
+from app.core.repositories.forge import Forge
 from app.core.runtime import Runtime
 from app.errors import Conflict, RepositoryError
 from app.features.together import wording
@@ -25,6 +25,7 @@ from app.model.delegation import Delegation, NewDelegation
 from app.model.reviews import Finding, Subject, Submission, Verdict
 from app.model.types import Session, SessionState, Speaker, TurnState
 from app.model.workspaces import Checkout
+from app.repos.checkouts import GitCheckouts
 from app.retry import persist
 from app.signals import ALONE, Signals
 from app.store.sessions import SessionStore
@@ -50,7 +51,7 @@ class Reviews:
         announcer: Announcer,
         sessions: SessionStore,
         workspaces: RepoProvider,
-        checkouts: Checkouts,
+        checkouts: GitCheckouts,
         forge: Forge,
         clock: Clock,
         *,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.repositories.review_request import ReviewRequest, find_review
+from app.core.repositories.joint_work import ReviewRequest, find_review
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.core.repositories.progress import AGAIN_SECONDS, WorkProgress
+from app.core.repositories.following import AGAIN_SECONDS, WorkProgress
 from app.errors import RepositoryError
 from app.model.workspaces import Checkout, Judged, Repository
 

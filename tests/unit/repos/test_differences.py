@@ -135,7 +135,7 @@ async def test_a_folder_in_place_shows_what_is_uncommitted_and_stays_as_it_is(
     (folder / "new.txt").write_text("new\n")
     before = {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
 
-    (diff,) = await yard.checkouts.changes_in_place(folder, own, "demo", began=0)
+    (diff,) = await yard.checkouts.in_place.changes(folder, own, "demo", began=0)
 
     assert (diff.scope, files(diff)) == ("uncommitted", ["+++ b/new.txt"])
     assert {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))} == before
@@ -211,7 +211,7 @@ async def test_a_repository_without_commits_shows_its_new_files(yard: Yard, tmp_
     git(folder, "init", "-q")
     (folder / "new.txt").write_text("new\n")
 
-    (diff,) = await yard.checkouts.changes_in_place(folder, own, "demo", began=0)
+    (diff,) = await yard.checkouts.in_place.changes(folder, own, "demo", began=0)
 
     assert (diff.problem, files(diff)) == ("", ["+++ b/new.txt"])
 
@@ -225,7 +225,7 @@ async def test_a_part_of_a_repository_shows_what_changed_in_it(yard: Yard, tmp_p
     (top / "part" / "new.txt").write_text("new\n")
     (top / "other.txt").write_text("other\n")
 
-    (diff,) = await yard.checkouts.changes_in_place(top / "part", own, "demo", began=0)
+    (diff,) = await yard.checkouts.in_place.changes(top / "part", own, "demo", began=0)
 
     assert (diff.problem, files(diff)) == ("", ["+++ b/part/new.txt"])
 

@@ -13,8 +13,8 @@ import pytest
 from app.children.disk import DiskSpace
 from app.children.sandbox import Plain
 from app.errors import RepositoryError
-from app.repos import partial
-from app.repos.gate import _read_names
+from app.repos import fetching
+from app.repos.agent_remote import read_names
 from tests.support.git_server import git
 from tests.support.variants import quick
 from tests.support.yard import WRITE, Yard, create_private, link, open_yard
@@ -52,7 +52,7 @@ async def lacks(yard: Yard, *what: str) -> bool:
     """Tell whether the mirror has none of some objects."""
     mirror = yard.mirrors.path(yard.repository())
     names = [name_of(yard, each) for each in what]
-    return await partial.missing(yard.git, mirror, names) == names
+    return await fetching.missing(yard.git, mirror, names) == names
 
 
 def fetches(yard: Yard) -> int:
@@ -535,9 +535,9 @@ async def test_more_names_than_anybody_needs_are_refused() -> None:
     few.feed_eof()
     many.feed_data(b"x" * (9 * 1024**2))
 
-    assert await _read_names(few) == ["a" * 40, "b" * 40]
+    assert await read_names(few) == ["a" * 40, "b" * 40]
     with pytest.raises(RepositoryError, match="too many objects"):
-        await _read_names(many)
+        await read_names(many)
 
 
 async def knock(yard: Yard, asked: bytes) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.model.workspaces import Repository
-from app.repos.submodules import DEPTH, Submodule, parse, source
+from app.repos.trees import SUBMODULE_DEPTH, Submodule, find_source, parse_submodules
 from tests.support.git_server import git
 from tests.support.variants import quick
 from tests.support.yard import WRITE, Yard, create_private, link, open_yard
@@ -96,14 +96,14 @@ async def test_a_branch_cannot_have_a_private_repository_fetched(tmp_path: Path)
 @pytest.mark.slow
 async def test_submodules_that_hold_themselves_come_to_an_end(tmp_path: Path) -> None:
     async with open_yard(tmp_path) as yard:
-        for _ in range(DEPTH + 2):
+        for _ in range(SUBMODULE_DEPTH + 2):
             link(yard, "acme/app", "acme/app", "../app.git")
         clone = yard.clone()
         await yard.open(clone)
 
         said = await yard.checkouts.prepare(clone)
 
-        deepest = "/".join(["app"] * (DEPTH + 1))
+        deepest = "/".join(["app"] * (SUBMODULE_DEPTH + 1))
         assert said == f"The submodule {deepest} is left out: there are too many."
 
 
@@ -174,7 +174,7 @@ async def test_a_submodule_from_elsewhere_is_left_out_and_that_is_said(
     ],
 )
 def test_a_submodule_is_beside_the_repository_or_behind_https(url: str, found: str | None) -> None:
-    child = source(APP, Submodule("lib", "lib", url))
+    child = find_source(APP, Submodule("lib", "lib", url))
 
     assert (child.url if child else None) == found
 
@@ -184,7 +184,7 @@ def test_odd_names_and_paths_are_no_submodules() -> None:
     listed = "\0".join(f"submodule.s{n}.path\n{path}" for n, path in enumerate(odd))
     urls = "\0".join(f"submodule.s{n}.url\nhttps://e.com/x" for n in range(len(odd)))
 
-    assert parse(f"{listed}\0{urls}".encode()) == []
-    assert parse(b"submodule.a.path\nlib\0submodule.a.url\n../lib\0") == [
+    assert parse_submodules(f"{listed}\0{urls}".encode()) == []
+    assert parse_submodules(b"submodule.a.path\nlib\0submodule.a.url\n../lib\0") == [
         Submodule("a", "lib", "../lib")
     ]

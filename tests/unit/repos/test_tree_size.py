@@ -8,7 +8,7 @@ import pytest
 
 from app.errors import GitFailed
 from app.repos.git import Git
-from app.repos.tree_size import find_excess
+from app.repos.trees import find_excess
 from tests.support.git_server import git
 from tests.support.tree_bomb import nest
 

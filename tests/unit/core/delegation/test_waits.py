@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from app.core.repositories.hold import Hold
+from app.core.repositories.usage import Hold
 from app.core.turns.limits.slots import Slots
 from app.core.turns.limits.work_timer import WorkTimer
 from app.core.turns.waits import TurnWaits

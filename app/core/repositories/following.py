@@ -1,28 +1,39 @@
-"""Follows proposals: checks, conflicts, merge or close; told once, where the work began.
+"""Follows what happens to work: how much changed, what became of its proposal, a new name.
 
-Nothing starts by itself: after a failure a fix is offered, and a person accepts it or not.
+Reading takes git and the network, so it happens in the background; pages show what was kept. What
+becomes of a proposal is told once, where the work began. Nothing starts by itself: after a failure
+a fix is offered, and a person accepts it or not.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.repositories.ports import Checkouts
-from app.errors import RepositoryError
+from app.core.repositories.clones import Clones
+from app.core.repositories.directory import Directory
+from app.core.repositories.forge import Forge
+from app.errors import BridgeError, RepositoryError
 from app.model import repository_wording as wording
-from app.model.inbound import News
+from app.model.inbound import Naming, News, Renamed
 from app.model.offers import offer
 from app.model.reasons import Reason
+from app.model.types import Session
 from app.model.updates import AskRequest
 from app.model.workspaces import Checked, Proposed
+from app.repos.checkouts import GitCheckouts
 from app.retry import persist, retry
+from app.store.checkouts import CheckoutStore
+from app.store.names import NameStore
 from app.store.proposals import ProposalStore
+from app.store.sessions import SessionStore
+from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +51,7 @@ class Proposals:
     def __init__(
         self,
         proposals: ProposalStore,
-        checkouts: Checkouts,
+        checkouts: GitCheckouts,
         ledger: Ledger,
         outbox: Outbox,
         feed: Feed,
@@ -158,3 +169,119 @@ class Proposals:
         )
         self._outbox.send(*posts)
         self._feed.notify(proposed.session)
+
+
+AGAIN_SECONDS = 60.0
+"""How old a state is before an open page has it read again: webhooks report most changes."""
+
+
+class WorkProgress:
+    """Reads and keeps the state of sessions' work."""
+
+    def __init__(
+        self,
+        sessions: SessionStore,
+        records: CheckoutStore,
+        clones: Clones,
+        feed: Feed,
+        clock: Clock,
+        forge: Forge | None,
+    ) -> None:
+        self._sessions = sessions
+        self._records = records
+        self._clones = clones
+        self._feed = feed
+        self._clock = clock
+        self._forge = forge
+        self._tasks = Tasks("state of work")
+        self._again: dict[int, bool] = {}
+        """The sessions that are read just now, and whether to read them once more."""
+        self._read_at: dict[int, float] = {}
+
+    def look(self, session_id: int) -> None:
+        """Read the state of a session's work soon."""
+        if session_id in self._again:
+            self._again[session_id] = True
+        elif self._records.latest(session_id) is not None:
+            self._again[session_id] = False
+            self._tasks.start(self._look(session_id), name=f"session {session_id}")
+
+    def look_if_old(self, session_id: int) -> None:
+        """Read it for a page that was opened, unless it was read just now."""
+        last = self._read_at.get(session_id)
+        if last is None or self._clock.monotonic() - last >= AGAIN_SECONDS:
+            self.look(session_id)
+
+    async def close(self) -> None:
+        """Stop reading."""
+        await self._tasks.close()
+
+    async def _look(self, session_id: int) -> None:
+        try:
+            while True:
+                self._again[session_id] = False
+                self._read_at[session_id] = self._clock.monotonic()
+                session = self._sessions.session(session_id)
+                if session is not None:
+                    await self._read(session)
+                if not self._again[session_id]:
+                    return
+        finally:
+            del self._again[session_id]
+
+    async def _read(self, session: Session) -> None:
+        try:
+            await self._clones.measure(session)
+            await self._read_proposal(session)
+        except BridgeError as error:
+            logger.info("cannot read the state of %s's work: %s", session.key, error)
+        self._feed.notify(session.id)
+
+    async def _read_proposal(self, session: Session) -> None:
+        record = self._records.latest(session.id)
+        if self._forge is None or record is None or not record.link or record.outcome:
+            return
+        found = await self._forge.judged(record.repository, session.key.agent, record.branch)
+        if found is not None:
+            await persist(self._clock, self._records.judged, session.id, record.number, found)
+
+
+class Renames:
+    """Follows changes of repository names."""
+
+    def __init__(
+        self,
+        names: NameStore,
+        checkouts: GitCheckouts,
+        *,
+        adapters: Iterable[Adapter],
+        directory: Directory,
+        clock: Clock,
+    ) -> None:
+        self._names = names
+        self._checkouts = checkouts
+        self._adapters = list(adapters)
+        self._directory = directory
+        self._clock = clock
+        self._order = asyncio.Lock()
+
+    async def follow(self, naming: Naming) -> None:
+        """Record a repository's name; everything with the old name gets the new one."""
+        if self._names.of(naming.host, naming.number) == naming.name:
+            return
+        async with self._order:
+            # Mirrors first: after a crash before the commit, all of it is repeated.
+            for renamed in self._names.plan(naming):
+                logger.info("%s is now called %s", renamed.old, renamed.new)
+                await self._move_clones(renamed)
+                for adapter in self._adapters:
+                    adapter.renamed(renamed.old)
+            await persist(self._clock, self._names.follow, naming)
+
+    async def _move_clones(self, renamed: Renamed) -> None:
+        """Keep what is on disk; if that fails, the next turn makes another clone and says so."""
+        old, new = map(self._directory.repository, (renamed.old, renamed.new))
+        try:
+            await self._checkouts.rename(old, new)
+        except OSError as error:
+            logger.warning("could not keep the mirror of %s: %s", renamed.new, error)
