@@ -10,13 +10,25 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 from app.children.tree import Tree, read_attributes
 from app.descent import FOLDER, Found, walk
-from app.model.erasure import FoundFiles
 from app.vault.octets import PIECE_BYTES, Known, find_spans, is_in
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFiles:
+    """What a search of files came across."""
+
+    held: list[Path] = field(default_factory=list)
+    """What holds the text, in its content or its name; a folder after what is in it."""
+    repositories: list[Path] = field(default_factory=list)
+    """Folders of git whose objects were not looked at."""
+    unread: list[Path] = field(default_factory=list)
+    """What could not be read."""
 
 
 class KeptFiles:

@@ -13,12 +13,12 @@ from app.cli.connection import BridgeRefused, Connection, connect, not_running
 from app.config import Configuration
 from app.config.agents import NAME
 from app.errors import NotFound
+from app.features.erasing.model import ErasedOut, PersonOut
 from app.features.pause.shapes import DrainOut, PauseOut, PauseScope
 from app.features.schedules.model import ScheduleIn, ScheduleOut
 from app.model.types import SessionState
 from app.server.agent_shapes import AgentDetail, AgentOut, FileDetail, FileOut, NoteOut
 from app.server.conversation_shapes import ContentsOut, ConversationOut
-from app.server.erasure_api import ErasedOut, PersonOut
 from app.server.grants_api import GrantOut
 from app.server.shapes import (
     AskOut,

@@ -12,8 +12,7 @@ from app.cli.conversations.managing import NotConfirmed
 from app.cli.lines import one_line
 from app.config import Configuration
 from app.errors import Conflict
-from app.model.erasure import Stays
-from app.server.erasure_api import ErasedOut
+from app.features.erasing.model import ErasedOut, Stays
 
 T = TypeVar("T")
 Confirm = Callable[[str], bool]

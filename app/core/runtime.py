@@ -13,16 +13,19 @@ from app.config import Configuration
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
+from app.core.conversations import Conversations
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.outbox import Outbox
 from app.core.repo_provider import RepoProvider
+from app.core.repositories.clones import Clones
 from app.core.session_manager import SessionManager
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.reach import Reach
 from app.model.ports import Counters
 from app.repos.checkouts import GitCheckouts
+from app.repos.search import RepositorySearch
 from app.signals import Signals
 from app.store.database import Database
 from app.store.stores import Stores
@@ -51,10 +54,14 @@ class Runtime:
     ledger: Ledger
     engine: EmbeddedTurnEngine
     manager: SessionManager
+    conversations: Conversations
     dispatcher: Dispatcher
     intake: Intake
     workspaces: RepoProvider
     checkouts: GitCheckouts
+    clones: Clones
+    search: RepositorySearch
+    """Finds texts in the repositories on this disk."""
     reach: Reach
     uploads: Path
     """The folder of attachments."""

@@ -13,7 +13,6 @@ from app.server import (
     api,
     conversations_api,
     elsewhere,
-    erasure_api,
     files_api,
     grants_api,
     install,
@@ -87,7 +86,6 @@ def build(
     application.include_router(files_api.router)
     application.include_router(memory_api.router)
     application.include_router(conversations_api.router)
-    application.include_router(erasure_api.router)
     application.include_router(spending_api.router)
     application.include_router(grants_api.router)
     application.include_router(install.router)
