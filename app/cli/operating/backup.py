@@ -9,14 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from app.backup.archive import Contents
-from app.backup.stream import Sealing, Secret, read_sealing
-from app.backup.unpacking import check as check_archive
 from app.cli.operating.pending import show_pending
 from app.config import Configuration, find_secret_key
 from app.errors import BackupUnusable
-from app.main.backing_up import back_up
-from app.main.backing_up import restore as restore_archive
+from app.features.backup.archive import Contents
+from app.features.backup.service import back_up
+from app.features.backup.service import restore as restore_archive
+from app.features.backup.stream import Sealing, Secret, read_sealing
+from app.features.backup.unpacking import check as check_archive
 from app.model.file_names import size_words
 
 SHORTEST_PASSPHRASE: Final = 12
