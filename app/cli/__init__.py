@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from app.cli.commands import main
+from app.cli.application import main
 
 __all__ = ["main"]

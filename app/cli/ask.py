@@ -13,22 +13,30 @@ import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
-from app.cli.asking import Allow
-from app.cli.asking.answers import Person, Responder, Rule
-from app.cli.asking.conversation import AgentUnknown, Conversation, Way
-from app.cli.asking.screen import Screen, margin
-from app.cli.running import is_running
+import typer
+from pydantic import ValidationError
+from typer import Argument, Option
+
+from app.cli import where
+from app.cli.answers import Allow, Person, Responder, Rule
+from app.cli.conversation import AgentUnknown, Conversation, Remote, Way
+from app.cli.where import Where
 from app.config import Configuration
 from app.errors import BridgeError
 from app.model.types import TurnState
 from app.server.agent_shapes import AgentOut
-from app.server.shapes import NewSession, SessionTurn, TurnOut
+from app.server.shapes import TEXT_CHARACTERS, NewSession
+from app.terminal.api import connect
+from app.terminal.framing import commands, examples, read_configuration
+from app.terminal.screen import Screen, margin
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BY_SIGNAL: Final = 128
 """As shells do: 128 plus the signal, 130 for Ctrl-C."""
+
+COMMANDS = commands()
 
 
 class TurnNotDone(BridgeError):
@@ -47,17 +55,168 @@ class _Agent(NamedTuple):
     default: bool
 
 
-class Interrupts:
-    """Handles Ctrl-C and other signals: the first stops the turn, a second one quits at once."""
+@COMMANDS.command(
+    epilog=examples(
+        'ask claude "why does test_login fail?"',
+        'ask "why does test_login fail?"',
+        'ask claude --here "fix the failing test"',
+        'ask claude --thread login "now fix it"',
+        "ask claude - < prompt.md > answer.md",
+    )
+)
+def ask(
+    agent: Annotated[
+        str | None,
+        Argument(
+            metavar="AGENT", help="The name of the agent, see `agents list`; else the default."
+        ),
+    ] = None,
+    prompt: Annotated[
+        str | None, Argument(metavar="WORDS", help="The prompt; - reads it from stdin.")
+    ] = None,
+    *,
+    thread: Annotated[
+        str | None, Option(help="The conversation to continue, or a name for a new one.")
+    ] = None,
+    here: Annotated[
+        bool, Option("--here", help="Work in the git work tree, or the folder, you are in.")
+    ] = False,
+    repo: Annotated[
+        str | None, Option(metavar="OWNER/NAME", help="Work in a clone of a repository.")
+    ] = None,
+    folder: Annotated[
+        Path | None, Option(metavar="PATH", help="Work in a folder of this machine.")
+    ] = None,
+    scratch: Annotated[bool, Option("--scratch", help="Work in an empty folder.")] = False,
+    allow: Annotated[
+        Allow | None,
+        Option(
+            help="How to answer when the agent asks for permission: once allows every request, "
+            "reject none. By default the person at the terminal is asked; without a terminal, and "
+            "with --quiet, every request is rejected."
+        ),
+    ] = None,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Show only the answer.")] = False,
+) -> None:
+    """Ask an agent something and follow what it does.
 
-    def __init__(self, screen: Screen) -> None:
+    The answer goes to stdout, everything else to stderr. The status is 0 only if the agent
+    completed its turn. Works with a running bridge and without one. Ctrl-C stops the agent.
+
+    A new conversation that is started inside a git work tree can work there: you are asked once
+    for each work tree. Without a terminal, say --here.
+    """
+    if sum((here, repo is not None, folder is not None, scratch)) > 1:
+        raise typer.BadParameter("--here, --repo, --folder and --scratch exclude each other.")
+    if prompt is None:
+        agent, prompt = None, agent
+    if prompt is None:
+        raise typer.BadParameter("WORDS are missing: say what to ask.")
+    words = sys.stdin.read() if prompt == "-" else prompt
+    configuration = read_configuration()
+    chosen = Where(where.named(repository=repo, folder=folder, here=here, scratch=scratch))
+    at_terminal = not quiet and sys.stdin.isatty() and sys.stderr.isatty()
+    if chosen.repository is None and thread is None:
+        chosen = where.usual(configuration.data_dir, _confirm if at_terminal else None)
+    new = _new_session(agent or "", words, thread, chosen.repository)
+    screen = Screen(
+        sys.stdout,
+        margin(sys.stderr, quiet=quiet),
+        one_terminal=sys.stdout.isatty() and sys.stderr.isatty(),
+        uploads=configuration.shared_dir / "uploads",
+    )
+    responder: Responder = Rule(screen, allow)
+    if allow is None and at_terminal:
+        responder = Person(screen, sys.stdin.fileno())
+    asking = Asking(configuration, screen, responder, chosen.hint)
+    raise typer.Exit(asking.run(new))
+
+
+def _confirm(question: str) -> bool:
+    """Ask the person at the terminal once; Enter means yes."""
+    return typer.confirm(f"{question} This is remembered.", default=True, err=True)
+
+
+def _new_session(agent: str, text: str, thread: str | None, repository: str | None) -> NewSession:
+    """Check a prompt by the rules of the API; breaking them is a usage error."""
+    try:
+        return NewSession(agent=agent, text=text, thread=thread, repository=repository)
+    except ValidationError as error:
+        kind = error.errors(include_url=False, include_input=False)[0]["type"]
+    match kind:
+        case "string_too_short":
+            raise typer.BadParameter("the prompt is empty.")
+        case "string_too_long":
+            raise typer.BadParameter(
+                f"the prompt is too long (at most {TEXT_CHARACTERS} characters)."
+            )
+        case _:
+            raise typer.BadParameter("a thread name has only letters, digits, '.', '_' and '-'.")
+
+
+class Asking:
+    """One prompt at the terminal; a first signal stops its turn, a second one quits at once."""
+
+    def __init__(
+        self, configuration: Configuration, screen: Screen, responder: Responder, hint: str
+    ) -> None:
+        """Prepare to ask; `hint` is shown with where the agent works."""
+        self._configuration = configuration
         self._screen = screen
+        self._responder = responder
+        self._hint = hint
         self._main: asyncio.Task[object] | None = None
-        self.conversation: Conversation | None = None
-        self.number = 0
+        self._conversation: Conversation | None = None
+        self._signal = 0
         """The first signal that came, 0 if none did."""
 
-    def listen(self) -> None:
+    def run(self, new: NewSession) -> int:
+        """Ask an agent something; returns the exit status.
+
+        Raises:
+            BridgeError: there was no answer, for the reason it names.
+        """
+        dotenv = self._configuration.dotenv
+        if dotenv is not None and dotenv.parent == Path.cwd():
+            self._screen.line(f"Settings from {dotenv}", "dim")
+        try:
+            with asyncio.Runner() as runner:
+                return runner.run(self._ask(new))
+        except asyncio.CancelledError:
+            return BY_SIGNAL + self._signal
+        except BrokenPipeError:
+            # The reader is gone; the interpreter must not try to flush the answer either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        finally:
+            self._screen.end()
+
+    async def _ask(self, new: NewSession) -> int:
+        self._listen()
+        screen, since = self._screen, time.monotonic()
+        screen.status(f"{new.agent or 'the default agent'} is starting")
+        async with _way_to(self._configuration, new) as (way, addressed):
+            conversation = Conversation(way, screen, self._responder, self._hint)
+            self._conversation = conversation
+            begun, turn = await conversation.run(addressed)
+            done = turn.state == TurnState.DONE
+            screen.end(notice=done or bool(self._signal))
+            if done:
+                took = f"{begun.agent}: done in {time.monotonic() - since:.1f} s"
+                parts = (took, screen.usage(), f"go on with --thread {begun.thread}")
+                screen.line(" · ".join(filter(None, parts)), "dim")
+        if self._signal:
+            return BY_SIGNAL + self._signal
+        if conversation.unanswered and not done:
+            raise TurnNotDone(
+                f"{conversation.unanswered} No one could answer, so it was stopped. "
+                "Run `ask` in a terminal."
+            )
+        if not done:
+            raise TurnNotDone(turn.error or "the turn was stopped before it was done")
+        return 0
+
+    def _listen(self) -> None:
         """Take the signals from now on."""
         self._main = asyncio.current_task()
         loop = asyncio.get_running_loop()
@@ -67,76 +226,12 @@ class Interrupts:
                 loop.add_signal_handler(number, self._take, number)
 
     def _take(self, number: int) -> None:
-        first, self.number = not self.number, self.number or number
-        if first and self.conversation is not None:
-            self.conversation.stop()
+        first, self._signal = not self._signal, self._signal or number
+        if first and self._conversation is not None:
+            self._conversation.stop()
             self._screen.line("Stopping. Press Ctrl-C again to quit.", "yellow")
         elif self._main is not None:
             self._main.cancel()
-
-
-def ask(
-    configuration: Configuration,
-    new: NewSession,
-    *,
-    allow: Allow | None,
-    quiet: bool,
-    hint: str = "",
-) -> int:
-    """Ask an agent something; returns the exit status. `hint` is shown with where it works.
-
-    Raises:
-        BridgeError: there was no answer, for the reason it names.
-    """
-    one_terminal = sys.stdout.isatty() and sys.stderr.isatty()
-    screen = Screen(
-        sys.stdout,
-        margin(sys.stderr, quiet=quiet),
-        one_terminal=one_terminal,
-        uploads=configuration.shared_dir / "uploads",
-    )
-    dotenv = configuration.dotenv
-    if dotenv is not None and dotenv.parent == Path.cwd():
-        screen.line(f"Settings from {dotenv}", "dim")
-    interrupts = Interrupts(screen)
-    try:
-        with asyncio.Runner() as runner:
-            return runner.run(
-                _ask(configuration, new, screen, _responder(screen, allow, quiet), interrupts, hint)
-            )
-    except asyncio.CancelledError:
-        return BY_SIGNAL + interrupts.number
-    except BrokenPipeError:
-        # The reader is gone; the interpreter must not try to flush the answer either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    finally:
-        screen.end()
-
-
-async def _ask(
-    configuration: Configuration,
-    new: NewSession,
-    screen: Screen,
-    responder: Responder,
-    interrupts: Interrupts,
-    hint: str,
-) -> int:
-    interrupts.listen()
-    since = time.monotonic()
-    screen.status(f"{new.agent or 'the default agent'} is starting")
-    async with _way_to(configuration, new) as (way, new):
-        conversation = interrupts.conversation = Conversation(way, screen, responder, hint)
-        begun, turn = await conversation.run(new)
-        done = turn.state == TurnState.DONE
-        screen.end(notice=done or bool(interrupts.number))
-        if done:
-            screen.line(_summary(begun, screen, time.monotonic() - since), "dim")
-    if interrupts.number:
-        return BY_SIGNAL + interrupts.number
-    if not done:
-        raise TurnNotDone(_why_not(turn, conversation.unanswered))
-    return 0
 
 
 @asynccontextmanager
@@ -144,15 +239,12 @@ async def _way_to(
     configuration: Configuration, new: NewSession
 ) -> AsyncIterator[tuple[Way, NewSession]]:
     """Connect to the running bridge, or embed one; the prompt then names its agent."""
-    if is_running(configuration.data_dir):
-        # 0.2 s that an embedded bridge does not need.
-        from app.cli.client import connected  # noqa: PLC0415
-
-        async with connected(configuration) as client:
-            if client is not None:
-                yield client, new if new.agent else _address(new, await client.agents())
-                return
-    from app.cli.stored import read_registry  # noqa: PLC0415 - 0.5 s that a running bridge saves
+    async with connect(configuration) as bridge:
+        if bridge is not None:
+            way = Remote(bridge)
+            yield way, new if new.agent else _address(new, await way.agents())
+            return
+    from app.terminal.stored import read_registry  # noqa: PLC0415 - 0.5 s that a running bridge saves
 
     registry = await asyncio.to_thread(read_registry, configuration)
     if not new.agent:
@@ -176,25 +268,3 @@ def _address(new: NewSession, agents: Iterable[_Agent | AgentOut]) -> NewSession
     if new.text in there:
         raise NothingAsked(new.text)
     return new.model_copy(update={"agent": next(name for name in there if there[name])})
-
-
-def _responder(screen: Screen, allow: Allow | None, quiet: bool) -> Responder:
-    """Choose who answers: the person at the terminal, or else the rule."""
-    if allow is None and not quiet and sys.stdin.isatty() and sys.stderr.isatty():
-        return Person(screen, sys.stdin.fileno())
-    return Rule(screen, allow)
-
-
-def _summary(begun: SessionTurn, screen: Screen, seconds: float) -> str:
-    parts = (
-        f"{begun.agent}: done in {seconds:.1f} s",
-        screen.usage(),
-        f"go on with --thread {begun.thread}",
-    )
-    return " · ".join(filter(None, parts))
-
-
-def _why_not(turn: TurnOut, unanswered: str) -> str:
-    if unanswered:
-        return f"{unanswered} No one could answer, so it was stopped. Run `ask` in a terminal."
-    return turn.error or "the turn was stopped before it was done"

@@ -10,37 +10,82 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Annotated, Final
 
 import typer
+from typer import Option
 
 from app.agents.catalog import known_agents
 from app.agents.registry import Registry
-from app.cli.asking.screen import Margin, margin
-from app.cli.checks import machine
-from app.cli.checks.agents import check_agents, check_drift
-from app.cli.checks.sharing import check_sharing
-from app.cli.invocation import hint
-from app.cli.lines import one_line
-from app.cli.running import is_running
-from app.cli.stored import make_guard, read_registry
-from app.cli.tables import show_json
-from app.config import Configuration, ensure_secrets, from_process
-from app.errors import BridgeError, ConfigurationError, StoreUnavailable
+from app.cli import machine_checks as machine
+from app.cli.agent_checks import check_agents, check_drift
+from app.config import Configuration, from_process
+from app.errors import BridgeError, ConfigurationError, Conflict, StoreUnavailable
 from app.model.findings import Finding, Verdict, ok, problem
 from app.server.agent_shapes import AgentOut
+from app.server.shapes import Page
 from app.services import added_services, registered_services
-from app.services.service import CheckContext
-from app.store.reading import reading
+from app.terminal.api import connect, is_running
+from app.terminal.framing import Json, commands, examples, hint, read_all_agents
+from app.terminal.output import count, one_line, show_json
+from app.terminal.screen import margin
+from app.terminal.stored import make_context, make_vault, read_registry
 from app.vault import Vault
 
 COLOURS: Final = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.PROBLEM: "red"}
 INDENT: Final = max(map(len, Verdict)) + 2
 
 
-def doctor(*, as_json: bool = False) -> bool:
+COMMANDS = commands()
+
+
+@COMMANDS.command(
+    epilog=examples("doctor", "doctor --json", "doctor --live slack claude --place C0123:U0456")
+)
+def doctor(
+    live: Annotated[
+        tuple[str, str] | None,
+        Option(
+            metavar="SERVICE AGENT",
+            help="Try on the real platform what the bridge assumes about it, in --place.",
+        ),
+    ] = None,
+    place: Annotated[
+        str | None,
+        Option(
+            help="Where --live writes, and removes it again: CHANNEL:USER on Slack, OWNER/NAME on "
+            "GitHub, an issue such as ENG-12 on Linear. Use one that is only for tests."
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None, Option(metavar="STEP", help="A step to play; repeat for more.")
+    ] = None,
+    *,
+    yes: Annotated[bool, Option("--yes", help="Do not ask before --live writes.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Check this machine, the settings and the services.
+
+    Each line has a verdict, a reason and, if something is wrong, a remedy. The status is 1 if there
+    is a problem; warnings do not count. With --live it plays steps on one platform instead, and the
+    status is 1 if something differs from what the bridge assumes.
+    """
+    if live is None:
+        healthy = check_all(as_json=as_json)
+    elif place is None:
+        raise Conflict("--live needs --place, a place on the platform that is only for tests")
+    else:
+        from app.cli.live import Chosen, check_live  # noqa: PLC0415 - only this needs it
+
+        configuration = read_all_agents()
+        vault = make_vault(configuration)
+        healthy = check_live(configuration, vault, Chosen(*live, place, only or ()), yes=yes)
+    raise typer.Exit(0 if healthy else 1)
+
+
+def check_all(*, as_json: bool = False) -> bool:
     """Check everything; returns whether the bridge can run."""
-    report = Collection() if as_json else Report(margin(sys.stderr, quiet=False))
+    report = Report(as_json=as_json)
     report.show(machine.python())
     try:
         registry = _with_stored_agents(from_process(known_agents(), registered_services()))
@@ -57,63 +102,41 @@ def doctor(*, as_json: bool = False) -> bool:
 
 
 class Report:
-    """The findings so far."""
+    """The findings so far: shown at once, or as JSON at the end."""
 
-    def __init__(self, aside: Margin) -> None:
-        self._margin = aside
-        self._count: Counter[Verdict] = Counter()
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._margin = margin(sys.stderr, quiet=as_json)
+        self._found: list[dict[str, str]] = []
         self.vault = Vault()
 
     def show(self, finding: Finding) -> None:
         """Show one finding, and a status while the next check runs."""
+        words = {"what": finding.what, "reason": finding.reason, "remedy": finding.remedy}
+        clean = {name: self.vault.redact(one_line(hint(text))) for name, text in words.items()}
+        self._found.append({"verdict": finding.verdict, **clean})
+        if self._as_json:
+            return
         self._margin.still()
-        self._count[finding.verdict] += 1
         verdict = typer.style(f"{finding.verdict:{INDENT}}", fg=COLOURS[finding.verdict])
-        typer.echo(f"{verdict}{self._clean(f'{finding.what}: {finding.reason}')}")
-        if finding.remedy:
-            typer.echo(f"{'':{INDENT}}→ {self._clean(finding.remedy)}")
+        typer.echo(f"{verdict}{clean['what']}: {clean['reason']}")
+        if clean["remedy"]:
+            typer.echo(f"{'':{INDENT}}→ {clean['remedy']}")
         self._margin.status("checking")
 
     def end(self, words: str = "") -> bool:
         """Sum up; returns whether there was no problem."""
         self._margin.still()
-        problems, warnings = self._count[Verdict.PROBLEM], self._count[Verdict.WARNING]
-        total = f"{_count(problems, 'problem')}, {_count(warnings, 'warning')}."
-        typer.echo(f"\n{' '.join(filter(None, (total.capitalize(), words)))}")
+        verdicts = Counter(each["verdict"] for each in self._found)
+        problems, warnings = verdicts[Verdict.PROBLEM], verdicts[Verdict.WARNING]
+        if self._as_json:
+            show_json({"healthy": not problems, "findings": self._found})
+        else:
+            counts = ((problems, "problem"), (warnings, "warning"))
+            parts = (count(number, word) if number else f"no {word}s" for number, word in counts)
+            total = f"{', '.join(parts)}.".capitalize()
+            typer.echo(f"\n{' '.join(filter(None, (total, words)))}")
         return not problems
-
-    def _clean(self, text: str) -> str:
-        return self.vault.redact(one_line(hint(text)))
-
-
-class Collection(Report):
-    """The findings as JSON, printed at the end."""
-
-    def __init__(self) -> None:
-        super().__init__(margin(sys.stderr, quiet=True))
-        self._found: list[dict[str, str]] = []
-
-    def show(self, finding: Finding) -> None:
-        """Keep one finding."""
-        self._count[finding.verdict] += 1
-        words = {"what": finding.what, "reason": finding.reason, "remedy": finding.remedy}
-        cleaned = {name: self._clean(text) for name, text in words.items()}
-        self._found.append({"verdict": finding.verdict, **cleaned})
-
-    def end(self, words: str = "") -> bool:  # noqa: ARG002 - for people
-        """Print them; returns whether there was no problem."""
-        healthy = not self._count[Verdict.PROBLEM]
-        show_json({"healthy": healthy, "findings": self._found})
-        return healthy
-
-
-def make_context(configuration: Configuration, vault: Vault) -> CheckContext:
-    """Make what the checks of services get."""
-    return CheckContext(
-        configuration=configuration,
-        vault=vault,
-        reading=lambda: reading(configuration.database_url, make_guard(configuration, vault)),
-    )
 
 
 async def _check(configuration: Configuration, report: Report) -> None:
@@ -121,12 +144,19 @@ async def _check(configuration: Configuration, report: Report) -> None:
         report.show(finding)
     report.show(machine.store(configuration))
     report.show(machine.git(configuration))
-    async for finding in check_sharing(configuration):
+    async for finding in machine.check_sharing(configuration):
         report.show(finding)
     known: Mapping[str, AgentOut] = {}
     if is_running(configuration.data_dir):
-        finding, known = await _running(configuration)
-        report.show(finding)
+        try:
+            async with connect(configuration) as bridge:
+                if bridge is not None:
+                    cards = await bridge.send(Page[AgentOut], "GET", "/agents")
+                    known = {card.name: card for card in cards.items}
+            report.show(ok("bridge", "running"))
+        except BridgeError as error:
+            remedy = "Check the log of the program that uses DATA_DIR."
+            report.show(problem("bridge", str(error), remedy))
     else:
         report.show(ok("bridge", "not running"))
         report.show(machine.port(configuration))
@@ -139,33 +169,8 @@ async def _check(configuration: Configuration, report: Report) -> None:
                 report.show(finding)
 
 
-async def _running(configuration: Configuration) -> tuple[Finding, Mapping[str, AgentOut]]:
-    """Check the running bridge, and read what it found out about its agents."""
-    from app.cli.client import connected  # noqa: PLC0415 - 0.2 s that only this needs
-
-    try:
-        async with connected(configuration) as client:
-            cards = await client.agents() if client is not None else []
-    except BridgeError as error:
-        return problem("bridge", str(error), "Check the log of the program that uses DATA_DIR."), {}
-    return ok("bridge", "running"), {card.name: card for card in cards}
-
-
-def make_vault(configuration: Configuration) -> Vault:
-    """Collect the secrets that must not be shown."""
-    vault = Vault(configuration.secret_values())
-    if (configuration.shared_dir / "secrets").exists():
-        with suppress(ConfigurationError):
-            vault.register(*ensure_secrets(configuration).values())
-    return vault
-
-
 def _with_stored_agents(configuration: Configuration) -> Registry:
     """Read the agents of the store too; the check of the database says if that fails."""
     with suppress(StoreUnavailable):
         return read_registry(configuration)
     return Registry(configuration, known_agents())
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number or 'no'} {word}{'' if number == 1 else 's'}"

@@ -1,57 +1,65 @@
-"""`grants`: lists what people allowed for good in the running bridge, and takes it back."""
+"""`grants` and `spending`: what people always allow, and what today has cost."""
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from datetime import datetime
+from typing import Annotated
 
-from app.cli.client import connected_to_running
-from app.cli.tables import show_json, show_table
-from app.config import Configuration
+from typer import Argument, Option
+
 from app.server.grants_api import GrantOut
+from app.server.spending_api import SpendingOut
+from app.terminal.api import MOST_LISTED, Api
+from app.terminal.framing import Json, add_group, commands, examples
+from app.terminal.output import show_list
+
+COMMANDS = commands()
+grants = add_group(COMMANDS, "grants", "See and take back what people always allow.")
 
 
-def show_grants(
-    configuration: Configuration, *, agent: str | None, every: bool, as_json: bool
+@grants.command("list", epilog=examples("grants list", "grants list --agent claude --all"))
+def list_grants(
+    agent: Annotated[str | None, Option(help="Only grants for this agent.")] = None,
+    *,
+    every: Annotated[
+        bool, Option("--all", help="Also those that expired or were taken back.")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
-    """Show the grants that hold, or all that are known.
-
-    Raises:
-        BridgeError: no bridge runs, or it refuses.
-    """
-
-    async def read() -> list[GrantOut]:
-        async with connected_to_running(configuration) as client:
-            return await client.grants(agent, None if every else "active")
-
-    found = asyncio.run(read())
-    if as_json:
-        show_json([each.model_dump(mode="json") for each in found])
-    elif not found:
-        sys.stderr.write("No grants.\n")
-    else:
-        rows = [
-            (
-                *(str(each.id), each.agent, each.place, each.words, each.granted_by),
-                f"{datetime.fromtimestamp(each.expires_at).astimezone():%Y-%m-%d}",
-                f"ended by {each.ended_by}" if each.ended_by else each.state,
-            )
-            for each in found
-        ]
-        show_table(("id", "agent", "place", "always", "by", "until", "state"), rows)
+    """List what people always allow, and until when."""
+    state = None if every else "active"
+    show_list(
+        Api().all_items(GrantOut, "/grants", agent=agent, state=state, limit=MOST_LISTED),
+        ("id", "agent", "place", "always", "by", "until", "state"),
+        lambda each: (
+            *(each.id, each.agent, each.place, each.words, each.granted_by),
+            f"{datetime.fromtimestamp(each.expires_at).astimezone():%Y-%m-%d}",
+            f"ended by {each.ended_by}" if each.ended_by else each.state,
+        ),
+        as_json=as_json,
+        nothing="No grants.",
+    )
 
 
-def revoke_grant(configuration: Configuration, number: int) -> None:
-    """Take a grant back.
+@grants.command("revoke", epilog=examples("grants revoke 3"))
+def revoke(
+    grant: Annotated[int, Argument(metavar="ID", min=1, help="Its number; see `grants list`.")],
+) -> None:
+    """Take a grant back; people are asked again."""
+    Api().request("DELETE", f"/grants/{grant}")
+    sys.stdout.write(f"Grant {grant} was taken back.\n")
 
-    Raises:
-        BridgeError: no bridge runs, or it refuses.
-    """
 
-    async def revoke() -> None:
-        async with connected_to_running(configuration) as client:
-            await client.revoke_grant(number)
-
-    asyncio.run(revoke())
-    sys.stdout.write(f"Grant {number} was taken back.\n")
+@COMMANDS.command(epilog=examples("spending"))
+def spending(*, as_json: Json = False) -> None:
+    """Show what today has cost so far, where a daily budget is set."""
+    show_list(
+        Api().items(SpendingOut, "/spending"),
+        ("for", "name", "spent", "budget"),
+        lambda each: (
+            *(each.share, each.name, f"${each.usd:.2f}"),
+            None if each.limit_usd is None else f"${each.limit_usd:.2f}",
+        ),
+        as_json=as_json,
+    )

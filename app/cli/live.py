@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from app.cli.asking.screen import Margin, margin
-from app.cli.doctor import make_context
-from app.cli.lines import one_line
-from app.cli.tables import show_table
 from app.clock import Clock, SystemClock
 from app.config import Configuration
 from app.errors import BridgeError, Conflict, NotFound
 from app.services import registered_services
 from app.services.common.live import LiveStep, Seen, Undo, Verdict
 from app.services.service import LiveRequest
+from app.terminal.output import count, one_line, show_table
+from app.terminal.screen import Margin, margin
+from app.terminal.stored import make_context
 from app.vault import Vault
 
 Confirm = Callable[[str], Awaitable[bool]]
@@ -161,7 +160,7 @@ class LiveCheck:
 
     def _announce(self, steps: Sequence[LiveStep]) -> str:
         long = _duration(sum(step.minutes for step in steps))
-        number = _count(len(steps), "step")
+        number = count(len(steps), "step")
         return self._clean(
             f"This writes to {self._chosen.place} on {self._chosen.service} as "
             f"{self._chosen.agent} ({number}{long}) and removes it again. Continue?"
@@ -204,11 +203,7 @@ class LiveCheck:
 
 
 def _duration(minutes: float) -> str:
-    return f", about {_count(minutes, 'minute')}" if minutes else ""
-
-
-def _count(number: float, word: str) -> str:
-    return f"{number:g} {word}{'' if number == 1 else 's'}"
+    return f", about {count(minutes, 'minute')}" if minutes else ""
 
 
 def choose(steps: Sequence[LiveStep], only: Sequence[str]) -> Sequence[LiveStep]:

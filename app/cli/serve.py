@@ -1,38 +1,78 @@
-"""`serve`: runs the bridge, and shows what a person needs when it starts.
+"""`serve` and `login`: runs the bridge, and shows where to open the page.
 
-The last lines are those that matter: where to open the page.
+The last lines of `serve` are those that matter: where to open the page.
 """
 
 from __future__ import annotations
 
 import asyncio
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Final
+
+from typer import Option
 
 from app.agents.exposure import shorten_isolation
-from app.cli.browser import is_desktop, open_browser
-from app.cli.invocation import command_name, hint
-from app.cli.listing import exposed, show_command
-from app.cli.login import second_way
-from app.cli.running import local_address
-from app.cli.tables import show_table
+from app.cli.agent_list import exposed, show_command
 from app.config import Configuration, cautions
-from app.errors import StoreUnavailable
-from app.main import Bridge, Resources, bind_ports, open_resources, presence
-from app.main import serve as serve_until_told
+from app.errors import DataDirInUse, StoreUnavailable
 from app.model.availability import Availability
-from app.server.application import VERSION
 from app.server.login_links import LINK_SECONDS
-from app.server.parts import AgentCard
+from app.server.shapes import LinkOut
+from app.terminal.api import Api, is_running, local_address
+from app.terminal.framing import command_name, commands, examples, hint, read_configuration
+from app.terminal.output import show_table
+
+if TYPE_CHECKING:
+    from app.main import Bridge, Resources
+    from app.server.parts import AgentCard
+
+OPEN_SECONDS: Final = 5.0
+"""The shell only starts the browser and ends."""
+# In the background of a shell that ends at once: a browser outlives the bridge and belongs to
+# the desktop.
+_START: Final = '"$0" "$1" >/dev/null 2>&1 </dev/null &'
+_ELSEWHERE: Final = ("SSH_CONNECTION", "SSH_TTY", "CI")
+
+COMMANDS = commands()
 
 
-def serve(configuration: Configuration, *, browser: bool | None = None) -> None:
-    """Serve until told to stop; `browser` opens the page, None only on a desktop.
+@COMMANDS.command(epilog=examples("serve", "serve --port 8080 --no-open"))
+def serve(
+    *,
+    host: Annotated[str | None, Option(help="The address to listen on, in place of HOST.")] = None,
+    port: Annotated[
+        int | None, Option(min=1, max=65535, help="The port, in place of PORT.")
+    ] = None,
+    role: Annotated[
+        str | None,
+        Option(metavar="all|front|worker", help="What this process does, in place of ROLE."),
+    ] = None,
+    browser: Annotated[
+        bool | None,
+        Option(
+            "--open/--no-open",
+            help="Open the page in a browser. By default only on a desktop: in a terminal with a "
+            "screen, not over SSH.",
+        ),
+    ] = None,
+) -> None:
+    """Run the bridge until Ctrl-C or TERM.
 
-    Raises:
-        BridgeError: it cannot start, or not go on.
+    Settings come from the environment and from one file, which is shown at the start;
+    .env.example lists them. The last line of the output is a link that opens the page.
     """
+    chosen = {"HOST": host, "PORT": port, "ROLE": role}
+    configuration = read_configuration(
+        {name: str(value) for name, value in chosen.items() if value is not None}
+    )
+    if is_running(configuration.data_dir):
+        raise DataDirInUse(str(configuration.data_dir))
+    from app.main import open_resources  # noqa: PLC0415 - 1.4 s that help does not need
+
     with (
         open_resources(configuration) as base,
         asyncio.Runner(loop_factory=_loop_factory()) as runner,
@@ -40,7 +80,23 @@ def serve(configuration: Configuration, *, browser: bool | None = None) -> None:
         runner.run(_serve(base, browser=browser))
 
 
+@COMMANDS.command()
+def login() -> None:
+    """Print a link that opens the page of the running bridge.
+
+    It works once, for 15 minutes. Needs the settings that the bridge was started with.
+    """
+    made = Api().post(LinkOut, "/login-links")
+    sys.stdout.write(f"{made.url}\n")
+    if made.plain:
+        # Not on stdout: a pipe gets the link alone.
+        sys.stderr.write(f"{_second_way(made.plain)}\n")
+
+
 async def _serve(base: Resources, *, browser: bool | None) -> None:
+    from app.main import Bridge, bind_ports, presence  # noqa: PLC0415 - as above
+    from app.main import serve as serve_until_told  # noqa: PLC0415 - as above
+
     configuration = base.configuration
     there = presence(base)
     bridge = Bridge(base, there.adapters, forge=there.forge, starts_agents=True)
@@ -66,6 +122,8 @@ def welcome(
     availability: Callable[[str], Availability],
 ) -> None:
     """Show the agents, what is missing and the addresses."""
+    from app.server.application import VERSION  # noqa: PLC0415 - 0.5 s that `login` does not need
+
     # The demo agent is hidden where it is only there for the threads it has.
     shown = {agent: card for agent, card in cards.items() if card.visible or card.source != "demo"}
     sys.stdout.write(f"Agent Bridge {VERSION}\n\n")
@@ -140,7 +198,7 @@ async def _log_in(bridge: Bridge) -> tuple[str | None, str]:
         return None, f"{later} once this is repaired: {error}"
     words = f"Open {link} (works once, for {LINK_SECONDS // 60:.0f} minutes)"
     plain = bridge.door.plain_link(link)
-    return link, f"{words}\n{second_way(plain)}" if plain else words
+    return link, f"{words}\n{_second_way(plain)}" if plain else words
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -150,3 +208,36 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
+
+
+def _second_way(link: str) -> str:
+    """Say how to open the page in a browser that does not resolve its name."""
+    return f"Or, if your browser does not find that name, {link}"
+
+
+def is_desktop(environment: Mapping[str, str]) -> bool:
+    """Tell whether a person sits at this machine, in front of a screen."""
+    if not sys.stdout.isatty() or any(environment.get(name) for name in _ELSEWHERE):
+        return False
+    return sys.platform == "darwin" or any(
+        environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
+    )
+
+
+def open_browser(address: str, environment: Mapping[str, str]) -> bool:
+    """Open an address in the default browser; returns whether there is one to start."""
+    name = "open" if sys.platform == "darwin" else "xdg-open"
+    program = shutil.which(name, path=environment.get("PATH"))
+    if program is None:
+        return False
+    try:
+        subprocess.run(
+            ["/bin/sh", "-c", _START, program, address],
+            env=dict(environment),
+            start_new_session=True,
+            timeout=OPEN_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return True

@@ -6,7 +6,8 @@ that the command line can look at it without importing a web framework.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ class Feature:
     """The class of its part, which takes the runtime; empty if a running bridge needs none."""
     routes: tuple[str, ...] = ()
     """The routers of the API and of the page."""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    """What its module `cli` adds to the command line: commands and groups with their help lines."""
 
     def build(self, runtime: Runtime) -> Part:
         """Build its part of one bridge."""

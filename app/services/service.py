@@ -10,12 +10,15 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from app.config import AgentConfig, Configuration, KnownService
+from app.config.fields import is_loopback
 from app.config.network import HostPattern
+from app.errors import ConfigurationError
 from app.model.keys import AreaOf, PlaceKey, no_area
 
 if TYPE_CHECKING:  # half of the core, which many commands do not need
@@ -187,3 +190,23 @@ class Service(KnownService):
     """Says how to make an agent's application, from its entry and its display name."""
     live: Callable[[LiveRequest], AbstractAsyncContextManager[Sequence[LiveStep]]] | None = None
     """Tries on the real platform what the service assumes about it, for `doctor --live`."""
+
+
+SETTING: Final = "BRIDGE_BASE_URL"
+REMEDY: Final = f"Set {SETTING} to the public https address of this bridge; a tunnel works too."
+
+
+def is_public(base_url: str) -> bool:
+    """Tell whether a platform can reach an address: https, and not this machine only."""
+    parts = urlsplit(base_url)
+    return parts.scheme == "https" and not is_loopback(parts.hostname or "")
+
+
+def require_public(base_url: str, platform: str) -> None:
+    """Refuse an address that a platform cannot send webhooks to.
+
+    Raises:
+        ConfigurationError: it is on this machine only, or not https.
+    """
+    if not is_public(base_url):
+        raise ConfigurationError(SETTING, f"{platform} cannot reach {base_url}", REMEDY)

@@ -22,7 +22,7 @@ from aiohttp import WSMsgType, web
 from sim.slack.api import POST_ONLY, READ_ONLY, TIERS, Methods
 from sim.slack.blocks import SlackSays
 from sim.slack.model import App, Call
-from sim.slack.workspace import Workspace
+from sim.slack.people import People
 
 RESEND_SECONDS = 3.0
 """How long Slack waits for an acknowledgement."""
@@ -74,7 +74,7 @@ class Stall:
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class SimulatedSlack(Workspace):
+class SimulatedSlack(People):
     """A workspace that can be reached over loopback."""
 
     def __init__(

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.cli import lines
-from app.cli.asking.answers import Question, show
-from app.cli.asking.screen import Plain, Screen
+from app.cli.answers import Question, show
 from app.core.consent.views import ELSEWHERE, PAGE, view_of
 from app.model.ask_view import AskFact, AskView, FactKind
 from app.model.posts import PostContent
@@ -25,6 +23,8 @@ from app.services.github import board
 from app.services.github import render as github
 from app.services.linear import render as linear
 from app.services.slack import render as slack
+from app.terminal import output as lines
+from app.terminal.screen import Plain, Screen
 from tests.support import asked
 
 PIECES = (

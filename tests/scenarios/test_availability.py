@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.agents.catalog import known_agents
-from app.cli.agents.visiting import tell_bridge
+from app.cli.visits import tell_bridge
 from app.config import Configuration, load
 from app.services import registered_services
 from tests.support.bridge import ADMIN_TOKEN, DEMO, SECRET_KEY

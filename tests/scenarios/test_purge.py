@@ -13,7 +13,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.cli import erasing
+from app.cli.erase import purge_text
 from app.config.configuration import load
 from app.config.sealing import Sealer
 from tests.support import canary
@@ -159,7 +159,7 @@ def test_a_clone_is_deleted_and_made_again_and_its_unshipped_work_is_named_first
 
 @pytest.mark.long
 def test_work_that_is_nowhere_else_goes_only_if_that_is_wanted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with studio(tmp_path, entry={"ship": "none"}) as here:
         bridge = here.world.bridge
@@ -176,11 +176,12 @@ def test_work_that_is_nowhere_else_goes_only_if_that_is_wanted(
         own = {"PATH": "", "DATA_DIR": str(bridge.data_dir), "BRIDGE_ADMIN_TOKEN": ADMIN_TOKEN}
         configuration, questions = load(own, home=tmp_path), list[str]()
 
-        def confirm(question: str) -> bool:
+        def confirm(question: str, **_: object) -> bool:
             questions.append(question)
             return True
 
-        erasing.purge(configuration, LEAKED, confirm, discard=False)
+        monkeypatch.setattr("typer.confirm", confirm)
+        purge_text(configuration, LEAKED, discard=False, yes=False)
 
         assert [each.split()[0] for each in questions] == ["Purge", "Delete"]
         assert "1 clones" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from app.cli.commands import app
+from app.cli.application import app
 
 KEPT = Path(__file__).parents[1] / "golden" / "commands.txt"
 WIDTH = {"COLUMNS": "100", "TERMINAL_WIDTH": "100"}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from app.cli import doctor
 from app.config import Configuration
 from app.services.service import CheckContext
+from app.terminal.stored import make_context
 from app.vault import Vault
 
 
 def check_context(configuration: Configuration, vault: Vault | None = None) -> CheckContext:
     """Let checks look at a configuration and its store."""
-    return doctor.make_context(configuration, vault or Vault())
+    return make_context(configuration, vault or Vault())

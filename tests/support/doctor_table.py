@@ -14,16 +14,15 @@ PAGE = ROOT / "docs" / "troubleshooting.md"
 BEGIN = "<!-- doctor: written by `make findings` -->\n"
 END = "<!-- end of doctor -->\n"
 SOURCES = (
-    "app/cli/checks/machine.py",
-    "app/cli/checks/sharing.py",
+    "app/cli/machine_checks.py",
     "app/agents/availability.py",
-    "app/cli/checks/agents.py",
+    "app/cli/agent_checks.py",
     "app/services/*/doctor.py",
 )
 FINDINGS = {"problem", "warning", "unmet"}
 BLANK = "…"
 UNKNOWN = "The line below it, after →, says what."
-SHARED = ROOT / "app/services/common/addresses.py"
+SHARED = ROOT / "app/services/service.py"
 """Words that several services use."""
 
 

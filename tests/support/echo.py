@@ -30,15 +30,20 @@ INSTALL_SECONDS = 300
 SECONDS = 60.0
 
 
-@cache
 def installed() -> Path:
-    """Install the example into a folder, as pip does it; once for all tests of a process."""
+    """Install the example service, as pip does it; once for all tests of a process."""
+    return install(EXAMPLE)
+
+
+@cache
+def install(package: Path) -> Path:
+    """Install a package into a folder of its own."""
     folder = Path(tempfile.mkdtemp(prefix="agent-bridge-echo-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     alone = ["--no-deps", "--no-build-isolation", "--no-index", "--no-compile"]
     subprocess.run(
-        [*pip, *alone, "--target", str(folder), str(EXAMPLE)],
+        [*pip, *alone, "--target", str(folder), str(package)],
         check=True,
         timeout=INSTALL_SECONDS,
     )

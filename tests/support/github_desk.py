@@ -16,14 +16,13 @@ from app.model.keys import PlaceKey, SessionKey
 from app.model.types import PlaceView, Session, SessionState
 from app.model.workspaces import Head, Proposal, Repository
 from app.services.github import events
-from app.services.github.accounts import Accounts, Directory, Installations
-from app.services.github.adapter import App, GithubAdapter
+from app.services.github.adapter import App, GitHubAdapter
 from app.services.github.api import GithubApi
-from app.services.github.auth import AppAuth
-from app.services.github.deliveries import Hook
+from app.services.github.auth import Accounts, AppAuth, Directory, Installations
 from app.services.github.forge import GithubForge
 from app.services.github.messages import Reader
 from app.services.github.names import Identities, Identity
+from app.services.github.webhook import Hook
 from app.store.sealed import SealedStore
 from sim.github.hooks import Event
 from sim.github.state import App as RemoteApp
@@ -69,7 +68,7 @@ class Desk:
         self.directory = Directory(("claude", "codex"))
         self.apps: dict[str, RemoteApp] = {}
         self.apis: dict[str, GithubApi] = {}
-        self.adapters: dict[str, GithubAdapter] = {}
+        self.adapters: dict[str, GitHubAdapter] = {}
         self.connected: dict[str, App] = {}
         self.secrets: list[str] = []
         self.installations: dict[str, Installations] = {}
@@ -102,11 +101,11 @@ class Desk:
         hook = Hook(f"github:{agent}", str(remote.id), (remote.secret.encode(),))
         app = App(hook, (f"/webhooks/github/{agent}",), api, self.accounts)
         self.connected[agent] = app
-        self.adapters[agent] = GithubAdapter(agent, app, self.directory, self.clock)
+        self.adapters[agent] = GitHubAdapter(agent, app, self.directory, self.clock)
         self.directory.introduce(Identity(agent, remote.bot.login, remote.bot.id))
 
     @property
-    def claude(self) -> GithubAdapter:
+    def claude(self) -> GitHubAdapter:
         return self.adapters["claude"]
 
     @property

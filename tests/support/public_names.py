@@ -241,6 +241,7 @@ def commands() -> list[str]:
 
 
 def _commands(command: Any, name: str) -> Iterator[str]:
+    command = command.load() if hasattr(command, "load") else command  # imported when it is used
     words = [
         f"<{each.name}>" if each.param_type_name == "argument" else "/".join(each.opts)
         for each in command.params

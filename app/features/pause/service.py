@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from typing_extensions import override
+
 from app.core.runtime import Runtime
 from app.features.part import Part
 from app.features.pause.store import SuspensionStore
@@ -44,6 +46,7 @@ class Pauses(Part):
         """List what is paused."""
         return self._store.all()
 
+    @override
     def holds_start(self) -> bool:
         """Tell whether the data comes from a backup and the operator has not resumed yet."""
         return any(each.reason == "restored" for each in self._store.all())
@@ -74,6 +77,7 @@ class Pauses(Part):
         vitals = {each.name: each.value for each in await self._runtime.stores.vitals.read()}
         return Draining(engine.is_holding, engine.working, int(vitals["outbox_waiting"]))
 
+    @override
     def checks(self) -> Sequence[Check]:
         """Say why a bridge that works should get no requests."""
         found = []
@@ -83,6 +87,7 @@ class Pauses(Part):
             found.append(Check("restored", ok=False, words=RESTORED))
         return found
 
+    @override
     def notices(self, place: PlaceKey | None, agents: Iterable[str]) -> Sequence[str]:
         """Say what is paused: of a place what concerns it, else everything."""
         paused, concerned = self._store.all(), set(agents)

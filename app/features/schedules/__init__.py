@@ -9,4 +9,5 @@ FEATURE = Feature(
     package=__name__,
     part="part:Schedules",
     routes=("web:router", "web:pages", "web:forms"),
+    commands={"schedules": "Ask agents the same thing again and again."},
 )

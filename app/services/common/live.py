@@ -89,7 +89,9 @@ class Undo:
         except asyncio.CancelledError:
             await self._tasks.settle(MAKE_SECONDS)
             raise
-        return _unwrap(made)
+        if isinstance(made, BridgeError):
+            raise made
+        return made
 
     def add(self, what: str, remove: Callable[[], Awaitable[object]]) -> None:
         """Remember something to be undone."""
@@ -137,9 +139,3 @@ async def _hold_error(making: Coroutine[Any, Any, Made]) -> Made | BridgeError:
         return await making
     except BridgeError as error:
         return error  # for the step, not for the log
-
-
-def _unwrap(made: Made | BridgeError) -> Made:
-    if isinstance(made, BridgeError):
-        raise made
-    return made

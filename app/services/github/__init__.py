@@ -31,7 +31,7 @@ def repository(place: PlaceKey) -> str:
 
 def build(context: BuildContext) -> Presence:
     """Make the presence of every agent that has an App, and the forge."""
-    from app.services.github.build import build as run  # noqa: PLC0415 - 0.3 s
+    from app.services.github.adapter import build as run  # noqa: PLC0415 - 0.3 s
 
     return run(context)
 
@@ -59,7 +59,7 @@ def set_up(configuration: Configuration, agent: AgentConfig, title: str) -> Setu
 
 def live(request: LiveRequest) -> AbstractAsyncContextManager[Sequence[LiveStep]]:
     """Try on GitHub what the bridge assumes about it."""
-    from app.services.github.live import live as run  # noqa: PLC0415 - httpx and ciphers, 0.3 s
+    from app.services.github.doctor import live as run  # noqa: PLC0415 - httpx and ciphers, 0.3 s
 
     return run(request)
 

@@ -3,41 +3,49 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 from gidgethub import GitHubException
 from typing_extensions import override
 
 from app.clock import Clock
+from app.config import Configuration
+from app.config.network import parse_host
+from app.config.sealing import Sealer
 from app.core.adapters import Adapter
 from app.errors import DeliveryRefused, DeliveryUnreadable, PostDelayed, PostError
 from app.markdown.hidden import strip
 from app.model.inbound import Changed, Chore, Delivery, Heard, Inbound, Naming, News
-from app.model.keys import PlaceKey, SessionKey
+from app.model.keys import PlaceKey, SessionKey, adapter_name
 from app.model.posts import Cleaned, PostSend, PostSent
 from app.model.types import Earlier, File, Speaker
 from app.model.workspaces import Checked
+from app.services.common.people import Remembered
 from app.services.github import events, render, reviews, wording
-from app.services.github.accounts import Accounts, Directory
 from app.services.github.api import GithubApi
-from app.services.github.attachments import Files, Hosts, files_in
+from app.services.github.auth import Accounts, AppAuth, Directory, Installations
 from app.services.github.checks import read_checks
-from app.services.github.conversation import read_earlier
-from app.services.github.deliveries import EVENT, Hook, Sweep
+from app.services.github.conversation import Files, Hosts, files_in, purge, read_earlier
+from app.services.github.forge import GithubForge
 from app.services.github.messages import Reader
-from app.services.github.names import SERVICE, Name, Spot
+from app.services.github.names import BOT, SERVICE, Identity, Name, Spot
 from app.services.github.payloads import Account, Comment, Event, Repository, Review
 from app.services.github.posting import Poster
-from app.services.github.purging import purge
+from app.services.github.settings import NAME, GithubCredentials, GithubSettings
 from app.services.github.transport import Gone, retry_github
+from app.services.github.webhook import EVENT, Hook, Sweep
+from app.services.service import BuildContext, Presence
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
+
 
 T = TypeVar("T")
 
@@ -69,7 +77,7 @@ class App:
     """Notes the login of the App's bot."""
 
 
-class GithubAdapter(Adapter):
+class GitHubAdapter(Adapter):
     """The adapter port, with webhooks, for one GitHub App."""
 
     def __init__(self, agent: str, app: App, directory: Directory, clock: Clock) -> None:
@@ -118,9 +126,18 @@ class GithubAdapter(Adapter):
     @override
     def parse(self, delivery: Delivery) -> Inbound | None:
         """Parse and interpret an event of an installation that the App works for."""
-        event = self._event(delivery).rename(self._name_of)
+
+        def name_of(repository: Repository) -> str:
+            # An event may be older than a rename.
+            return self._app.name_now(repository.id) or repository.full_name
+
+        event = self._event(delivery).rename(name_of)
         inbound = events.interpret(delivery.headers.get(EVENT, ""), event, self._reader)
-        return self._with_files(inbound) if isinstance(inbound, Heard) else inbound
+        name = Name.parse(inbound.message_id) if isinstance(inbound, Heard) else None
+        if not isinstance(inbound, Heard) or name is None:
+            return inbound
+        files = files_in(inbound.text, Spot.parse(inbound.external), name, self._hosts)
+        return replace(inbound, files=files)
 
     def _event(self, delivery: Delivery) -> Event:
         """Parse an event of an installation that the App works for.
@@ -137,14 +154,6 @@ class GithubAdapter(Adapter):
     def _reader(self) -> Reader:
         return Reader(self.agent, self._directory.us)
 
-    def _with_files(self, heard: Heard) -> Heard:
-        """Add the files that are attached to a message."""
-        name = Name.parse(heard.message_id)
-        if name is None:
-            return heard
-        files = files_in(heard.text, Spot.parse(heard.external), name, self._hosts)
-        return replace(heard, files=files)
-
     @override
     def naming(self, delivery: Delivery) -> Naming | None:
         """Return the repository that an event is about, and its name."""
@@ -157,10 +166,6 @@ class GithubAdapter(Adapter):
     def renamed(self, old: str) -> None:
         """Drop the tokens for a name that may belong to another repository from now on."""
         self._api.forget(old)
-
-    def _name_of(self, repository: Repository) -> str:
-        """Return the current name of a repository: an event may be older than a rename."""
-        return self._app.name_now(repository.id) or repository.full_name
 
     @override
     async def gather(self, heard: Heard) -> Heard:
@@ -244,10 +249,11 @@ class GithubAdapter(Adapter):
         """Take a text out of the App's comments on an issue or pull request."""
         await self._directory.wait(self.agent)
         spot = Spot.parse(key.external)
-        return await purge(self._api, spot, vault, self._clock, self._is_ours)
 
-    def _is_ours(self, account: Account | None) -> bool:
-        return self._directory.us.agent(account) == self.agent
+        def is_ours(account: Account | None) -> bool:
+            return self._directory.us.agent(account) == self.agent
+
+        return await purge(self._api, spot, vault, self._clock, is_ours)
 
     # Answering.
 
@@ -270,3 +276,72 @@ class GithubAdapter(Adapter):
     async def close(self) -> None:
         """Close the connections."""
         await self._api.close()
+
+
+def build(context: BuildContext) -> Presence:
+    """Make one adapter per App, and the forge."""
+    configuration, clock, stores = context.configuration, context.clock, context.stores
+    owned, settings = (
+        configuration.credentials_of(GithubCredentials),
+        configuration.settings_of(GithubSettings),
+    )
+    remembered = Remembered(NAME, stores.sealed, clock)
+    directory = Directory(owned, remembered.all(context.absent(owned)))
+    host = urlsplit(configuration.settings.git_url).netloc
+    sealer = Sealer(context.secret_key)
+    accounts = Accounts(_logins(configuration), host, stores.sealed, sealer, clock)
+
+    def link_of(key: SessionKey) -> str:
+        session = stores.sessions.find(key)
+        found = stores.proposals.latest(session.id) if session is not None else None
+        return found.link if found is not None and not found.outcome else ""
+
+    own = [*filter(None, [parse_host(urlsplit(settings.web_url).netloc)])]
+    made: list[Adapter] = []
+    apis: dict[str, GithubApi] = {}
+    for agent, given in owned.items():
+        auth = AppAuth(
+            given.app_id,
+            given.private_key,
+            clock,
+            keep_secret=context.vault.register,
+            installations=Installations(given.installations, given.installation_id),
+        )
+        secrets = filter(None, (given.webhook_secret, given.webhook_secret_before))
+        app = App(
+            hook=Hook(
+                adapter=adapter_name(NAME, agent),
+                app_id=given.app_id,
+                secrets=tuple(secret.get_secret_value().encode() for secret in secrets),
+            ),
+            paths=configuration.webhook_paths(NAME, agent),
+            api=GithubApi(
+                auth,
+                clock,
+                api_url=settings.api_url,
+                vault=context.vault,
+                pictures=[*own, *context.pictures.get(agent, ())],
+            ),
+            accounts=accounts,
+            host=host,
+            name_now=lambda number: stores.names.of(host, number),
+            link_of=link_of,
+            uploads=context.uploads,
+            web_url=settings.web_url,
+            remember=partial(remembered.note, agent),
+        )
+        if given.bot_login is not None:
+            directory.introduce(Identity(agent, given.bot_login.removesuffix(BOT) + BOT))
+        made.append(GitHubAdapter(agent, app, directory, clock))
+        apis[agent] = app.api
+    link, git_url = stores.sessions.link, configuration.settings.git_url
+    return Presence(made, GithubForge(apis, directory, clock, git_url=git_url, link=link))
+
+
+def _logins(configuration: Configuration) -> Iterator[str]:
+    """Yield the logins that settings give rights to; a number needs no lookup."""
+    for who in configuration.settings.allowed_users:
+        if who.service == NAME and not who.id.isdigit():
+            yield who.id
+    for given in configuration.credentials_of(GithubCredentials).values():
+        yield from (each for each in given.installations if not each.isdigit())

@@ -19,7 +19,7 @@ from app.services.github.auth import (
     SHOWING,
     TALKING,
 )
-from app.services.github.calls import RepositoryClient
+from app.services.github.client import RepositoryClient
 from app.services.github.names import Name, Spot
 from app.services.github.payloads import (
     Annotation,

@@ -1,37 +1,168 @@
-"""Authenticates as an App: signs in with its key, finds its installations, creates tokens.
+"""Authenticates an App, and knows the accounts that it works for and our own Apps.
 
-A token reaches one repository with the permissions that its use needs, and nothing else.
+A login can change hands, an account's number cannot. So a right that is given to a login belongs to
+the account that has it when it is first looked up, for as long as the settings name it. Anyone can
+install a public App: nothing from an installation outside of the list is read, and no token is
+created for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass
-from datetime import datetime
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Final, cast
 
-import httpx
 import jwt
+import orjson
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pydantic import SecretStr
 
 from app.clock import Clock
-from app.errors import PostRejected
-from app.services.github import wording
-from app.services.github.accounts import Installations
-from app.services.github.payloads import Opened
-from app.services.github.transport import (
-    MOST_PAGES,
-    PAGE,
-    Gone,
-    Transport,
-    Unauthorized,
-    Unprocessable,
-)
+from app.config.sealing import Sealer
+from app.errors import DeliveryRefused, PostDelayed
+from app.retry import persist
+from app.services.common.people import Roster
+from app.services.github.names import Identities, Identity
+from app.services.github.payloads import Event
+from app.services.github.wording import OTHER_ACCOUNT
+from app.store.sealed import SealedStore
+
+logger = logging.getLogger(__name__)
+
+
+LookUp = Callable[[str], Awaitable[int | None]]
+
+
+class Accounts:
+    """The numbers of the accounts that settings name."""
+
+    def __init__(
+        self, logins: Iterable[str], host: str, store: SealedStore, sealer: Sealer, clock: Clock
+    ) -> None:
+        self._logins = tuple(dict.fromkeys(logins))
+        self._name = f"accounts:{host}"
+        self._store = store
+        self._sealer = sealer
+        self._clock = clock
+        self._numbers: dict[str, int] | None = None
+        self._resolving = asyncio.Lock()
+
+    def number_of(self, login: str) -> int | None:
+        """Return the number of the account that a login meant."""
+        return (self._numbers or {}).get(login.casefold())
+
+    def logins_of(self, number: int) -> list[str]:
+        """List the logins of the settings that mean an account."""
+        return [login for login in self._logins if self.number_of(login) == number]
+
+    async def resolve(self, look_up: LookUp) -> None:
+        """Look up the logins that were not looked up before, once for all Apps.
+
+        Raises:
+            PostError: GitHub does not say.
+        """
+        async with self._resolving:
+            if self._numbers is not None:
+                return
+            sealed = self._store.kept(self._name)
+            opened = self._sealer.open(self._name, sealed) if sealed is not None else None
+            kept: dict[str, int] = orjson.loads(opened) if opened is not None else {}
+            wanted = {login.casefold() for login in self._logins}
+            numbers = {login: number for login, number in kept.items() if login in wanted}
+            for login in sorted(wanted.difference(numbers)):
+                number = await look_up(login)
+                if number is None:
+                    logger.warning("GitHub has no account %s, which the settings name", login)
+                else:
+                    numbers[login] = number
+            if numbers != kept:
+                sealed = self._sealer.seal(self._name, orjson.dumps(numbers).decode())
+                await persist(self._clock, self._store.keep, self._name, sealed)
+            self._numbers = numbers
+
+
+KNOWN_SECONDS: Final = 10.0
+"""How long a call waits for the owner of the App, which is looked up at the start."""
+
+
+class Installations:
+    """The installations that one App works for."""
+
+    def __init__(self, listed: Collection[str] = (), only: str | None = None) -> None:
+        """Take what the operator lists, logins or numbers of installations, or the only one."""
+        self.only = only
+        self.logins = tuple(each for each in listed if not each.isdigit())
+        self._numbers = frozenset(listed).difference(self.logins)
+        self._accounts: set[int] = set()
+        self._known = asyncio.Event()
+        if only is not None:
+            self._known.set()
+
+    def add_owner(self, app: Mapping[str, Any]) -> None:
+        """Work for the account that owns the App; an enterprise owns none."""
+        owner = app.get("owner") or {}
+        if "login" in owner:
+            self._accounts.add(int(owner["id"]))
+
+    def complete(self, accounts: Iterable[int]) -> None:
+        """Work for these accounts too, and for no further ones."""
+        self._accounts.update(accounts)
+        self._known.set()
+
+    async def wait(self) -> None:
+        """Wait until they are known."""
+        await self._known.wait()
+
+    async def wait_briefly(self) -> None:
+        """Wait until they are known, for as long as a call may take.
+
+        Raises:
+            PostDelayed: they are not known yet.
+        """
+        try:
+            async with asyncio.timeout(KNOWN_SECONDS):
+                await self.wait()
+        except TimeoutError:
+            raise PostDelayed("the owner of the App is not known yet") from None
+
+    def includes(self, installation: int, account: int | None) -> bool:
+        """Tell whether the App works for an installation, which belongs to an account."""
+        if self.only is not None:
+            return str(installation) == self.only
+        return str(installation) in self._numbers or account in self._accounts
+
+    def check(self, event: Event) -> None:
+        """Refuse an event of an installation that the App does not work for.
+
+        Raises:
+            DeliveryRefused: it is one.
+        """
+        where, repository = event.installation, event.repository
+        if where is None and repository is None:
+            return
+        account = repository.owner.id if repository is not None and repository.owner else None
+        if where is None or not self.includes(where, account):
+            raise DeliveryRefused(OTHER_ACCOUNT, status=403)
+
+
+class Directory(Roster[Identity]):
+    """The agents that have an App."""
+
+    def __init__(self, agents: Iterable[str], absent: Mapping[str, str] | None = None) -> None:
+        """Know the agents that have an App, and the logins of those that had one."""
+        super().__init__(agents)
+        self._absent = [Identity(agent, login) for agent, login in (absent or {}).items()]
+        self.us = Identities.of(self._absent)
+        """The ones known so far."""
+
+    def introduce(self, identity: Identity) -> None:
+        """Set an agent's identity."""
+        self.add(identity.agent, identity)
+        self.us = Identities.of((*self.known.values(), *self._absent))
+
 
 JWT_SECONDS = 9 * 60
 """A minute less than GitHub allows."""
@@ -59,27 +190,6 @@ RESOLVING: Mapping[str, str] = {
 LOOKING: Mapping[str, str] = {"metadata": "read"}
 READING: Mapping[str, str] = {"contents": "read", "metadata": "read"}
 WRITING: Mapping[str, str] = {"contents": "write", "metadata": "read"}
-
-
-class AppNotInstalled(PostRejected):
-    """The App cannot see a repository."""
-
-    def __init__(self, repository: str) -> None:
-        super().__init__(wording.NOT_INSTALLED.format(repository=repository))
-
-
-class PermissionMissing(PostRejected):
-    """The App was not granted what a call needs."""
-
-    def __init__(self, permissions: Mapping[str, str]) -> None:
-        named = ", ".join(f"{name}: {level}" for name, level in permissions.items())
-        super().__init__(wording.LACKS_PERMISSION.format(permissions=named))
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    value: str
-    until: float
 
 
 class AppAuth:
@@ -112,187 +222,3 @@ class AppAuth:
         """The parsed private key; parsing takes 50 ms, a hundred times as long as signing."""
         key = load_pem_private_key(self._private_key.get_secret_value().encode(), password=None)
         return cast("RSAPrivateKey", key)  # PyJWT refuses every other kind
-
-
-class AppClient:
-    """GitHub as the App itself sees it, and the App's tokens, kept while they last."""
-
-    def __init__(self, auth: AppAuth, clock: Clock, *, api_url: str) -> None:
-        self._auth = auth
-        self._clock = clock
-        self._transport = Transport(clock, api_url)
-        self._found: dict[str, int] = {}
-        self._tokens: dict[tuple[str, frozenset[tuple[str, str]]], _Token] = {}
-        self._minting = asyncio.Lock()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._transport.client.aclose()
-
-    @property
-    def client(self) -> httpx.AsyncClient:
-        """The HTTP client, for requests outside the API."""
-        return self._transport.client
-
-    @property
-    def installations(self) -> Installations:
-        """The installations that the App works for."""
-        return self._auth.installations
-
-    async def app(self) -> dict[str, Any] | None:
-        """Read what GitHub knows of the App; None if it knows none by its number."""
-        found: dict[str, Any] | None = await self.as_app("/app")
-        return found
-
-    async def is_public(self, slug: str) -> bool:
-        """Tell whether anyone can install an App: GitHub shows only public Apps to everyone."""
-        try:
-            await self._transport.get("/apps/{slug}", {"slug": slug})
-        except (Gone, Unauthorized):
-            return False
-        return True
-
-    async def account_id(self, login: str) -> int | None:
-        """Find the number of an account; None if no account has the login."""
-        installed = await self._active_installations()
-        token = await self._listing_token(installed[0]) if installed else None
-        try:
-            user = await self._transport.get("/users/{login}", {"login": login}, token=token)
-        except Gone:
-            return None
-        return int(user["id"])
-
-    async def as_app(self, path: str, data: Any = None) -> Any:
-        """Get a path as the App, or post something to it; None if there is no such thing."""
-        try:
-            if data is None:
-                return await self._transport.get(path, jwt=self._auth.jwt())
-            return await self._transport.send("post", path, data, jwt=self._auth.jwt())
-        except Gone:
-            return None
-
-    def deliveries(self) -> AsyncGenerator[dict[str, Any], None]:
-        """List what GitHub tried to deliver, the newest first."""
-        path = f"/app/hook/deliveries?per_page={PAGE}"
-        return self._transport.iterate(path, jwt=self._auth.jwt())
-
-    async def installed(self) -> list[dict[str, Any]]:
-        """List all installations, of any account."""
-        found: list[dict[str, Any]] = []
-        path = f"/app/installations?per_page={PAGE}"
-        async with aclosing(self._transport.iterate(path, jwt=self._auth.jwt())) as installations:
-            async for each in installations:
-                found.append(each)
-                if len(found) == MOST_PAGES * PAGE:
-                    break
-        return found
-
-    async def opened(self) -> list[Opened]:
-        """List the repositories that the App can work in."""
-        await self.installations.wait_briefly()
-        numbers = await self._active_installations()
-        return [each for number in numbers for each in await self._list_repositories(number)]
-
-    async def token(self, repository: str, permissions: Mapping[str, str]) -> str:
-        """Get a token for one repository, a kept one if it lasts.
-
-        Raises:
-            AppNotInstalled: the App does not reach it.
-        """
-        key = (repository, frozenset(permissions.items()))
-        async with self._minting:
-            kept = self._tokens.get(key)
-            if kept is None or kept.until - RENEW_SECONDS < self._clock.now():
-                kept = self._tokens[key] = await self._mint(repository, permissions)
-        return kept.value
-
-    def forget(self, repository: str) -> None:
-        """Drop what is cached for a repository: its tokens and its installation."""
-        self._found.pop(repository, None)
-        for key in [key for key in self._tokens if key[0] == repository]:
-            del self._tokens[key]
-
-    async def installation(self, repository: str) -> int:
-        """Find the installation that reaches a repository.
-
-        Raises:
-            AppNotInstalled: there is none, or none that the App works for.
-            PostDelayed: it is not known yet which ones those are.
-        """
-        if self.installations.only is not None:
-            return int(self.installations.only)
-        known = self._found.get(repository)
-        if known is None:
-            await self.installations.wait_briefly()
-            found = await self.as_app(f"/repos/{repository}/installation")
-            if found is None or not self.installations.includes(*whose(found)):
-                raise AppNotInstalled(repository)
-            known = self._found[repository] = int(found["id"])
-        return known
-
-    async def granted(self, repository: str) -> dict[str, str]:
-        """Read which permissions the App has where it is installed on a repository.
-
-        Raises:
-            AppNotInstalled: it is not installed there.
-        """
-        found = await self.as_app(f"/repos/{repository}/installation")
-        if found is None:
-            raise AppNotInstalled(repository)
-        return dict(found.get("permissions", {}))
-
-    async def _mint(self, repository: str, permissions: Mapping[str, str]) -> _Token:
-        number = await self.installation(repository)
-        name = repository.partition("/")[2]
-        made = await self._make_token(number, {"repositories": [name]}, permissions)
-        if made is None:
-            self.forget(repository)
-            raise AppNotInstalled(repository)
-        return made
-
-    async def _listing_token(self, installation: int) -> str | None:
-        """Get a token that can only read metadata, for all repositories of an installation."""
-        made = await self._make_token(installation, {}, LOOKING)
-        return made.value if made is not None else None
-
-    async def _make_token(
-        self, installation: int, scope: Mapping[str, object], permissions: Mapping[str, str]
-    ) -> _Token | None:
-        path = f"/app/installations/{installation}/access_tokens"
-        try:
-            made = await self.as_app(path, {**scope, "permissions": dict(permissions)})
-        except Unprocessable as error:
-            if "permissions" in str(error):
-                raise PermissionMissing(permissions) from error
-            made = None  # it does not reach the repository
-        if made is None:
-            return None
-        self._auth.keep_secret(made["token"])
-        return _Token(made["token"], datetime.fromisoformat(made["expires_at"]).timestamp())
-
-    async def _active_installations(self) -> list[int]:
-        return [
-            each["id"]
-            for each in await self.installed()
-            if self.installations.includes(*whose(each)) and not each.get("suspended_at")
-        ]
-
-    async def _list_repositories(self, installation: int) -> list[Opened]:
-        token = await self._listing_token(installation)
-        found: list[Opened] = []
-        if token is None:
-            return found
-        for page in range(1, MOST_PAGES + 1):
-            path = f"/installation/repositories?per_page={PAGE}&page={page}"
-            answer = await self._transport.get(path, token=token)
-            some = [Opened.model_validate(each) for each in answer["repositories"]]
-            found += some
-            if len(some) < PAGE:
-                break
-        return [each for each in found if not each.archived and not each.disabled]
-
-
-def whose(installation: Mapping[str, Any]) -> tuple[int, int | None]:
-    """Return the number of an installation and of its account; an enterprise is none."""
-    account = installation.get("account") or {}
-    return int(installation["id"]), int(account["id"]) if "login" in account else None

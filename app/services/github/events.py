@@ -96,19 +96,15 @@ def name_repository(payload: Event, host: str) -> Naming | None:
         return None
     before = ""
     if isinstance(payload, NamingEvent) and payload.action in RENAMES:
-        before = _name_before(payload)
+        owner, _, name = where.full_name.partition("/")
+        owner = payload.old_organization or payload.old_user or owner
+        before = f"{owner}/{payload.old_name or name}"
     return Naming(SERVICE, host, where.id, where.full_name, before)
 
 
 def name_button(ask: int, number: int) -> str:
     """Name the button for one of the options of an ask."""
     return f"ask-{ask}-{number}"
-
-
-def _name_before(event: NamingEvent) -> str:
-    """Return the name of a repository before it was renamed or transferred."""
-    owner, _, name = event.repository.full_name.partition("/")
-    return f"{event.old_organization or event.old_user or owner}/{event.old_name or name}"
 
 
 def _hear_checks(event: SuiteEvent, reader: Reader) -> News | None:

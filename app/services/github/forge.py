@@ -25,16 +25,15 @@ from app.model.reviews import Submission
 from app.model.types import Session
 from app.model.workspaces import Author, Examined, Head, Judged, Proposal, Repository
 from app.services.github import wording
-from app.services.github.accounts import Directory
 from app.services.github.api import GithubApi
-from app.services.github.auth import WRITING
+from app.services.github.auth import WRITING, Directory
 from app.services.github.checks import examine, read_judgement
 from app.services.github.manifest import WORKFLOWS
 from app.services.github.names import SERVICE, Spot
 from app.services.github.payloads import Pull
+from app.services.github.posting import submit
 from app.services.github.render import quiet
 from app.services.github.transport import retry_github
-from app.services.github.verdicts import submit
 
 logger = logging.getLogger(__name__)
 
@@ -217,7 +216,10 @@ class GithubForge:
         return None if found is None else replace(found, branch="")
 
     async def _head(self, api: GithubApi, spot: Spot, agent: str) -> Head | None:
-        pull = await self._retry(wording.NOT_READ.format(spot=spot), lambda: _find_pull(api, spot))
+        async def find() -> Pull | None:
+            return await api.pull(spot) if (await api.issue(spot)).is_pull else None
+
+        pull = await self._retry(wording.NOT_READ.format(spot=spot), find)
         if pull is None:
             return None
         home = pull.head.repo
@@ -277,11 +279,6 @@ async def _open_or_update(api: GithubApi, proposal: Proposal) -> Pull:
     if (known.title, known.body or "") == (proposal.title, proposal.body):
         return known
     return await api.change_pull(Spot(name, known.number), words)
-
-
-async def _find_pull(api: GithubApi, spot: Spot) -> Pull | None:
-    """Read a pull request; None if the number is an issue's."""
-    return await api.pull(spot) if (await api.issue(spot)).is_pull else None
 
 
 async def _guard(api: GithubApi, repository: str, branch: str) -> str:

@@ -21,10 +21,9 @@ import httpx
 from app.config import AgentConfig, Configuration
 from app.config.process import default_settings_file
 from app.errors import BridgeError, ConfigurationError, ServiceRefused
-from app.services.common.addresses import require_public
 from app.services.github.events import BUTTONS, ROUTES
 from app.services.github.settings import NAME, GithubCredentials, GithubSettings
-from app.services.service import ManifestRequest, Setup
+from app.services.service import ManifestRequest, Setup, require_public
 
 PERMISSIONS: Mapping[str, str] = {
     "metadata": "read",
@@ -189,7 +188,13 @@ def register(request: ManifestRequest) -> None:
     """
     configuration, entry = request.configuration, request.agent
     settings = configuration.settings_of(GithubSettings)
-    _check(configuration, settings, entry)
+    if (NAME, entry.id) in configuration.credentials:
+        raise ConfigurationError(
+            entry.setting("GITHUB_APP_ID"),
+            "is set: this agent already has an App",
+            "To create a new one, remove the agent's GITHUB_ settings first.",
+        )
+    _require_reachable(configuration, settings)
     keep = request.keeping() if request.keeping is not None else None
     desk = Desk(lambda back, state: _form(request, settings, back, state), request.port or 0)
     request.write(f"Open this page in a browser on this machine:\n\n  {desk.url}/\n")
@@ -254,16 +259,6 @@ def store(dotenv: Path, settings: Mapping[str, str]) -> None:
     gap = "" if not text or text.endswith("\n") else "\n"
     with dotenv.open("a") as file:
         file.write(gap + lines)
-
-
-def _check(configuration: Configuration, settings: GithubSettings, entry: AgentConfig) -> None:
-    if (NAME, entry.id) in configuration.credentials:
-        raise ConfigurationError(
-            entry.setting("GITHUB_APP_ID"),
-            "is set: this agent already has an App",
-            "To create a new one, remove the agent's GITHUB_ settings first.",
-        )
-    _require_reachable(configuration, settings)
 
 
 def _require_reachable(configuration: Configuration, settings: GithubSettings) -> None:

@@ -1,8 +1,11 @@
-"""Writes an agent's comments: a reaction at once, progress in one comment, the answer in another.
+"""Writes an agent's comments and reviews: a reaction, then progress and answer in one comment each.
 
 GitHub notifies people of new comments, never of edits. So a turn says nothing until its answer or
 for some seconds, and the answer is always a new comment, after which the comment that showed the
 progress is hidden. Each has a marker of its own, so that a crash repeats none of them.
+
+Nothing that a reviewer wrote is lost: what GitHub takes no comment for goes into the review's text,
+and so does a verdict on the App's own pull request, which GitHub refuses.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Final, Literal
 
 import httpx
 from gidgethub import GitHubException
@@ -21,17 +25,19 @@ from app.errors import PostError, PostRejected
 from app.model.keys import SessionKey
 from app.model.notes import NoteCode
 from app.model.posts import PostContent, PostSend, PostSent
-from app.services.github import render
-from app.services.github.accounts import Directory
+from app.model.reviews import Submission, Verdict
+from app.services.github import render, wording
 from app.services.github.api import GithubApi
+from app.services.github.auth import Directory
 from app.services.github.board import Board
 from app.services.github.events import Rerun
-from app.services.github.names import Name, Spot
-from app.services.github.payloads import Account, Comment
-from app.services.github.reviews import read_remarks, sort_remarks
+from app.services.github.names import Identities, Name, Spot
+from app.services.github.payloads import Account, Comment, Review
+from app.services.github.reviews import Remark, read_remarks, sort_remarks
 from app.services.github.transport import Gone, retry_github
 
 logger = logging.getLogger(__name__)
+
 
 QUIET_SECONDS = 15.0
 """How long a turn is shown by a reaction only: a comment about it would outlive most answers."""
@@ -73,7 +79,10 @@ class Poster:
         known = _parse_name(post.remote_id) if post.remote_id is not None else None
         consumed = 0
         if content.kind != "turn":
-            name = await self._write(spot, self._address(post), known)
+            if content.kind == "ask":  # it is put to the person whose turn it belongs to
+                asker = self._askers.get(post.target, "")
+                content = replace(content, asker=asker)
+            name = await self._write(spot, replace(post, content=content), known)
         elif content.state in render.UNFINISHED:
             if content.state != "queued":
                 await self._begin(spot, post)
@@ -113,13 +122,6 @@ class Poster:
         spot = Spot.parse(target.external)
         (found,) = await self._find(spot, marker)
         return PostSent(str(found)) if found is not None else None
-
-    def _address(self, post: PostSend) -> PostSend:
-        """Put a question to the person whose turn it belongs to."""
-        if post.content.kind != "ask":
-            return post
-        asker = self._askers.get(post.target, "")
-        return replace(post, content=replace(post.content, asker=asker))
 
     async def _write(self, spot: Spot, post: PostSend, known: Name | None) -> Name:
         """Write or change what is not about a turn."""
@@ -182,7 +184,10 @@ class Poster:
         elif answer.kind != "review":
             await self._api.edit(spot, answer, bodies[0])
         if answer.kind != "review":
-            await self._continue(spot, marker, bodies[1:])
+            for number, body in enumerate(bodies[1:], 2):
+                (written,) = await self._find(spot, render.part(marker, number))
+                if written is None:
+                    await self._api.say(spot, body)
         if known is not None and known.kind != "seen":
             progress = known
         if progress is not None and not progress.is_same(answer):
@@ -279,13 +284,6 @@ class Poster:
         except (PostError, GitHubException, httpx.HTTPError) as error:
             logger.info("cannot react to %s: %s", said, error)
 
-    async def _continue(self, spot: Spot, marker: str, bodies: Sequence[str]) -> None:
-        """Write the further comments of a long answer, each once."""
-        for number, body in enumerate(bodies, 2):
-            (known,) = await self._find(spot, render.part(marker, number))
-            if known is None:
-                await self._api.say(spot, body)
-
     async def _review(self, spot: Spot, post: PostSend) -> Name | None:
         """Write an answer that comments on lines as a review; None if it is none."""
         content = post.content
@@ -339,3 +337,46 @@ def _parse_name(remote_id: str) -> Name:
     if name is None:
         raise PostRejected(f"{remote_id!r} is not a GitHub comment")
     return name
+
+
+Event = Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
+EVENTS: Final[dict[Verdict, Event]] = {
+    "approve": "APPROVE",
+    "request_changes": "REQUEST_CHANGES",
+    "comment": "COMMENT",
+}
+
+
+async def submit(api: GithubApi, submission: Submission, us: Identities) -> str | None:
+    """Submit a review of the open pull request of a branch; returns its link, None without one."""
+    name = submission.repository.name
+    pull = await api.find_pull(name, submission.branch)
+    if pull is None:
+        return None
+    spot = Spot(name, pull.number)
+    for each in reversed(await api.reviews(spot)):
+        ours = us.agent(each.user) == submission.agent
+        if ours and render.signature(submission.mark) in (each.body or ""):
+            return each.html_url
+    is_own = us.agent(pull.user) == submission.agent
+    return (await _write(api, spot, submission, is_own=is_own)).html_url
+
+
+async def _write(api: GithubApi, spot: Spot, submission: Submission, *, is_own: bool) -> Review:
+    event: Event = "COMMENT" if is_own else EVENTS[submission.verdict]
+    verdict = wording.OWN_VERDICTS[submission.verdict] if is_own else ""
+    found = [Remark(each.path, each.line, each.line, each.body) for each in submission.findings]
+    fitting, others = sort_remarks(found, await api.patches(spot))
+    remarks = [render.quieted(each) for each in fitting]
+    try:
+        body = _body(verdict, submission, others)
+        return await api.add_review(spot, body, remarks, submission.commit, event)
+    except PostRejected as error:
+        # The branch may have been rewritten since: its review is still owed.
+        logger.info("GitHub takes no comments on lines of %s: %s", spot, error)
+    return await api.add_review(spot, _body(verdict, submission, found), (), "", event)
+
+
+def _body(verdict: str, submission: Submission, remarks: Sequence[Remark]) -> str:
+    text = render.join(verdict, submission.body, "\n".join(map(str, remarks)))
+    return render.add_marker(render.quiet(text or wording.NO_WORDS), submission.mark)

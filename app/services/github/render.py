@@ -20,8 +20,7 @@ from app.model.posts import DelegatedLine, Fact, MadeFile, PostContent, ToolLine
 from app.model.updates import PlanStep
 from app.model.visible import reveal_line
 from app.model.wording import MORE_AGENTS, OPEN, asked, progress, record
-from app.services.common.outcome import lead
-from app.services.common.wording import NO_MESSAGE, ON_HOLD
+from app.services.common.wording import NO_MESSAGE, ON_HOLD, lead
 from app.services.github import wording
 from app.services.github.reviews import Remark
 
@@ -82,7 +81,9 @@ def is_progress(body: str) -> bool:
 def pages(content: PostContent, marker: str, slug: str) -> list[str]:
     """Write a post as one comment, or as several if its answer is long."""
     if content.kind != "turn":
-        return [add_marker(_body(content, slug), marker)]
+        words = join(content.note, content.text)
+        body = _ask(content, slug) if content.kind == "ask" else quiet(words, content.asker)
+        return [add_marker(body, marker)]
     if content.state in UNFINISHED:
         return [add_marker(_progress(content, slug), progress_marker(marker))]
     # First: what quiet adds must find room as well.
@@ -144,7 +145,8 @@ def split(text: str, size: int) -> Iterator[tuple[str, int]]:
 
 def whisper(login: str, words: str) -> str:
     """Address one person; GitHub has no private messages, so everyone can read it."""
-    return f"@{login} {_one_line(words, LINE_CHARACTERS * 5)}"
+    line, limit = " ".join(words.split()), LINE_CHARACTERS * 5
+    return f"@{login} {quiet(line if len(line) <= limit else f'{line[: limit - 1]}…')}"
 
 
 def quiet(text: str, asker: str = "") -> str:
@@ -163,12 +165,6 @@ def quiet(text: str, asker: str = "") -> str:
         begin = end
     kept.append(plain(text[begin:]))
     return _OWN_MARKER.sub("<!-- ", "".join(kept))
-
-
-def _body(content: PostContent, slug: str) -> str:
-    if content.kind == "ask":
-        return _ask(content, slug)
-    return quiet(join(content.note, content.text), content.asker)
 
 
 def _progress(content: PostContent, slug: str) -> str:
@@ -316,11 +312,6 @@ def _plain(text: str) -> str:
     """Write a title as code: it mentions no one, and every character is visible."""
     line = reveal_line(text)
     return span(line if len(line) <= LINE_CHARACTERS else f"{line[: LINE_CHARACTERS - 1]}…")
-
-
-def _one_line(text: str, limit: int) -> str:
-    line = " ".join(text.split())
-    return quiet(line if len(line) <= limit else f"{line[: limit - 1]}…")
 
 
 def _cut(text: str, begin: int, end: int) -> int:

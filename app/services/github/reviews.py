@@ -216,7 +216,13 @@ def sort_remarks(
     remarks: Sequence[Remark], patches: Mapping[str, str]
 ) -> tuple[Sequence[Remark], Sequence[Remark]]:
     """Separate the comments that fit lines of a diff from all others."""
-    shown = {path: tuple(_hunks(patch)) for path, patch in patches.items()}
+    shown = {
+        path: [
+            range(int(hunk["first"]), int(hunk["first"]) + int(hunk["count"] or 1))
+            for hunk in _HUNK.finditer(patch)
+        ]
+        for path, patch in patches.items()
+    }
     fitting = [
         each
         for each in remarks
@@ -259,10 +265,3 @@ def _remark(begins: re.Match[str], more: Sequence[str]) -> Remark:
     lines = sorted((int(begins["first"]), int(begins["last"] or begins["first"])))
     words = "\n".join((begins["words"], dedent("\n".join(more)))).strip()
     return Remark(begins["path"].removeprefix("./"), lines[0], lines[1], words)
-
-
-def _hunks(patch: str) -> Iterator[range]:
-    """List the lines that a diff shows of the new side of a file, piece by piece."""
-    for found in _HUNK.finditer(patch):
-        first = int(found["first"])
-        yield range(first, first + int(found["count"] or 1))

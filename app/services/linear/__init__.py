@@ -32,7 +32,7 @@ def area(place: PlaceKey) -> PlaceKey | None:
 
 def build(context: BuildContext) -> Presence:
     """Build the adapter of every agent that has credentials."""
-    from app.services.linear.build import build as run  # noqa: PLC0415 - httpx and ciphers, 0.1 s
+    from app.services.linear.adapter import build as run  # noqa: PLC0415 - httpx and ciphers, 0.1 s
 
     return Presence(run(context))
 
@@ -60,7 +60,7 @@ def set_up(configuration: Configuration, agent: AgentConfig, title: str) -> Setu
 
 def live(request: LiveRequest) -> AbstractAsyncContextManager[Sequence[LiveStep]]:
     """Try on Linear what the bridge assumes about it."""
-    from app.services.linear.live import live as run  # noqa: PLC0415 - 0.1 s
+    from app.services.linear.doctor import live as run  # noqa: PLC0415 - 0.1 s
 
     return run(request)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,35 +16,35 @@ from typing_extensions import override
 
 from app.clock import Clock
 from app.config.network import HostPattern
+from app.config.sealing import Sealer
 from app.core.adapters import Adapter
 from app.core.files.download import download
-from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused, SpeakerUnknown
-from app.model.inbound import Begun, Delivery, Heard
-from app.model.keys import PlaceKey, SessionKey
+from app.errors import PostDelayed, ServiceRefused, SpeakerUnknown
+from app.model.inbound import Begun, Chore, Delivery, Heard
+from app.model.keys import PlaceKey, SessionKey, adapter_name
 from app.model.posts import PostContent, PostSend, PostSent
 from app.model.types import Earlier, File, Speaker
 from app.model.workspaces import Repository, Suggestion
-from app.services.common.catch_up import CatchUp, Take
-from app.services.common.members import Members
-from app.services.common.paging import read_pages
-from app.services.common.signatures import DeliveryStale
+from app.services.common.people import Members
+from app.services.common.webhooks import DeliveryStale, Take
 from app.services.linear import events, webhook, wording
 from app.services.linear.api import LinearApi, LinearRefused
-from app.services.linear.auth import Tokens
-from app.services.linear.grants import Grants
-from app.services.linear.identity import Identification
-from app.services.linear.members import CACHE_SECONDS, OUTAGE_SECONDS, look_up_member
-from app.services.linear.missed import LOOK_BACK_SECONDS, PAGES, Page, prompts_since
+from app.services.linear.auth import Grants, Tokens
+from app.services.linear.events import add_subject, read_subject
+from app.services.linear.identity import (
+    CACHE_SECONDS,
+    OUTAGE_SECONDS,
+    Identification,
+    look_up_member,
+)
+from app.services.linear.manifest import install_address
 from app.services.linear.posting import Posting
-from app.services.linear.settings import LinearCredentials
-from app.services.linear.subjects import add_subject, read_subject
-from app.tasks import Tasks
+from app.services.linear.settings import NAME, LinearCredentials, LinearSettings
+from app.services.service import BuildContext
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 60.0
-"""The shortest pause between two catch-ups."""
 WHO_SECONDS: Final = 9.0
 """Time limit to look up a person: a little less than the core waits for it."""
 PACE_SECONDS: Final = 5.0
@@ -112,11 +112,9 @@ class LinearAdapter(Adapter):
         self._members = Members(
             look_up, clock, seconds=CACHE_SECONDS, outage_seconds=OUTAGE_SECONDS
         )
-        self._missed = asyncio.Event()
-        self._catch_up = CatchUp(
-            self.service_name, clock, reach=LOOK_BACK_SECONDS, overlap=LOOK_BACK_SECONDS
+        self._missed = webhook.Missed(
+            self.service_name, self._api, clock, self._identification.wait
         )
-        self._tasks = Tasks(f"linear of {agent}")
 
     @property
     @override
@@ -144,7 +142,7 @@ class LinearAdapter(Adapter):
             )
         except DeliveryStale:
             # Linear resends what it could not deliver as the same bytes: something was missed.
-            self._missed.set()
+            self._missed.notice()
             raise
 
     @override
@@ -153,7 +151,7 @@ class LinearAdapter(Adapter):
         await self._identification.wait()
 
     @override
-    def parse(self, delivery: Delivery) -> Heard | None:
+    def parse(self, delivery: Delivery) -> Heard | Chore | None:
         """Parse a delivery.
 
         Raises:
@@ -162,15 +160,8 @@ class LinearAdapter(Adapter):
         if self._identification.identity is not None:
             webhook.check_stored(delivery, self._identification.identity)
         heard = events.heard(delivery, self.agent)
-        if isinstance(heard, events.Revoked):
-            self._tasks.start(self._identification.check_token(), name="check the token")
-            return None
-        if isinstance(heard, events.AccessChanged):
-            # Who may use the agent may differ, and a team that it can see now may have called it.
-            logger.info("%s: its access to teams has changed", self.service_name)
-            self._members.forget()
-            self._missed.set()
-            return None
+        if isinstance(heard, events.Revoked | events.AccessChanged):
+            return Chore(heard)
         if heard is None:
             return None
         key = SessionKey(events.SERVICE, heard.external, self.agent)
@@ -178,6 +169,17 @@ class LinearAdapter(Adapter):
         if heard.speaker.id not in self._bots:
             return heard  # others get a refusal: their session waits for an answer
         return replace(heard, speaker=replace(heard.speaker, kind="bot"))
+
+    @override
+    async def do_chore(self, chore: Chore) -> None:
+        """Check a token that was revoked; look again after a change of who may do what."""
+        if isinstance(chore.metadata, events.Revoked):
+            await self._identification.check_token()
+            return
+        # Who may use the agent may differ, and a team that it can see now may have called it.
+        logger.info("%s: its access to teams has changed", self.service_name)
+        self._members.forget()
+        self._missed.notice()
 
     @override
     async def listen(self, take: Take) -> None:
@@ -188,7 +190,7 @@ class LinearAdapter(Adapter):
         """
         await self._identification.identify()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._look_for_missed(take))
+            group.create_task(self._missed.run(take))
             group.create_task(self._posting.show_life())
 
     # Installation.
@@ -207,30 +209,8 @@ class LinearAdapter(Adapter):
             PostError: not now, or Linear refuses the new token.
         """
         found = await self._identification.install(code, back)
-        self._missed.set()
+        self._missed.notice()
         return found
-
-    async def _look_for_missed(self, take: Take) -> None:
-        while True:
-            self._missed.clear()
-            try:
-                await self._catch_up.run(self._find_missed, take)
-            except (PostError, ServiceRefused) as error:
-                logger.warning("%s cannot catch up: %s", self.service_name, error)
-                if not isinstance(error, PostRejected):
-                    self._missed.set()
-            await self._clock.sleep(LOOK_SECONDS)
-            await self._missed.wait()
-
-    def _find_missed(self, since: float) -> AsyncGenerator[Delivery, None]:
-        async def read(cursor: str | None) -> tuple[Iterator[Delivery], str | None]:
-            identity, prompts = await self._identification.wait(), prompts_since(since)
-            data = await self._api.call("sessions", after=cursor, prompts=prompts)
-            now = self._clock.now()
-            page = Page(data, self.service_name, identity, since=since, now=now)
-            return page.deliveries(), page.next
-
-        return read_pages(read, pages=PAGES, what="Linear's sessions")
 
     @override
     async def gather(self, heard: Heard) -> Heard:
@@ -374,6 +354,37 @@ class LinearAdapter(Adapter):
     @override
     async def close(self) -> None:
         """Stop all tasks and close the connection."""
-        await self._tasks.close()
         await self._posting.close()
         await self._api.close()
+
+
+def build(context: BuildContext) -> Sequence[Adapter]:
+    """Build one adapter per agent."""
+    configuration, stores = context.configuration, context.stores
+    sealer = Sealer(context.secret_key)
+
+    def home(key: SessionKey) -> PlaceKey | None:
+        session = stores.sessions.find(key)
+        if session is None:
+            return None
+        # A session about work that began elsewhere is a place of its own.
+        return session.place if session.place.service == NAME else PlaceKey(NAME, key.external)
+
+    return [
+        LinearAdapter(
+            agent,
+            credentials,
+            api_url=configuration.settings_of(LinearSettings).api_url,
+            clock=context.clock,
+            vault=context.vault,
+            pictures=context.pictures.get(agent, ()),
+            paths=configuration.webhook_paths(NAME, agent),
+            bots=[who.id for who in configuration.settings.allowed_bots if who.service == NAME],
+            home=home,
+            uploads=context.uploads,
+            grants=Grants(adapter_name(NAME, agent), stores.sealed, sealer),
+            install_url=install_address(configuration.base_url, agent),
+            proactive=configuration.settings_of(LinearSettings).proactive,
+        )
+        for agent, credentials in configuration.credentials_of(LinearCredentials).items()
+    ]

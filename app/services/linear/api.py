@@ -257,16 +257,13 @@ class LinearApi:
             return data
         message, code = _first(errors)
         if code == "RATELIMITED" or status == httpx.codes.TOO_MANY_REQUESTS:
-            raise PostDelayed("Linear rate limit reached", retry_after=self._wait(headers))
+            reset = headers.get("x-ratelimit-requests-reset", "")
+            seconds = float(reset) / 1000 - self._clock.now() if reset.isdigit() else 0.0
+            wait = min(max(seconds, 1.0), LONGEST_WAIT_SECONDS)
+            raise PostDelayed("Linear rate limit reached", retry_after=wait)
         if code in _NEVER or _says_missing(message):
             raise LinearRefused(message, code)
         raise LinearFailed(f"Linear returned status {status}: {message or 'no data'}")
-
-    def _wait(self, headers: httpx.Headers) -> float:
-        """Return how long to wait: until the limit is lifted, with a maximum."""
-        reset = headers.get("x-ratelimit-requests-reset", "")
-        seconds = float(reset) / 1000 - self._clock.now() if reset.isdigit() else 0.0
-        return min(max(seconds, 1.0), LONGEST_WAIT_SECONDS)
 
 
 def uploads_address(api_url: str) -> str:

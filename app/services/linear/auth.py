@@ -1,25 +1,71 @@
 """Holds one agent's token: set by hand, minted for its OAuth application, or granted to it.
 
-A token is opened only where it is sent, and everything that leaves is checked against it. What
-Linear gives in exchange for something that works only once is committed before it is used.
+A token is opened only where it is sent, and everything that leaves is checked against it. Linear
+issues a new refresh token with every renewal. What it gives in exchange for something that works
+only once is committed, sealed, before it is used: an agent that loses it must be installed again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Protocol
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
+import orjson
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_validator
 
 from app.clock import Clock
+from app.config.sealing import Sealer
 from app.errors import PostDelayed, ServiceRefused
+from app.retry import persist
 from app.services.linear import wording
-from app.services.linear.grants import Grant, Grants
 from app.services.linear.settings import LinearCredentials
+from app.services.linear.wording import UNREADABLE
+from app.store.sealed import SealedStore
 from app.tasks import Tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One installation: its application and its current tokens."""
+
+    client: str
+    """The OAuth application that was installed."""
+    access: str = ""
+    refresh: str = ""
+    until: float = 0.0
+    """When the access token ends, in seconds since 1970."""
+    scope: str = ""
+    ended: str = ""
+    """Why it is no longer valid; empty while it is."""
+
+
+class Grants:
+    """Stores one agent's grant."""
+
+    def __init__(self, adapter: str, store: SealedStore, sealer: Sealer) -> None:
+        self._name = f"grant:{adapter}"
+        self._store = store
+        self._sealer = sealer
+
+    def read(self, client: str) -> Grant | None:
+        """Read the grant of an application; None if it was never installed."""
+        sealed = self._store.kept(self._name)
+        if sealed is None:
+            return None
+        opened = self._sealer.open(self._name, sealed)
+        if opened is None:
+            return Grant(client, ended=UNREADABLE)
+        grant = Grant(**orjson.loads(opened))
+        return grant if grant.client == client else None
+
+    async def keep(self, grant: Grant, clock: Clock) -> None:
+        """Replace the stored grant, however long the store is unavailable."""
+        sealed = self._sealer.seal(self._name, orjson.dumps(asdict(grant)).decode())
+        await persist(clock, self._store.keep, self._name, sealed)
+
 
 SCOPES: Final = ("read", "write", "app:assignable", "app:mentionable")
 """The scopes an agent needs; asking for another set would revoke its tokens."""

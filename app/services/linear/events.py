@@ -20,6 +20,7 @@ from app.model.keys import PlaceKey
 from app.model.types import Earlier, File, Speaker
 from app.services.linear import wording
 from app.services.linear.payloads import (
+    Anchored,
     Attached,
     Authored,
     Comment,
@@ -51,6 +52,7 @@ _UPLOAD = re.compile(
     r"https://uploads\.linear\.app/([0-9a-f-]{36})/([0-9a-f-]{36})/([0-9a-f-]{36})"
 )
 _UPLOAD_FOLDER = re.compile(r"linear-([0-9a-f-]{36})-([0-9a-f-]{36})-([0-9a-f-]{36})")
+_ROUND = str.maketrans("[]", "()")
 _IMAGES = {
     "gif": "image/gif",
     "jpeg": "image/jpeg",
@@ -141,7 +143,9 @@ def _created(event: Event, agent: str) -> Heard:
     task = None
     if mention is None:
         alone = _context(event, mention, "")
-        context, alone = (_join(each, seen.remark) for each in (context, alone))
+        context, alone = (
+            "\n\n".join(filter(None, (each, seen.remark))) for each in (context, alone)
+        )
         task = Task(seen.text, alone)
     handle = wording.HANDLE.format(kind="issue") if issue else wording.HANDLE_UNNAMED
     return Heard(
@@ -269,16 +273,14 @@ def list_attachments(data: dict[str, Any]) -> Earlier | None:
         for each in nodes
     ]
     name = session.issue.identifier
+    titles = (" ".join(each.title.translate(_ROUND).split()) for each in nodes)
+    links = [f"[{title}]({each.url})" for title, each in zip(titles, nodes, strict=True)]
     return Earlier(
         message_id=f"attachments of {name}",
         speaker=LINEAR,
         text="\n".join((wording.ATTACHED.format(issue=name), *lines)),
-        files=files_in("\n".join(f"[{_flat(each.title)}]({each.url})" for each in nodes)),
+        files=files_in("\n".join(links)),
     )
-
-
-def _flat(title: str) -> str:
-    return " ".join(title.replace("[", "(").replace("]", ")").split())
 
 
 def _words(said: str) -> str:
@@ -323,10 +325,6 @@ def _metadata(issue: Issue | None, task: Task | None = None) -> LinearIssue | No
     return LinearIssue(issue.identifier, issue.team.key if issue.team else "", task)
 
 
-def _join(*parts: str) -> str:
-    return "\n\n".join(filter(None, parts))
-
-
 def _context(event: Event, mention: Comment | None, task: str) -> str:
     """Join the context of an event; Linear's own summary may already include parts of it."""
     given = event.prompt_context or ""
@@ -346,3 +344,42 @@ def _context(event: Event, mention: Comment | None, task: str) -> str:
 def _unless_in(given: str, heading: str, comments: Sequence[Said]) -> list[str]:
     bodies = [each.body for each in comments if each.body.strip() and each.body not in given]
     return [heading, *bodies] if bodies else []
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a session is about."""
+
+    kind: str
+    title: str
+    url: str
+    text: str = ""
+
+
+def read_subject(data: dict[str, Any]) -> Subject | None:
+    """Read what a session is about from Linear's answer; None if it is about nothing else."""
+    session = Anchored.model_validate(data["agentSession"])
+    if (pull := session.pull_request) is not None:
+        return Subject("pull request", f"#{pull.number:g} {pull.title}", pull.url)
+    if (comment := session.comment) is None:
+        return None
+    if comment.document is not None and (document := comment.document.document) is not None:
+        text = comment.document.content or ""
+        return Subject("document", document.title, document.url, text)
+    if (project := comment.project) is not None:
+        return Subject("project", project.name, project.url, project.content or "")
+    return None
+
+
+def add_subject(heard: Heard, subject: Subject) -> Heard:
+    """Tell an agent what a session is about, unless Linear's own summary has it."""
+    about = f"{subject.kind.capitalize()}: {subject.title}\n{subject.url}"
+    text = "" if subject.text and subject.text in heard.context else subject.text
+    is_unnamed = heard.text == wording.HANDLE_UNNAMED
+    return replace(
+        heard,
+        text=wording.HANDLE.format(kind=subject.kind) if is_unnamed else heard.text,
+        title=heard.title or subject.title,
+        link=subject.url,
+        context="\n\n".join(filter(None, (about, text, heard.context))),
+    )

@@ -1,4 +1,4 @@
-"""Identifies an agent on Linear, and reports why Linear does not accept it."""
+"""Identifies an agent on Linear, reports why Linear does not accept it, and looks up people."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Any, Final
 from app.clock import Clock
 from app.errors import PostError, ServiceRefused
 from app.retry import retry
-from app.services.common.identity import Roster
-from app.services.linear.api import LinearApi
+from app.services.common.people import Member, Roster
+from app.services.linear import events, wording
+from app.services.linear.api import LinearApi, LinearRefused
 from app.services.linear.auth import Tokens
 from app.services.linear.settings import LinearCredentials
 from app.services.linear.webhook import Identity
 
 logger = logging.getLogger(__name__)
+
 
 RETRY_SECONDS: Final = 60.0
 """Pause before the next try when Linear cannot be reached and names no time."""
@@ -121,3 +123,31 @@ class Identification:
         self._roster.add(self._name, Identity(viewer["id"], viewer["organization"]["id"]))
         self.refused = ""
         return viewer
+
+
+CACHE_SECONDS: Final = 300.0
+"""Cache time: a member who leaves is locked out soon."""
+OUTAGE_SECONDS: Final = 3600.0
+"""Extra cache time while Linear does not answer: rate limits last up to an hour, and a member who
+left cannot do anything in Linear meanwhile."""
+
+
+async def look_up_member(api: LinearApi, user_id: str) -> Member:
+    """Ask Linear who a user is.
+
+    Raises:
+        PostDelayed: not now.
+        ServiceRefused: not with these credentials.
+    """
+    name = f"{events.SERVICE}:{user_id}"
+    if user_id == events.AUTOMATION.id:
+        return Member(wording.NOT_LISTED.format(who=wording.AUTOMATIONS, name=name))
+    try:
+        user = (await api.call("user", id=user_id))["user"]
+    except LinearRefused:
+        return Member(wording.NOT_A_MEMBER)
+    if user["app"]:
+        return Member(wording.NOT_LISTED.format(who=wording.APPS, name=name))
+    if user["guest"] or not user["active"]:
+        return Member(wording.NOT_A_FULL_MEMBER)
+    return Member(None)

@@ -12,10 +12,9 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from app.config import AgentConfig, Configuration
-from app.services.common.addresses import require_public
 from app.services.linear.auth import SCOPES
 from app.services.linear.settings import NAME
-from app.services.service import ManifestRequest, Setup
+from app.services.service import ManifestRequest, Setup, require_public
 
 NEW_APPLICATION: Final = "https://linear.app/settings/api/applications/new"
 SCHEMA: Final = "https://linear.app/.well-known/oauth-app-manifest.schema.json"

@@ -7,28 +7,187 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 from app.clock import Clock
 from app.errors import PostDelayed, PostError, PostRejected, ServiceRefused
 from app.model.inbound import Begun
 from app.model.keys import SessionKey
-from app.model.posts import PostSend, PostSent
+from app.model.posts import MadeFile, PostSend, PostSent
 from app.services.linear import events, render, wording
-from app.services.linear.activities import Activities
-from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
-from app.services.linear.files import Uploader
+from app.services.linear.api import LinearApi, LinearFailed, LinearRefused, UploadFailed
 from app.services.linear.identity import Identification
-from app.services.linear.issue_state import IssueState
-from app.services.linear.presence import Conversation, Presence, Work
-from app.services.linear.proactive import open_session
-from app.services.linear.render import Activity, Change, Shown, activity_id
+from app.services.linear.render import FIRST, Activity, Change, Shown, activity_id, shorten
+from app.services.linear.sessions import Conversation, IssueState, Presence, Work
 from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
+
+
+class Activities:
+    """The activities of one agent."""
+
+    def __init__(self, name: str, api: LinearApi) -> None:
+        self._name = name
+        self._api = api
+
+    async def create(self, session: str, marker: str, activity: Activity) -> None:
+        """Create an activity of a post, shortened if Linear rejects it as it is.
+
+        Raises:
+            PostDelayed: not now.
+            LinearRefused: never.
+            ServiceRefused: not with these credentials.
+        """
+        try:
+            await self._create(session, marker, activity)
+        except LinearRefused as error:
+            shorter = shorten(activity)
+            if error.missing or error.forbidden or shorter is None:
+                raise
+            logger.warning("%s shortens its text in %s: %s", self._name, session, error)
+            await self._create(session, marker, shorter)
+
+    async def exists(self, name: str) -> bool:
+        """Tell whether an activity with this id exists.
+
+        Raises:
+            PostDelayed: not now.
+            LinearRefused: Linear does not say.
+            ServiceRefused: not with these credentials.
+        """
+        try:
+            await self._api.call("activity", id=name)
+        except LinearRefused as error:
+            if error.missing:
+                return False
+            raise
+        return True
+
+    async def _create(self, session: str, marker: str, activity: Activity) -> None:
+        """Create an activity; one that already exists counts as created."""
+        wanted: dict[str, Any] = {
+            "id": activity_id(marker, activity.name),
+            "agentSessionId": session,
+            "content": dict(activity.content),
+            "ephemeral": activity.ephemeral,
+        }
+        if activity.signal is not None:
+            wanted["signal"], wanted["signalMetadata"] = activity.signal
+        try:
+            await self._api.call("create_activity", input=wanted)
+        except LinearFailed:
+            if not await self.exists(wanted["id"]):
+                raise
+        except LinearRefused as error:
+            # An ephemeral one may have existed and be gone: it is not worth a failure.
+            if error.missing or not (activity.ephemeral or await self.exists(wanted["id"])):
+                raise
+
+
+UPLOAD_SECONDS: Final = 25.0
+"""Time limit for one file: an answer with two files still fits into the time that the outbox gives
+a post."""
+UPLOAD_TRIES: Final = 3
+"""Maximum attempts to upload a file: the answer must not wait for it forever."""
+
+
+class Uploader:
+    """Uploads the files one agent made; each file once, even if its post is retried."""
+
+    def __init__(self, api: LinearApi, uploads: Path) -> None:
+        self._api = api
+        self._uploads = uploads
+        self._assets: dict[str, str] = {}
+        """The address of each file that a post will name: at Linear, else on the page."""
+        self._failures: dict[str, int] = {}
+
+    async def upload(self, files: Sequence[MadeFile]) -> tuple[MadeFile, ...]:
+        """Upload files to Linear; one that cannot be uploaded keeps its link to the page.
+
+        Raises:
+            PostDelayed: not now.
+            ServiceRefused: not with these credentials.
+        """
+        return tuple([replace(file, link=await self._upload_once(file)) for file in files])
+
+    def forget(self, files: Sequence[MadeFile]) -> None:
+        """Forget files that a post has named."""
+        for file in files:
+            self._assets.pop(file.url, None)
+            self._failures.pop(file.url, None)
+
+    async def _upload_once(self, file: MadeFile) -> str:
+        if file.url not in self._assets:
+            try:
+                content = await asyncio.to_thread((self._uploads / file.url).read_bytes)
+                async with asyncio.timeout(UPLOAD_SECONDS):
+                    made = await self._api.upload(file.name, file.media_type, content)
+                self._assets[file.url] = made
+            except (PostRejected, UploadFailed, OSError) as error:
+                failures = self._failures[file.url] = self._failures.get(file.url, 0) + 1
+                if isinstance(error, UploadFailed) and failures < UPLOAD_TRIES:
+                    raise
+                logger.warning("cannot upload %s to Linear: %s", file.name, error)
+                self._assets[file.url] = file.link
+        return self._assets[file.url]
+
+
+# An issue as people write it: its name, alone or in its address.
+_ISSUE: Final = re.compile(r"(?<![\w-])[A-Z][A-Z0-9]{0,9}-[1-9][0-9]{0,6}(?![\w-])")
+
+
+def find_issue(texts: Iterable[str]) -> str | None:
+    """Find the one issue that texts name; None if they name none, or several."""
+    found = {name for text in texts for name in _ISSUE.findall(text)}
+    return found.pop() if len(found) == 1 else None
+
+
+async def open_session(
+    api: LinearApi, activities: Activities, identification: Identification, begun: Begun
+) -> str | None:
+    """Open a session on the issue that people named, and say there that the work began.
+
+    Returns its id, or None if they named none that Linear knows.
+
+    Raises:
+        PostDelayed: not now.
+        PostRejected: never.
+        ServiceRefused: not with these credentials.
+    """
+    name = find_issue(begun.texts)
+    if name is None:
+        return None
+    me = await identification.wait()
+    try:
+        found = (await api.call("issue_sessions", id=name))["issue"]
+    except LinearRefused as error:
+        if error.missing:
+            return None
+        raise
+    session = next(
+        (
+            str(each["id"])
+            for each in found["agentSessions"]["nodes"]
+            if each["appUser"]["id"] == me.user
+            and any(link["url"] == begun.link for link in each["externalLinks"])
+        ),
+        None,
+    )
+    if session is None:
+        links = [{"label": wording.CONVERSATION, "url": begun.link}]
+        wanted = {"issueId": found["identifier"], "externalUrls": links}
+        made = await api.call("create_session", input=wanted)
+        session = str(made["agentSessionCreateOnIssue"]["agentSession"]["id"])
+    words = {"type": "thought", "body": wording.BEGAN.format(link=begun.link)}
+    await activities.create(session, f"{session}:{begun.link}", Activity(FIRST, words))
+    return session
+
 
 LOOK_SECONDS: Final = 60.0
 """How often to check for silence."""

@@ -19,12 +19,11 @@ from app.model.amounts import count
 from app.model.ask_wording import markdown
 from app.model.file_names import size_words
 from app.model.offers import label_options
-from app.model.posts import DelegatedLine, Fact, MadeFile, PostContent, ToolLine
+from app.model.posts import DelegatedLine, MadeFile, PostContent, ToolLine
 from app.model.updates import PlanStep
 from app.model.visible import reveal_line
 from app.model.wording import CUT_ANSWER, OPEN, STOPPED, asked, progress, record
-from app.services.common.outcome import lead
-from app.services.common.wording import NO_MESSAGE, ON_HOLD
+from app.services.common.wording import NO_MESSAGE, ON_HOLD, lead
 from app.services.linear import wording
 
 BODY_CHARACTERS: Final = 50_000
@@ -62,6 +61,7 @@ _REPEATED: Final[Mapping[str, frozenset[str]]] = {
 }
 """Words that say no more than the kind of a call."""
 _OF_FILES: Final = frozenset({"read", "edit", "delete", "move"})
+_ENDS: Final = {"done": ("response", NO_MESSAGE), "failed": ("error", wording.FAILED)}
 _PLAN: Final = {"pending": "pending", "in_progress": "inProgress", "completed": "completed"}
 
 
@@ -160,18 +160,16 @@ def _turn(content: PostContent, shown: Shown) -> Iterator[Step]:
             yield Step(Activity(FIRST, said, ephemeral=True), shown)
         case "stopped":
             # After a stop, nothing else may be shown.
-            words = _join(_answer(content, STOPPED), _resume(content))
+            on_hold = content.outcome is not None and content.outcome.on_hold
+            resume = ON_HOLD.format(to="") if on_hold else ""  # there are no buttons here
+            words = _join(_answer(content, STOPPED), resume)
             yield Step(Activity(LAST, _said("response", words)), shown)
-        case "done":
+        case "done" | "failed" as state:
             for step in _progress(content, shown):
                 shown = step.shown
                 yield step
-            yield Step(Activity(LAST, _said("response", _answer(content, NO_MESSAGE))), shown)
-        case "failed":
-            for step in _progress(content, shown):
-                shown = step.shown
-                yield step
-            yield Step(Activity(LAST, _said("error", _answer(content, wording.FAILED))), shown)
+            kind, otherwise = _ENDS[state]
+            yield Step(Activity(LAST, _said(kind, _answer(content, otherwise))), shown)
         case _:
             yield from _at_work(content, shown)
 
@@ -203,7 +201,7 @@ def _progress(content: PostContent, shown: Shown) -> Iterator[Step]:
         ]
     links = [fact for fact in content.facts if fact.url and fact.url not in shown.urls]
     if links:
-        change["addedExternalUrls"] = [_link(fact) for fact in links]
+        change["addedExternalUrls"] = [{"label": fact.text, "url": fact.url} for fact in links]
     if change:
         urls = shown.urls | {fact.url for fact in links}
         shown = replace(shown, plan=content.plan, urls=urls)
@@ -216,11 +214,7 @@ def _progress(content: PostContent, shown: Shown) -> Iterator[Step]:
     if done and content.verbosity != "quiet":
         name = _name("done", *(tool.call for tool in done))
         yield Step(Activity(name, _actions(done, full=content.verbosity == "full")), shown)
-    yield from _delegated(content, shown)
-
-
-def _delegated(content: PostContent, shown: Shown) -> Iterator[Step]:
-    """Show what other agents did once they are done, or once the turn that asked is over."""
+    # What other agents did is shown once they are done, or once the turn that asked is over.
     is_over = content.state in {"done", "failed", "stopped"}
     for line in content.delegated:
         if line.id not in shown.asked and (line.is_over or is_over):
@@ -241,11 +235,6 @@ def _asked(line: DelegatedLine, content: PostContent) -> dict[str, str]:
     }
 
 
-def _link(fact: Fact) -> dict[str, str]:
-    """Write a link as Linear shows it next to a session."""
-    return {"label": fact.text, "url": fact.url}
-
-
 def _glimpse(content: PostContent) -> dict[str, str]:
     """Show current work: an agent that was asked, a running tool, or the end of the text so far."""
     if busy := [line for line in content.delegated if not line.is_over]:
@@ -253,15 +242,20 @@ def _glimpse(content: PostContent) -> dict[str, str]:
     running = [tool for tool in content.tools if tool.status not in _FINISHED]
     if running and content.verbosity != "quiet":
         return _action(running[-1], _verbs(running[-1])[0])
-    words = content.text or content.thought
-    return _said("thought", _end_of(words)) if words.strip() else {}
+    words = (content.text or content.thought).strip()
+    if len(words) > GLIMPSE_CHARACTERS:
+        words = f"…{words[-GLIMPSE_CHARACTERS:]}"
+    return _said("thought", words) if words else {}
 
 
 def _actions(done: Sequence[ToolLine], *, full: bool) -> dict[str, str]:
     if len(done) == 1:
         action = _action(done[0], _verbs(done[0])[1])
-        output = _result(done[0], full=full)
-        return {**action, "result": output} if output else action
+        is_failed, output = done[0].status == "failed", _block(done[0].output)
+        if is_failed:
+            output = "\n".join(filter(None, (wording.CALL_FAILED, output)))
+        shows = is_failed or full or done[0].kind == "execute"
+        return {**action, "result": output} if shows and output else action
     lines = [
         f"- {wording.done(_verbs(tool)[1], span(subject(tool)), failed=tool.status == 'failed')}"
         for tool in done
@@ -301,13 +295,6 @@ def subject(tool: ToolLine) -> str:
 def _action(tool: ToolLine, verb: str) -> dict[str, str]:
     title = _cut(subject(tool), PARAMETER_CHARACTERS)
     return {"type": "action", "action": verb, "parameter": title}
-
-
-def _result(tool: ToolLine, *, full: bool) -> str:
-    """Show a tool's result: how it failed, or, at full verbosity, its output."""
-    if tool.status == "failed":
-        return "\n".join(filter(None, (wording.CALL_FAILED, _block(tool.output))))
-    return _block(tool.output) if full or tool.kind == "execute" else ""
 
 
 def _ask(content: PostContent) -> Iterator[Activity]:
@@ -356,11 +343,6 @@ def _foot(content: PostContent) -> str:
     return " · ".join(reveal_line(each) for each in parts if each)
 
 
-def _resume(content: PostContent) -> str:
-    """Say how to go on with messages on hold: there are no buttons here."""
-    return ON_HOLD.format(to="") if content.outcome is not None and content.outcome.on_hold else ""
-
-
 def _join(*parts: str) -> str:
     return "\n\n".join(filter(None, parts))
 
@@ -389,11 +371,6 @@ def _line(content: Mapping[str, str]) -> str:
 
 def _name(kind: str, *parts: str) -> str:
     return f"{kind}:{hashlib.sha256(repr(parts).encode()).hexdigest()}"
-
-
-def _end_of(words: str) -> str:
-    words = words.strip()
-    return words if len(words) <= GLIMPSE_CHARACTERS else f"…{words[-GLIMPSE_CHARACTERS:]}"
 
 
 def _cut(words: str, limit: int) -> str:

@@ -1,20 +1,46 @@
-"""Verifies that Linear sent a request, and sent it just now; pure.
+"""Verifies that Linear sent a request just now, and rebuilds events that the bridge missed.
 
 Only the timestamp inside the signed body counts. Linear repeats a delivery as the same bytes, so
 a repeated one is always too old: an agent that misses the first must catch up. What Linear signed
 is acknowledged even if it is not taken: Linear turns a webhook off that answers with errors.
+
+The message of a rebuilt event has the id that its webhook would have given it, so that one that did
+arrive is not handled again. The bridge never looks further back than it remembers its decisions.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
+from pydantic import BaseModel, ConfigDict, Field
 
-from app.errors import DeliveryRefused, DeliveryUnreadable
+from app.clock import Clock
+from app.errors import (
+    DeliveryRefused,
+    DeliveryUnreadable,
+    PostError,
+    PostRejected,
+    ServiceRefused,
+)
 from app.model.inbound import Delivery
-from app.services.common.signatures import DeliveryStale, verify_signature, verify_time
+from app.services.common.webhooks import (
+    CatchUp,
+    DeliveryStale,
+    Take,
+    read_pages,
+    verify_signature,
+    verify_time,
+)
+from app.services.linear import events
+from app.services.linear.api import LinearApi
+
+logger = logging.getLogger(__name__)
 
 BODY_BYTES: Final = 5 * 1024 * 1024
 """Size limit, as in Linear's own library."""
@@ -54,7 +80,10 @@ def verify(
         raise DeliveryRefused("Linear-Delivery is missing", status=400)
     event = _object(body)
     _check_addressee(event, identity)
-    _check_time(event.get("webhookTimestamp"), now)
+    stamp = event.get("webhookTimestamp")
+    if isinstance(stamp, bool) or not isinstance(stamp, int | float):
+        raise DeliveryStale("webhookTimestamp is missing", status=200)
+    verify_time(stamp / 1000, now, window=WINDOW_SECONDS)
     return Delivery(
         adapter=adapter,
         delivery_id=name,
@@ -96,7 +125,197 @@ def _check_addressee(event: dict[str, Any], identity: Identity | None) -> None:
         raise DeliveryRefused("webhook belongs to another agent", status=200)
 
 
-def _check_time(stamp: object, now: float) -> None:
-    if isinstance(stamp, bool) or not isinstance(stamp, int | float):
-        raise DeliveryStale("webhookTimestamp is missing", status=200)
-    verify_time(stamp / 1000, now, window=WINDOW_SECONDS)
+LOOK_SECONDS: Final = 60.0
+"""The shortest pause between two catch-ups."""
+LOOK_BACK_SECONDS: Final = 6 * 24 * 3600.0
+"""How far back to look: a day less than decisions are remembered at least."""
+PAGES: Final = 100
+"""Pages to read at most: 2,500 sessions, the ones that changed last first."""
+
+ENDED: Final = {"complete", "error"}
+"""States of a session in which no one works."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Named(_Model):
+    id: str
+
+
+class _Nodes(_Model):
+    nodes: tuple[dict[str, Any], ...]
+
+    def in_order(self) -> list[dict[str, Any]]:
+        """Sort by time, oldest first: Linear lists the newest first."""
+        written = reversed(self.nodes)
+        return sorted(written, key=lambda node: datetime.fromisoformat(node["createdAt"]))
+
+
+class _Listed(_Model):
+    id: str
+    status: str
+    created_at: datetime = Field(alias="createdAt")
+    updated_at: datetime = Field(alias="updatedAt")
+    dismissed_at: datetime | None = Field(default=None, alias="dismissedAt")
+    app_user: _Named = Field(alias="appUser")
+    activities: _Nodes
+
+
+class _PageInfo(_Model):
+    has_next: bool = Field(alias="hasNextPage")
+    cursor: str | None = Field(default=None, alias="endCursor")
+
+
+class _Connection(_Model):
+    nodes: tuple[dict[str, Any], ...]
+    page: _PageInfo = Field(alias="pageInfo")
+
+
+def prompts_since(since: float) -> dict[str, Any]:
+    """Build a filter for the prompts that people wrote since a time."""
+    return {
+        "type": {"eq": "prompt"},
+        "createdAt": {"gte": datetime.fromtimestamp(since, UTC).isoformat()},
+    }
+
+
+class Missed:
+    """Catches up at the start, and whenever something was missed."""
+
+    def __init__(
+        self,
+        name: str,
+        api: LinearApi,
+        clock: Clock,
+        identity: Callable[[], Awaitable[Identity]],
+    ) -> None:
+        self._name = name
+        self._api = api
+        self._clock = clock
+        self._identity = identity
+        self._noticed = asyncio.Event()
+        self._catch_up = CatchUp(name, clock, reach=LOOK_BACK_SECONDS, overlap=LOOK_BACK_SECONDS)
+
+    def notice(self) -> None:
+        """Look soon: something may have been missed."""
+        self._noticed.set()
+
+    async def run(self, take: Take) -> None:
+        """Hand over what was missed, again and again."""
+        while True:
+            self._noticed.clear()
+            try:
+                await self._catch_up.run(self._find, take)
+            except (PostError, ServiceRefused) as error:
+                logger.warning("%s cannot catch up: %s", self._name, error)
+                if not isinstance(error, PostRejected):
+                    self._noticed.set()
+            await self._clock.sleep(LOOK_SECONDS)
+            await self._noticed.wait()
+
+    def _find(self, since: float) -> AsyncGenerator[Delivery, None]:
+        async def read(cursor: str | None) -> tuple[Iterator[Delivery], str | None]:
+            identity, prompts = await self._identity(), prompts_since(since)
+            data = await self._api.call("sessions", after=cursor, prompts=prompts)
+            page = Page(data, self._name, identity, since=since, now=self._clock.now())
+            return page.deliveries(), page.next
+
+        return read_pages(read, pages=PAGES, what="Linear's sessions")
+
+
+class Page:
+    """One page of the list of sessions, the one that changed last first."""
+
+    def __init__(
+        self, data: dict[str, Any], adapter: str, who: Identity, *, since: float, now: float
+    ) -> None:
+        connection = _Connection.model_validate(data["agentSessions"])
+        self._adapter = adapter
+        self._who = who
+        self._now = now
+        self._since = since
+        listed = [(node, _Listed.model_validate(node)) for node in connection.nodes]
+        self._recent = [
+            (node, session)
+            for node, session in listed
+            if session.updated_at.timestamp() >= self._since
+        ]
+        more = connection.page.has_next and len(self._recent) == len(listed)
+        self.next = connection.page.cursor if more else None
+        """The cursor of the next page, if it may hold anything new."""
+
+    def deliveries(self) -> Iterator[Delivery]:
+        """Yield what people did as events, in order."""
+        for node, session in reversed(self._recent):
+            if session.app_user.id != self._who.user or session.dismissed_at is not None:
+                continue
+            shared = _shared(node)
+            is_open = session.status not in ENDED
+            is_new = session.created_at.timestamp() >= self._since
+            if is_open and self._was_taken_away(node):
+                name = f"taken-away:{session.id}"
+                notification = {"id": name, "issue": node["issue"]}
+                yield self._event(
+                    "issueUnassignedFromYou",
+                    name,
+                    type="AppUserNotification",
+                    notification=notification,
+                )
+            elif is_new and session.status != "complete":
+                yield self._event("created", session.id, agentSession=shared, **_comments(node))
+            for prompt in session.activities.in_order():
+                yield self._event(
+                    "prompted", prompt["id"], agentSession=shared, agentActivity=prompt
+                )
+
+    def _was_taken_away(self, node: dict[str, Any]) -> bool:
+        """Tell whether a session began with a delegation that has ended since."""
+        issue, comment = node["issue"], node["comment"]
+        if issue is None or comment is None or node["sourceComment"] is not None:
+            return False
+        if not events.is_placeholder(comment["body"]):
+            return False
+        return (issue.get("delegate") or {}).get("id") != self._who.user
+
+    def _event(self, action: str, message_id: str, **parts: object) -> Delivery:
+        event = {
+            "type": "AgentSessionEvent",
+            "action": action,
+            "appUserId": self._who.user,
+            "organizationId": self._who.organization,
+            **parts,
+        }
+        return Delivery(
+            adapter=self._adapter,
+            delivery_id=f"missed:{message_id}",
+            signature=None,
+            headers={},
+            body=orjson.dumps(event),
+            received_at=self._now,
+        )
+
+
+def _shared(node: dict[str, Any]) -> dict[str, Any]:
+    """Write a session as its webhooks do."""
+    source = node["sourceComment"]
+    return {
+        "id": node["id"],
+        "creator": node["creator"],
+        "comment": node["comment"] and _comment(node["comment"]),
+        "sourceCommentId": source and source["id"],
+        "issue": node["issue"],
+    }
+
+
+def _comments(node: dict[str, Any]) -> dict[str, object]:
+    """List the earlier comments, and the one that mentions the agent if it is elsewhere."""
+    issue, source = node["issue"], node["sourceComment"]
+    said = [] if issue is None else _Nodes.model_validate(issue["comments"]).in_order()
+    return {"previousComments": [_comment(each) for each in (*said, *([source] if source else ()))]}
+
+
+def _comment(node: dict[str, Any]) -> dict[str, Any]:
+    author = node["user"]
+    return {"id": node["id"], "body": node["body"], "userId": author and author["id"]}

@@ -32,7 +32,7 @@ def area(place: PlaceKey) -> PlaceKey | None:
 
 def build(context: BuildContext) -> Presence:
     """Build the adapter of every agent that has an app."""
-    from app.services.slack.build import build as run  # noqa: PLC0415 - slack-sdk and aiohttp, 1 s
+    from app.services.slack.adapter import build as run  # noqa: PLC0415 - slack-sdk and aiohttp, 1 s
 
     return Presence(run(context))
 
@@ -60,7 +60,7 @@ def set_up(configuration: Configuration, agent: AgentConfig, title: str) -> Setu
 
 def live(request: LiveRequest) -> AbstractAsyncContextManager[Sequence[LiveStep]]:
     """Try on Slack what the bridge assumes about it."""
-    from app.services.slack.live import live as run  # noqa: PLC0415 - 1.2 s
+    from app.services.slack.doctor import live as run  # noqa: PLC0415 - 1.2 s
 
     return run(request)
 

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import repeat
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -24,21 +23,20 @@ from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import Cleaned, PostSend, PostSent
 from app.model.types import ActivePlace, Earlier, File, Speaker
 from app.retry import retry
-from app.services.common.catch_up import CatchUp, Take
-from app.services.slack import events, messages, wording
+from app.services.common.people import Remembered
+from app.services.common.webhooks import CatchUp, Take
+from app.services.service import BuildContext
+from app.services.slack import events, text, wording
 from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused
 from app.services.slack.auth import Colleagues, Identity, Seal, identify
 from app.services.slack.cards import FINAL
-from app.services.slack.completion import RETRY_PAUSES, Completion
-from app.services.slack.people import People
-from app.services.slack.posts.posting import PACE_SECONDS, Poster
-from app.services.slack.posts.sharing import Sharer
-from app.services.slack.purging import purge
-from app.services.slack.reactions import Reactions
-from app.services.slack.shortcuts import NOT_THERE, Shortcuts
+from app.services.slack.people import NOT_THERE, RETRY_PAUSES, Completion, People, Shortcuts
+from app.services.slack.posting import PACE_SECONDS, Poster
+from app.services.slack.settings import NAME, SlackCredentials, SlackSettings
 from app.services.slack.socket import PING_SECONDS, Socket
-from app.services.slack.status import Status
+from app.services.slack.status import Reactions, Status
 from app.services.slack.text import escape
+from app.services.slack.writing import Sharer, purge
 from app.tasks import Tasks
 from app.vault import Vault
 
@@ -47,8 +45,6 @@ T = TypeVar("T")
 
 CATCH_UP_SECONDS: Final = 3 * 24 * 3600.0
 """How far back the threads in use are read after a gap: a weekend."""
-CATCH_UP_PAUSE_SECONDS: Final = 5.0
-"""Pause before a thread that could not be read is read again."""
 OVERLAP_SECONDS: Final = 60.0
 """How much is read twice after a gap; known messages are not handled again."""
 RECENT_MESSAGES: Final = 256
@@ -143,11 +139,12 @@ class SlackAdapter(Adapter):
         """Allow full members of the workspace."""
         if (absent := self._shortcuts.refusal(place)) is not None:
             return absent
-        return await self._retry(lambda: self._refusal(speaker))
 
-    async def _refusal(self, speaker: Speaker) -> str | None:
-        me = await self._me()
-        return (await self._people.person(speaker.id, me.team)).refusal
+        async def look_up() -> str | None:
+            me = await self._me()
+            return (await self._people.person(speaker.id, me.team)).refusal
+
+        return await self._retry(look_up)
 
     @override
     async def gather(self, heard: Heard) -> Heard:
@@ -203,8 +200,8 @@ class SlackAdapter(Adapter):
         frames = [{"payload": {"event": message}} for message in found]
         users = dict.fromkeys(user for frame in frames for user in events.users_in(frame))
         names = await self._people.names(users, me.team)
-        known = messages.Known(self.colleagues.agents, names, me.home)
-        return [_earlier(message, known) for message in found]
+        known = text.Known(self.colleagues.agents, names, me.home)
+        return [text.said_earlier(message, known) for message in found]
 
     @override
     async def purge(self, key: SessionKey, vault: Vault) -> Cleaned:
@@ -217,7 +214,7 @@ class SlackAdapter(Adapter):
     @override
     async def fetch(self, file: File) -> File:
         """Download a Slack file to the uploads; if that fails, a note takes its place."""
-        chunks = self._api.download(messages.file_id(file))
+        chunks = self._api.download(text.file_id(file))
         return await download(file, chunks, self._uploads, service="Slack")
 
     @override
@@ -322,7 +319,7 @@ class SlackAdapter(Adapter):
                     await self._app.remember(self._identity.user)
             return self._identity
 
-    def _delivery(self, me: Identity, frame: messages.Event, raw: bytes) -> Delivery:
+    def _delivery(self, me: Identity, frame: text.Event, raw: bytes) -> Delivery:
         """Convert a frame to the form in which it is stored, without a call to Slack."""
         payload = frame.get("payload") or {}
         event = payload.get("event") or {}
@@ -332,7 +329,7 @@ class SlackAdapter(Adapter):
             adapter=self.service_name,
             delivery_id=payload.get("event_id") or frame["envelope_id"],
             signature=None,
-            headers=messages.Known(self.colleagues.agents, home=me.home).headers(),
+            headers=text.Known(self.colleagues.agents, home=me.home).headers(),
             body=raw,
             received_at=self._clock.now(),
         )
@@ -354,36 +351,45 @@ class SlackAdapter(Adapter):
             # Messages before the agent was called were not for it; it got them as context then.
             oldest = max(oldest, place.first_message_id)
             channel, thread = events.channel_and_thread(place.key.external)
-            for message in await self._replies_in_time(channel, thread, oldest):
+            for message in await self._api.replies_in_time(channel, thread, oldest):
                 if message["ts"] > oldest and message.get("user") not in self.colleagues.agents:
-                    yield self._missed_delivery(me, channel, message)
-
-    async def _replies_in_time(
-        self, channel: str, thread: str, oldest: str
-    ) -> list[dict[str, Any]]:
-        """Read replies, however long Slack delays them; none where Slack refuses."""
-        read = partial(self._api.replies, channel, thread, yields=True, oldest=oldest)
-        try:
-            return await retry(self._clock, read, repeat(CATCH_UP_PAUSE_SECONDS), on=TRANSIENT)
-        except SlackRefused as error:
-            logger.warning("cannot read missed replies in %s:%s: %s", channel, thread, error)
-            return []
-
-    def _missed_delivery(self, me: Identity, channel: str, message: dict[str, Any]) -> Delivery:
-        event = {"type": "message", **message, "channel": channel}
-        frame = {
-            "type": "events_api",
-            "payload": {"event": event, "event_id": f"{events.MISSED}{channel}:{message['ts']}"},
-        }
-        return self._delivery(me, frame, orjson.dumps(frame))
+                    event = {"type": "message", **message, "channel": channel}
+                    name = f"{events.MISSED}{channel}:{message['ts']}"
+                    frame = {"type": "events_api", "payload": {"event": event, "event_id": name}}
+                    yield self._delivery(me, frame, orjson.dumps(frame))
 
 
-def _earlier(message: dict[str, Any], known: messages.Known) -> Earlier:
-    user, bot = message.get("user") or "", message.get("bot_id")
-    name = known.names.get(user) or message.get("username") or user or bot or wording.SOMEONE
-    return Earlier(
-        message_id=message["ts"],
-        speaker=Speaker(user or bot or "", str(name), "bot" if bot else "person"),
-        text=messages.everything_in(message, known),
-        files=messages.files_of(message),
-    )
+def build(context: BuildContext) -> Sequence[Adapter]:
+    """Build one adapter per app; the apps of one bridge know each other."""
+    configuration, sessions = context.configuration, context.stores.sessions
+    owners = configuration.credentials_of(SlackCredentials)
+    remembered = Remembered(NAME, context.stores.sealed, context.clock)
+    colleagues = Colleagues(owners, remembered.all(context.absent(owners)))
+    seal = Seal(context.secret_key.get_secret_value())
+    bots = frozenset(who.id for who in configuration.settings.allowed_bots if who.service == NAME)
+
+    def title(key: SessionKey) -> str:
+        found = sessions.find(key)
+        return found.title if found is not None else ""
+
+    def adapter(name: str, credentials: SlackCredentials) -> SlackAdapter:
+        return SlackAdapter(
+            SlackApp(
+                agent=name,
+                bot_token=credentials.bot_token.get_secret_value(),
+                app_token=credentials.app_token.get_secret_value(),
+                suffix=configuration.agents[name].setting(""),
+                base_url=configuration.settings_of(SlackSettings).api_url,
+                bots=bots,
+                vault=context.vault,
+                remember=partial(remembered.note, name),
+            ),
+            colleagues=colleagues,
+            seal=seal,
+            active=lambda since: sessions.active(NAME, name, since=since),
+            title=title,
+            uploads=context.uploads,
+            clock=context.clock,
+        )
+
+    return [adapter(name, credentials) for name, credentials in owners.items()]

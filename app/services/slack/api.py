@@ -1,14 +1,17 @@
-"""Calls Slack's Web API and classifies the result: done, delayed, refused or uncertain.
+"""Calls Slack as one app, and keeps its calls within Slack's limits.
 
-Nothing is retried here: the outbox waits and retries, and the SDK's own handlers are off. A method
-that Slack limits is not called again before its time.
+Slack counts the calls of one app to one method in one workspace, per minute. Progress uses a part
+of that only, at an even rate, so that a final answer never waits for it.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address
+from itertools import repeat
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
@@ -20,11 +23,83 @@ from slack_sdk.web.async_client import AsyncWebClient
 from app.clock import Clock, SystemClock
 from app.core.files.download import FileRefused
 from app.errors import PostDelayed, PostError, PostRejected
-from app.services.common.paging import read_pages
+from app.retry import retry
+from app.services.common.webhooks import read_pages
 from app.services.slack import wording
-from app.services.slack.limits import Limits
-from app.services.slack.messages import is_canvas
+from app.services.slack.text import is_canvas
 from app.vault import Vault
+
+logger = logging.getLogger(__name__)
+
+MINUTE: Final = 60.0
+ONE: Final = 0.999
+"""A whole call: who has waited for one must not miss it by a rounding error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What progress may use of a method: some calls at once, then so many per minute."""
+
+    burst: float
+    per_minute: float
+
+
+SHARES: Final = {
+    "agents.sessions.setStatus": Share(20, 20),  # of 50
+    "chat.appendStream": Share(20, 50),  # of 100
+    "chat.startStream": Share(10, 10),  # of 20: no answer starts a stream
+    "chat.update": Share(10, 25),  # of 50
+    "conversations.replies": Share(10, 20),  # of 50
+    "reactions.add": Share(10, 20),  # of 50
+}
+"""The rest of what Slack allows in any minute is for answers, and for what people wait for."""
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """The calls that are left to progress, as they were at a time."""
+
+    left: float
+    at: float
+
+
+class Limits:
+    """The buckets of one app."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._buckets: dict[str, _Bucket] = {}
+        self._closed: dict[str, float] = {}
+        """Until when Slack takes no call of a method."""
+
+    def take(self, method: str, *, yields: bool) -> None:
+        """Count a call, if it can be made now.
+
+        Raises:
+            PostDelayed: Slack said to wait, or the rest is for answers.
+        """
+        now = self._clock.monotonic()
+        wait = self._closed.get(method, now) - now
+        if wait <= 0 and method in SHARES:
+            wait = self._count(method, SHARES[method], now, yields=yields)
+        if wait > 0:
+            raise PostDelayed(f"Slack limits {method}", retry_after=wait)
+
+    def close(self, method: str, seconds: float) -> None:
+        """Make no call of a method for some time, as Slack demands."""
+        self._closed[method] = self._clock.monotonic() + seconds
+
+    def _count(self, method: str, share: Share, now: float, *, yields: bool) -> float:
+        """Count a call; returns how long it has to wait if there is no room for it."""
+        bucket = self._buckets.setdefault(method, _Bucket(share.burst, now))
+        earned = (now - bucket.at) * share.per_minute / MINUTE
+        bucket.left, bucket.at = min(share.burst, bucket.left + earned), now
+        if yields and bucket.left < ONE:
+            return (1 - bucket.left) * MINUTE / share.per_minute
+        # Many answers make progress wait, but for a minute at most.
+        bucket.left = max(bucket.left - 1, 1 - share.per_minute)
+        return 0.0
+
 
 SDK_LOGGER: Final = logging.getLogger(f"{__name__}.sdk")
 SDK_LOGGER.setLevel(logging.INFO)
@@ -76,6 +151,8 @@ class SlackUncertain(PostError):
 
 TRANSIENT: Final = (PostDelayed, SlackUncertain)
 """Errors after which the same call may work."""
+MISSED_PAUSE_SECONDS: Final = 5.0
+"""Pause before a thread that could not be read is read again."""
 
 
 class SlackApi:
@@ -88,7 +165,8 @@ class SlackApi:
         vault: Vault | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._limits = Limits(clock or SystemClock())
+        self._clock = clock or SystemClock()
+        self._limits = Limits(self._clock)
         self._base_url = base_url
         self._token = token
         self._vault = vault or Vault()
@@ -156,6 +234,15 @@ class SlackApi:
 
         pages = read_pages(read, pages=PAGES, what=f"the thread {channel}:{thread}")
         return [message async for message in pages]
+
+    async def replies_in_time(self, channel: str, thread: str, oldest: str) -> list[dict[str, Any]]:
+        """Read missed replies, however long Slack delays them; none where Slack refuses."""
+        read = partial(self.replies, channel, thread, yields=True, oldest=oldest)
+        try:
+            return await retry(self._clock, read, repeat(MISSED_PAUSE_SECONDS), on=TRANSIENT)
+        except SlackRefused as error:
+            logger.warning("cannot read missed replies in %s:%s: %s", channel, thread, error)
+            return []
 
     async def download(self, file_id: str) -> AsyncGenerator[bytes, None]:
         """Read a file; raises what `call` does.

@@ -10,7 +10,7 @@ from itsdangerous import BadData, URLSafeSerializer
 
 from app.errors import DeliveryUnreadable, ServiceRefused
 from app.model.keys import adapter_name
-from app.services.common.identity import Roster
+from app.services.common.people import Roster
 from app.services.slack.api import SlackApi, SlackRefused
 
 

@@ -6,7 +6,7 @@ in that state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from app.model.posts import DelegatedLine, PostContent, Verbosity
@@ -151,14 +151,10 @@ def _fit(listed: Mapping[str, Card], which: str) -> dict[str, Card]:
         kept[name] = card
     left = list(listed.values())[len(kept) :]
     if left:
-        kept[which] = _card(which, wording.LEFT_OUT[which].format(number=len(left)), _sum_up(left))
+        states, order = {card["status"] for card in left}, ("in_progress", "error", "pending")
+        state = next((each for each in order if each in states), "complete")
+        kept[which] = _card(which, wording.LEFT_OUT[which].format(number=len(left)), state)
     return kept
-
-
-def _sum_up(cards: Sequence[Card]) -> str:
-    states = {card["status"] for card in cards}
-    order = ("in_progress", "error", "pending", "complete")
-    return next(state for state in order if state in states)
 
 
 def _card(name: str, title: str, status: str) -> Card:

@@ -17,7 +17,7 @@ from app.errors import DeliveryUnreadable
 from app.model.inbound import Answered, Changed, Delivery, Heard, Inbound, Rated
 from app.model.keys import PlaceKey
 from app.model.types import Speaker
-from app.services.slack.messages import (
+from app.services.slack.text import (
     MENTION,
     Event,
     Known,
@@ -106,7 +106,8 @@ class Reader:
         if not mentions and not direct and thread == ts:
             return None  # people talking in a channel, to none of our agents
         spoken = plain(_after_mentions(text, known.agents), known)
-        if not mentions and not direct and not _is_command(spoken):
+        is_bare = " ".join(spoken.lower().split()) in BARE_COMMANDS
+        if not (mentions or direct or is_bare or spoken.startswith("!")):
             spoken = ""  # `help` between people is not a command
         return Heard(
             place=place_of(channel, thread),
@@ -299,10 +300,6 @@ def find_mentions(text: str, agents: Mapping[str, str]) -> tuple[str, ...]:
     """List the agents that a text mentions, in order."""
     found = (agents.get(match.group(1)) for match in MENTION.finditer(text))
     return tuple(dict.fromkeys(agent for agent in found if agent is not None))
-
-
-def _is_command(spoken: str) -> bool:
-    return spoken.startswith("!") or " ".join(spoken.lower().split()) in BARE_COMMANDS
 
 
 def _after_mentions(text: str, agents: Mapping[str, str]) -> str:

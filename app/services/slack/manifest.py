@@ -11,8 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from app.config import AgentConfig, Configuration
-from app.services.common.addresses import REMEDY, is_public
-from app.services.service import ManifestRequest, Setup
+from app.services.service import REMEDY, ManifestRequest, Setup, is_public
 from app.services.slack.events import SHORTCUT
 
 SCOPES: Final[Mapping[str, str]] = {

@@ -12,7 +12,7 @@ from typing import Any, Final
 from app.model.ask_view import AskView, ShownFact
 from app.model.ask_wording import Sentence, gap, label, notes, sentence
 from app.model.offers import CHOICE
-from app.model.posts import DelegatedLine, Fact, PostContent, Verbosity
+from app.model.posts import DelegatedLine, PostContent, Verbosity
 from app.model.updates import AskOption
 from app.model.visible import reveal_line
 from app.model.wording import MORE_AGENTS, OPEN, asked, headline, record
@@ -72,7 +72,8 @@ def progress(content: PostContent, start: int, level: Verbosity, *, seal: Sealin
         above.append(_context(f"_{thought}_"))
     below = list(_note(content))
     if content.state == "queued":
-        below.append(_buttons([(wording.SEND_NOW, seal("command", "queue now")), _drop(seal)]))
+        commands = {wording.SEND_NOW: "queue now", wording.DISCARD: "queue drop"}
+        below.append(_buttons([(name, seal("command", words)) for name, words in commands.items()]))
     room = PART_CHARACTERS - weigh_blocks([*above, *below])
     words = piece(content.text, tail(content.text, start, room), None)
     return [*above, *answer(words, below)]
@@ -123,10 +124,6 @@ def lead(content: PostContent) -> list[Block]:
     return [{"type": "section", "text": {"type": "mrkdwn", "text": words}}]
 
 
-def _is_address(fact: Fact) -> bool:
-    return fact.url.startswith(("https://", "http://")) and len(fact.url) <= URL_CHARACTERS
-
-
 def _foot(content: PostContent) -> str:
     """Write one line about what the turn did and cost."""
     cost = content.outcome and content.outcome.price
@@ -156,6 +153,11 @@ def _asked(line: DelegatedLine, content: PostContent) -> str:
 
 def _links(content: PostContent) -> list[Block]:
     """Render a button for each address: the pull request, the thread on the page."""
+    addresses = (
+        fact
+        for fact in content.facts
+        if fact.url.startswith(("https://", "http://")) and len(fact.url) <= URL_CHARACTERS
+    )
     return [
         {
             "type": "button",
@@ -163,7 +165,7 @@ def _links(content: PostContent) -> list[Block]:
             "text": {"type": "plain_text", "text": _label(wording.LINKS.get(fact.text, fact.text))},
             "url": fact.url,
         }
-        for number, fact in enumerate(filter(_is_address, content.facts))
+        for number, fact in enumerate(addresses)
     ]
 
 
@@ -227,7 +229,12 @@ def ask(content: PostContent, seal: Sealing) -> list[Block]:
 
 def notice(content: PostContent) -> list[Block]:
     """Render a notice from the bridge."""
-    return list(_sections(content.note or content.text or "…"))
+    blocks, left = list[Block](), escape(content.note or content.text or "…")
+    while left:
+        cut = head(left, SECTION_CHARACTERS)
+        blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": cut}})
+        left = left[len(cut) :]
+    return blocks
 
 
 def verbatim(blocks: Sequence[Block]) -> list[Block]:
@@ -265,8 +272,8 @@ def summary(content: PostContent) -> str:
 
 def words_below(content: PostContent) -> str:
     """Write the bridge's note, the foot and the links as one text."""
-    links = [fact for fact in content.facts if fact.url]
-    addresses = " · ".join(map(_fact, links))
+    links = [(fact.url, escape(fact.text)) for fact in content.facts if fact.url]
+    addresses = " · ".join(f"<{url}|{words.replace('|', '/')}>" for url, words in links)
     parts = (escape(content.note), _delegated(content), _foot(content), addresses)
     return "\n".join(filter(None, parts))
 
@@ -274,15 +281,6 @@ def words_below(content: PostContent) -> str:
 def _note(content: PostContent) -> Iterator[Block]:
     if content.note:
         yield _context(head(escape(content.note), SECTION_CHARACTERS))
-
-
-def _fact(fact: Any) -> str:
-    words = escape(fact.text)
-    return f"<{fact.url}|{words.replace('|', '/')}>" if fact.url else words
-
-
-def _drop(seal: Sealing) -> tuple[str, str]:
-    return (wording.DISCARD, seal("command", "queue drop"))
 
 
 def _buttons(labelled: list[tuple[str, str]]) -> Block:
@@ -380,14 +378,6 @@ def _rich(kind: str, text: str, *, bold: bool = False) -> Block:
     """Render text in which Slack reads no markup, mentions or emoji."""
     element: Block = {"type": "text", "text": literal(text)}
     return {"type": kind, "elements": [{**element, "style": {"bold": True}} if bold else element]}
-
-
-def _sections(text: str) -> Iterator[Block]:
-    shown = escape(text)
-    while shown:
-        cut = head(shown, SECTION_CHARACTERS)
-        yield {"type": "section", "text": {"type": "mrkdwn", "text": cut}}
-        shown = shown[len(cut) :]
 
 
 def _plain(text: str) -> Iterator[Block]:

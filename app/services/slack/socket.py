@@ -149,7 +149,11 @@ class Socket:
 
     async def _open(self, web_client: AsyncWebClient, keep: Keep) -> Connection:
         connection = Connection(web_client, self._token, self._ping_seconds)
-        connection.take = lambda frame, raw: self._take(connection, keep, frame, raw)
+
+        def take(frame: dict[str, Any], raw: bytes) -> None:
+            self._tasks.start(self._keep(connection, keep, frame, raw), name="frame")
+
+        connection.take = take
         try:
             connection.wss_uri = await self._address(web_client)
             async with asyncio.timeout(OPEN_SECONDS):
@@ -185,9 +189,6 @@ class Socket:
             except TimeoutError:
                 continue
             return
-
-    def _take(self, connection: Connection, keep: Keep, frame: dict[str, Any], raw: bytes) -> None:
-        self._tasks.start(self._keep(connection, keep, frame, raw), name="frame")
 
     async def _keep(
         self, connection: Connection, keep: Keep, frame: dict[str, Any], raw: bytes

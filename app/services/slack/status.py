@@ -1,6 +1,6 @@
-"""Shows that an agent is working: Slack's own status with its Stop button, ended with the work.
+"""Shows that an agent is working, and marks the message that it answered once it is done.
 
-A status is decoration: if Slack refuses or delays it, no answer waits for it. Slack keeps the
+Both are decoration: if Slack refuses or delays them, no answer waits for them. Slack keeps the
 status of a session for an hour, so it is ended in any case, also after a restart.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -15,12 +16,57 @@ from typing import Any, Final, Literal
 from app.clock import Clock
 from app.errors import PostDelayed, PostError
 from app.model.keys import SessionKey
-from app.services.slack.api import SlackApi, SlackRefused
+from app.model.posts import PostSend
+from app.retry import retry
+from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused
 from app.services.slack.events import channel_and_thread, is_person
 from app.services.slack.wording import IS_WORKING
 from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
+
+
+EMOJI: Final = {"done": "white_check_mark", "failed": "x"}
+"""The mark of each end; a person who stops an agent needs none."""
+PAUSES: Final = (5.0, 60.0)
+_MESSAGE: Final = re.compile(r"\d+\.\d+")
+
+
+class Reactions:
+    """The marks of one agent's app."""
+
+    def __init__(self, api: SlackApi, clock: Clock, agent: str) -> None:
+        self._api = api
+        self._clock = clock
+        self._tasks = Tasks(f"slack reactions of {agent}")
+
+    def mark(self, post: PostSend) -> None:
+        """Mark the message that a finished turn answers."""
+        emoji, message = EMOJI.get(post.content.state), post.content.message_id
+        if emoji is not None and _MESSAGE.fullmatch(message):
+            self._tasks.start(self._add(post, emoji), name=message)
+
+    async def close(self) -> None:
+        """Stop adding marks."""
+        await self._tasks.close()
+
+    async def _add(self, post: PostSend, emoji: str) -> None:
+        channel, _ = channel_and_thread(post.target.external)
+
+        async def add() -> None:
+            await self._api.call(
+                "reactions.add",
+                yields=True,
+                channel=channel,
+                timestamp=post.content.message_id,
+                name=emoji,
+            )
+
+        try:
+            await retry(self._clock, add, PAUSES, on=TRANSIENT)
+        except PostError as error:
+            logger.debug("%s", error)
+
 
 SESSION_SECONDS: Final = 1500.0
 """How often the status of a session is renewed: it ends after an hour."""

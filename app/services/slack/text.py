@@ -1,12 +1,189 @@
-"""Cuts text into messages, and keeps Slack from reading markup or mentions in it; pure."""
+"""Reads what a Slack message says, and cuts an agent's text into messages; pure."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
 
 from app.markdown.links import disarm
+from app.model.inbound import Delivery
+from app.model.types import Earlier, File, Speaker
 from app.model.visible import reveal_line
+from app.services.slack.wording import SOMEONE
+
+NAME_CHARACTERS: Final = 80
+FILE_FOLDER: Final = "slack"
+"""Prefix of the folder that a Slack file is stored in; the file's id follows."""
+MENTION: Final = re.compile(r"<@([UW][A-Z0-9]+)(?:\|([^>]*))?>")
+_CANVASES: Final = frozenset({"application/vnd.slack-docs", "canvas", "docs", "quip"})
+"""How Slack names canvases, as media type, kind or mode."""
+_GONE_FILES: Final = {"tombstone", "hidden_by_limit"}
+_CHANNEL: Final = re.compile(r"<#([CG][A-Z0-9]+)(?:\|([^>]*))?>")
+_SPECIAL: Final = re.compile(r"<!([a-z]+)(?:\^[^>|]*)?(?:\|([^>]*))?>")
+_LINK: Final = re.compile(r"<((?:https?|mailto)[^>|]*)(?:\|([^>]*))?>")
+_UNUSABLE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is needed to parse a frame and is not part of it."""
+
+    agents: Mapping[str, str] = field(default_factory=dict)
+    """The agents, by the ids that people mention."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """People's names, by id."""
+    home: str = ""
+    """The address of the workspace."""
+
+    def headers(self) -> dict[str, str]:
+        """Write what is known without a call to Slack as headers of a delivery."""
+        return {"agents": orjson.dumps(dict(self.agents)).decode(), "home": self.home}
+
+    @classmethod
+    def of(cls, delivery: Delivery) -> Known:
+        """Read it back."""
+        headers = delivery.headers
+        return cls(orjson.loads(headers.get("agents", "{}")), home=headers.get("home", ""))
+
+
+def plain(text: str, known: Known) -> str:
+    """Write Slack's markup as a person reads it."""
+
+    def name(match: re.Match[str]) -> str:
+        user, label = match.groups()
+        return f"@{known.agents.get(user) or known.names.get(user) or label or user}"
+
+    def link(match: re.Match[str]) -> str:
+        address, label = match.groups()
+        bare = address.removeprefix("mailto:")
+        return bare if label in {None, "", address, bare} else f"{label} ({bare})"
+
+    text = MENTION.sub(name, text)
+    text = _CHANNEL.sub(lambda match: f"#{match.group(2) or match.group(1)}", text)
+    text = _SPECIAL.sub(lambda match: match.group(2) or f"@{match.group(1)}", text)
+    text = _LINK.sub(link, text)
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
+def quote_forwarded(message: Event, known: Known) -> str:
+    """Write the forwarded messages, which Slack keeps apart from the text."""
+    return "\n\n".join(_quote(each, known) for each in _find_forwarded(message))
+
+
+def everything_in(message: Event, known: Known) -> str:
+    """Write everything a reader sees in a message: many bots post only cards."""
+    text = plain(message.get("text") or "", known)
+    if not message.get("bot_id"):
+        return "\n".join(filter(None, (text, quote_forwarded(message, known))))
+    cards = (_card(each, known) for each in message.get("attachments") or ())
+    blocks = "" if text else _texts(message.get("blocks"), known)
+    return "\n".join(filter(None, (text, blocks, *cards)))
+
+
+def files_of(message: Event) -> tuple[File, ...]:
+    """List the files of a message, forwarded ones too, each with its path in the uploads."""
+    lists = (message, *_find_forwarded(message))
+    return tuple(
+        _file(file)
+        for each in lists
+        for file in each.get("files") or ()
+        if str(file.get("id", "")).isalnum() and file.get("mode") not in _GONE_FILES
+    )
+
+
+def said_earlier(message: Event, known: Known) -> Earlier:
+    """Read a message of a thread as context."""
+    user, bot = message.get("user") or "", message.get("bot_id")
+    name = known.names.get(user) or message.get("username") or user or bot or SOMEONE
+    return Earlier(
+        message_id=message["ts"],
+        speaker=Speaker(user or bot or "", str(name), "bot" if bot else "person"),
+        text=everything_in(message, known),
+        files=files_of(message),
+    )
+
+
+def is_canvas(file: Event) -> bool:
+    """Tell whether a file is a canvas, which Slack serves as HTML."""
+    kinds = {file.get("mimetype"), file.get("filetype"), file.get("mode")}
+    return bool(kinds & _CANVASES)
+
+
+def _file(file: Event) -> File:
+    name, media_type = str(file.get("name") or ""), str(file.get("mimetype") or "")
+    if is_canvas(file):
+        name, media_type = f"{name or file.get('title') or 'canvas'}.html", "text/html"
+    return File(
+        name=name or str(file["id"]),
+        media_type=media_type or "application/octet-stream",
+        url=f"{FILE_FOLDER}{file['id']}/{_safe(name)}",
+    )
+
+
+def file_id(file: File) -> str:
+    """Return the Slack id of a file."""
+    return file.url.partition("/")[0].removeprefix(FILE_FOLDER)
+
+
+def link_of(home: str, channel: str, ts: str, thread: str) -> str:
+    """Write the address of a message."""
+    if not home:
+        return ""
+    within = "" if ts == thread else f"?thread_ts={thread}&cid={channel}"
+    return f"{home.rstrip('/')}/archives/{channel}/p{ts.replace('.', '')}{within}"
+
+
+def _find_forwarded(message: Event) -> list[Event]:
+    attached = message.get("attachments") or ()
+    return [each for each in attached if each.get("is_share") or each.get("is_msg_unfurl")]
+
+
+def _quote(attachment: Event, known: Known) -> str:
+    who = attachment.get("author_name") or known.names.get(attachment.get("author_id", ""))
+    channel = attachment.get("channel_name")
+    where = f" in #{channel}" if channel else ""
+    return f"{who or SOMEONE}{where}: {_card(attachment, known)}"
+
+
+def _card(attachment: Event, known: Known) -> str:
+    """Write the text of a card that is attached to a message."""
+    fields = attachment.get("fields") or ()
+    lines = [
+        *(str(attachment.get(key) or "") for key in ("pretext", "title", "text")),
+        *(f"{field.get('title', '')}: {field.get('value', '')}" for field in fields),
+    ]
+    words = plain("\n".join(filter(None, lines)), known)
+    blocks = attachment.get("blocks") or attachment.get("message_blocks")
+    return words or _texts(blocks, known) or plain(str(attachment.get("fallback") or ""), known)
+
+
+def _texts(blocks: object, known: Known) -> str:
+    """Write all text in blocks of any kind."""
+    found: list[str] = []
+    waiting = [blocks]
+    while waiting:
+        match waiting.pop(0):
+            case list() as several:
+                waiting[:0] = several
+            case {**parts}:
+                if isinstance(text := parts.get("text"), str):
+                    found.append(text)
+                waiting[:0] = [part for part in parts.values() if isinstance(part, dict | list)]
+            case _:
+                pass
+    return plain("\n".join(found), known)
+
+
+def _safe(name: str) -> str:
+    """Make a file name safe: no folders, no special characters."""
+    return _UNUSABLE.sub("_", name)[-NAME_CHARACTERS:].strip(". ") or "file"
+
 
 PART_CHARACTERS: Final = 10_000
 """Text of one message: Slack ends near 12,000, with everything that the message says."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.agents.catalog import known_agents
-from app.cli.agents.login import known_login
-from app.cli.agents.visiting import Visitor
+from app.cli.visits import Visitor, known_login
 from app.config import AgentConfig
 
 PROGRAMS = {program.name: program for program in known_agents()}

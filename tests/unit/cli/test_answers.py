@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from app.cli.asking import Allow
-from app.cli.asking.answers import Person, Question, Rule, match
-from app.cli.asking.screen import Plain, Screen
+from app.cli.answers import Allow, Person, Question, Rule, match
 from app.server.shapes import OptionOut
+from app.terminal.screen import Plain, Screen
 
 OPTIONS = [
     OptionOut(id="allow", name="Allow once", kind="allow_once"),

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from app.agents.exposure import AS_ROOT, AS_YOU
-from app.cli.commands import app
+from app.cli.application import app
 from app.model.inbound import Decision, Delivery, Heard
 from app.model.keys import PlaceKey
 from app.model.types import BridgeSessionRequest, Speaker

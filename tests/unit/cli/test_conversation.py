@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from app.cli.asking.answers import Question
-from app.cli.asking.conversation import AgentUnknown, Conversation, Item
-from app.cli.asking.screen import Plain, Screen
+from app.cli.answers import Question
+from app.cli.conversation import AgentUnknown, Conversation, Item
 from app.errors import BridgeError, Conflict, NotFound
 from app.model.ask_view import AskView, ShownFact
 from app.server.shapes import EntryOut, NewSession, SessionTurn, TurnOut, UnfinishedOut
+from app.terminal.screen import Plain, Screen
 
 TURN = 7
 SECONDS = 5.0

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from app.cli.connection import BridgeUnreachable
-from app.cli.manifests import show
+from app.cli.manifest import show
 from app.config import AgentRecord, Configuration, load
 from app.config.process import default_settings_file
 from app.errors import ConfigurationError
@@ -34,6 +33,7 @@ from app.services.github.manifest import (
     store,
 )
 from app.store.database import locked
+from app.terminal.api import BridgeUnreachable
 from sim.github.world import SimulatedGithub
 from tests.support.doctor import check_context
 
@@ -141,9 +141,7 @@ def test_the_app_of_a_stored_agent_is_stored_with_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[tuple[str, str, dict[str, str]]] = []
-    monkeypatch.setattr(
-        "app.cli.agents.changing.set_credentials", lambda _, *given: kept.append(given)
-    )
+    monkeypatch.setattr("app.cli.manifest.set_credentials", lambda _, *given: kept.append(given))
     stored = AgentRecord(id="first", name="helper", former=("first",), entry={"command": "x"})
     with SimulatedGithub(tmp_path / "github") as github:
         there = configuration(tmp_path, github.url).reader.read([stored])

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.browser import is_desktop, open_browser
-from app.cli.invocation import command_name, hint
+from app.cli.serve import is_desktop, open_browser
+from app.terminal.framing import command_name, hint
 
 
 @pytest.fixture

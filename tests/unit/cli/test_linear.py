@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from app.agents.catalog import known_agents
-from app.cli.manifests import show
+from app.cli.manifest import show
 from app.clock import SystemClock
 from app.config import Configuration, ensure_secrets, load
 from app.config.sealing import Sealer
@@ -20,8 +20,7 @@ from app.model.findings import Finding, Verdict
 from app.model.inbound import Delivery
 from app.services import registered_services
 from app.services.linear import doctor
-from app.services.linear.auth import SCOPES
-from app.services.linear.grants import Grant, Grants
+from app.services.linear.auth import SCOPES, Grant, Grants
 from sim.linear import App, Linear
 from tests.support.bridge import DEMO
 from tests.support.doctor import check_context

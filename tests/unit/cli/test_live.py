@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from app.agents.catalog import known_agents
-from app.cli.asking.screen import Plain
 from app.cli.live import Chosen, LiveCheck, agree, choose
 from app.config import Configuration, load
 from app.errors import ConfigurationError, NotFound, PostDelayed
 from app.services import registered_services
 from app.services.common.live import LiveStep, Undo, Verdict, compare
+from app.terminal.screen import Plain
 from app.vault import Vault
 from sim.linear import Linear
 from sim.slack.server import SimulatedSlack

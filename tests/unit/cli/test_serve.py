@@ -14,7 +14,7 @@ from app.agents.availability import check_entry
 from app.agents.catalog import known_agents
 from app.agents.exposure import describe_exposure
 from app.agents.registry import Registry
-from app.cli.listing import show_command
+from app.cli.agent_list import show_command
 from app.cli.serve import addresses, unable, welcome
 from app.config import Configuration, load
 from app.model.availability import Availability

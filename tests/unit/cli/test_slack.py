@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from app.cli.manifests import show
+from app.cli.manifest import show
 from app.clock import SystemClock
 from app.config import AgentRecord, Configuration, ensure_secrets, load
 from app.config.sealing import Sealer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.asking.where import ANSWERS, Where, named, usual, words
+from app.cli.where import ANSWERS, Where, named, usual, words
 from app.errors import Conflict
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from app.clock import SystemClock
 from app.core.turns.turn_context import TurnContext
-from app.fleet.engine import FleetTurnEngine
+from app.fleet.engine import FleetTurnEngine, _Service
 from app.fleet.worker import FleetWorker, Take
 from app.model.keys import SessionKey
 from app.model.members import Claim
@@ -20,6 +20,7 @@ from app.signals import ALONE
 pytestmark = pytest.mark.anyio
 
 TURN = Turn(1, 7, SessionKey("web", "t1", "demo"), TurnState.QUEUED)
+OTHER = 8
 
 
 class LateTurns:
@@ -110,4 +111,20 @@ async def test_a_member_without_room_passes_a_session_on_to_one_that_has_some() 
 
     assert claims.passed_on == [TURN.session, TURN.session]
     assert not claims.claimed.is_set()
+    await engine.drain(grace=0)
+
+
+async def test_a_session_that_no_member_had_room_for_is_claimed_where_a_slot_gets_free() -> None:
+    turns = LateTurns()
+    turns.looks = 1
+    claims = Claims(turns, "elsewhere")
+    engine = await start(turns, claims, max_turns=1)
+    engine._served[OTHER] = _Service("served")
+    assert not await engine.take(TURN.session)
+
+    del engine._served[OTHER]
+    engine._slots.on_room()
+
+    async with asyncio.timeout(5):
+        await claims.claimed.wait()
     await engine.drain(grace=0)

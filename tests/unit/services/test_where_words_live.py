@@ -12,7 +12,7 @@ import app.services
 from tests.support.sentences import list_sentences
 
 SERVICES = Path(next(iter(app.services.__path__)))
-FOR_OPERATORS = {"addresses", "doctor", "live", "manifest", "scratch", "settings"}
+FOR_OPERATORS = {"doctor", "live", "manifest", "settings"}
 """Modules of what the operator reads: settings, setup and checks."""
 
 

@@ -14,11 +14,11 @@ import pytest
 from sqlalchemy import Connection, event, insert
 from sqlalchemy.exc import OperationalError
 
-from app.cli.running import is_running
 from app.errors import DataDirInUse, StoreUnavailable
 from app.store import database as database_module
 from app.store.database import FILE_NAME, Database, locked, sqlite_url
 from app.store.tables import place
+from app.terminal.api import is_running
 
 pytestmark = pytest.mark.anyio
 

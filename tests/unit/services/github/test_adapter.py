@@ -15,8 +15,8 @@ from app.model.inbound import Chore, Delivery
 from app.model.notes import Note, NoteCode
 from app.model.posts import PostContent, PostSend, PostSent
 from app.model.types import Speaker
-from app.services.github.accounts import Directory
-from app.services.github.adapter import GithubAdapter
+from app.services.github.adapter import GitHubAdapter
+from app.services.github.auth import Directory
 from app.services.github.events import Rerun
 from app.services.github.transport import Pace
 from sim.github.answers import Reply
@@ -328,7 +328,7 @@ async def test_a_comment_is_looked_for_only_when_the_agent_knows_who_it_is(desk:
     await desk.claude.send(notice(desk, issue))
     ours = desk.directory.known["claude"]
     new = Directory(("claude", "codex"))
-    started = GithubAdapter("claude", desk.connected["claude"], new, desk.clock)
+    started = GitHubAdapter("claude", desk.connected["claude"], new, desk.clock)
 
     looking = asyncio.create_task(started.find(desk.key(issue), "ab-1"))
     done, _ = await asyncio.wait([looking], timeout=0.3)

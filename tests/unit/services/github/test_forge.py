@@ -11,7 +11,7 @@ from app.errors import RepositoryError
 from app.model.keys import PlaceKey, SessionKey
 from app.model.workspaces import Head, Repository
 from app.services.github import forge
-from app.services.github.accounts import Directory
+from app.services.github.auth import Directory
 from app.services.github.forge import KEPT_SECONDS, GithubForge
 from app.services.github.names import Identity
 from app.services.github.transport import PAUSES

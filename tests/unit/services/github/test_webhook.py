@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import DeliveryRefused
-from app.services.github.deliveries import Hook
+from app.services.github.webhook import Hook
 
 NEW, OLD = b"the secret in use", b"the secret before"
 HOOK = Hook("github:claude", "42", (NEW, OLD))

@@ -16,14 +16,14 @@ from app.config.sealing import Sealer
 from app.core.outbox import Outbox
 from app.errors import PostDelayed, PostRejected, ServiceRefused, SpeakerUnknown
 from app.metrics import Metrics
-from app.model.inbound import Begun, Delivery, Heard
+from app.model.inbound import Begun, Chore, Delivery, Heard
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import Fact, MadeFile, NewPost, PostContent, PostSend, ToolLine
 from app.model.types import Speaker
 from app.model.updates import AskOption, PlanStep
-from app.services.common.signatures import DeliveryStale
+from app.services.common.webhooks import DeliveryStale
 from app.services.linear.adapter import LinearAdapter
-from app.services.linear.grants import Grants
+from app.services.linear.auth import Grants
 from app.services.linear.settings import LinearCredentials
 from app.store.posts import finish_post, insert_post
 from app.vault import Vault
@@ -306,13 +306,13 @@ async def test_a_delivery_that_linear_repeats_too_late_is_refused_and_looked_for
 
     found = [scene.adapter.parse(delivery) for delivery in scene.taken[taken:]]
     by_webhook = scene.adapter.parse(replace(scene.taken[0], body=missed.body))
-    assert by_webhook is not None
-    assert [each.message_id for each in found if each] == [
+    assert isinstance(by_webhook, Heard)
+    assert [each.message_id for each in found if isinstance(each, Heard)] == [
         scene.session.id,
         scene.session.activities[0].id,
         late.id,
     ]
-    assert found[-1] is not None
+    assert isinstance(found[-1], Heard)
     assert replace(found[-1], title="", link="") == replace(by_webhook, title="", link="")
 
 
@@ -332,7 +332,7 @@ async def found(scene: Scene) -> list[Heard]:
     async with scene.listening():
         pass
     heard = [scene.adapter.parse(delivery) for delivery in scene.taken]
-    return [each for each in heard if each is not None]
+    return [each for each in heard if isinstance(each, Heard)]
 
 
 async def test_the_latest_of_many_replies_are_found_and_in_their_order(scene: Scene) -> None:
@@ -366,7 +366,7 @@ async def test_a_mention_in_a_thread_is_found_as_it_was_told(scene: Scene) -> No
     told = scene.adapter.parse(Delivery("linear:demo", "d1", None, {}, body, 1.0))
     missed = (await found(scene))[-1]
 
-    assert told is not None
+    assert isinstance(told, Heard)
     assert missed.text == told.text == "@demo why?"
     assert (missed.message_id, missed.speaker) == (told.message_id, told.speaker)
     assert "The hinge is rusty." in missed.context
@@ -535,9 +535,9 @@ async def test_bots_are_heard_by_their_id_and_automations_by_theirs(scene: Scene
     unlisted = scene.adapter.parse(delivery)
     heard = listed.parse(delivery)
 
-    assert unlisted is not None
+    assert isinstance(unlisted, Heard)
     assert "ALLOWED_BOTS" in (await scene.adapter.refusal(unlisted.speaker, PLACE) or "")
-    assert heard is not None
+    assert isinstance(heard, Heard)
     assert heard.speaker == Speaker("automation", "an automation", kind="bot")
 
 
@@ -551,7 +551,7 @@ async def test_a_conversation_keeps_its_place_when_its_issue_moves_to_another_te
 
     heard = adapter.parse(Delivery("linear:demo", "d1", None, {}, body, 1.0))
 
-    assert heard is not None
+    assert isinstance(heard, Heard)
     assert heard.place == home
 
 
@@ -563,7 +563,7 @@ async def test_files_are_fetched_once_and_a_note_stands_for_those_that_are_gone(
     scene.linear.reply(scene.session, scene.ann, words)
     body = scene.linear.hooks.sent[-1].body
     heard = adapter.parse(Delivery("linear:demo", "d1", None, {}, body, 1.0))
-    assert heard is not None
+    assert isinstance(heard, Heard)
     there, gone = heard.files
     scene.linear.uploads.popitem()
 
@@ -671,7 +671,7 @@ async def test_a_file_that_many_want_at_once_is_there_for_all(scene: Scene, tmp_
     body = scene.linear.hooks.sent[-1].body
     adapter = scene.another(uploads=tmp_path)
     heard = adapter.parse(Delivery("linear:demo", "d1", None, {}, body, 1.0))
-    assert heard is not None
+    assert isinstance(heard, Heard)
     (file,) = heard.files
 
     fetched = await asyncio.gather(*(adapter.fetch(file) for _ in range(20)))
@@ -775,7 +775,11 @@ async def test_a_change_of_access_is_heard_and_what_was_cached_is_forgotten(scen
         verified = scene.adapter.verify(headers, delivery.body, scene.clock.now())
         looked = scene.linear.fields().count("agentSessions")
 
-        assert scene.adapter.parse(verified) is None
+        chore = scene.adapter.parse(verified)
+        assert await scene.adapter.refusal(asked, PLACE) is not None, "parsing changes nothing"
+
+        assert isinstance(chore, Chore)
+        await scene.adapter.do_chore(chore)
         assert await scene.adapter.refusal(asked, PLACE) is None
         await scene.minutes(1)
         await asyncio.to_thread(
@@ -821,7 +825,7 @@ async def test_a_session_about_something_else_than_an_issue_gets_its_text(
         pass
     (delivery,) = (each for each in scene.taken if session.id.encode() in each.body)
     heard = scene.adapter.parse(delivery)
-    assert heard is not None
+    assert isinstance(heard, Heard)
     gathered = await scene.adapter.gather(heard)
 
     assert gathered.text.startswith(words)

@@ -15,8 +15,7 @@ from pydantic import SecretStr
 from app.config.sealing import Sealer
 from app.errors import PostDelayed, ServiceRefused
 from app.services.linear.api import LinearApi
-from app.services.linear.auth import Tokens
-from app.services.linear.grants import Grant, Grants
+from app.services.linear.auth import Grant, Grants, Tokens
 from app.services.linear.settings import LinearCredentials
 from app.store.stores import Stores
 from app.vault import Vault

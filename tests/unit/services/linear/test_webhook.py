@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import DeliveryRefused
-from app.services.common.signatures import DeliveryStale
+from app.services.common.webhooks import DeliveryStale
 from app.services.linear.webhook import BODY_BYTES, Identity, verify
 
 SECRET = "lin_wh_secret"

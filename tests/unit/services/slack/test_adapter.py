@@ -20,7 +20,7 @@ from app.model.types import ActivePlace, File, Speaker
 from app.model.updates import AskOption
 from app.services.slack.adapter import SlackAdapter
 from app.services.slack.api import bypasses_proxy, is_slack_address
-from app.services.slack.messages import files_of
+from app.services.slack.text import files_of
 from app.tasks import Tasks
 from app.vault.octets import vault_of
 from sim.slack.model import CANVAS, SCOPES, App

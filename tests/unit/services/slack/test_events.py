@@ -16,7 +16,7 @@ from app.model.keys import PlaceKey
 from app.model.types import File, Speaker
 from app.services.slack.auth import Seal
 from app.services.slack.events import Reader
-from app.services.slack.messages import Known, everything_in, files_of, plain
+from app.services.slack.text import Known, everything_in, files_of, plain
 
 SEAL = Seal("secret-key-of-the-tests")
 KNOWN = Known(

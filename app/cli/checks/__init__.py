@@ -1,1 +1,0 @@
-"""The checks of `doctor` that are about this machine and its agents."""

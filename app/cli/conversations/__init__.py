@@ -1,1 +1,0 @@
-"""`conversations`: lists, shows and manages whole conversations of the running bridge."""

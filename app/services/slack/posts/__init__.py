@@ -1,1 +1,0 @@
-"""Shows posts in Slack threads: streams, edited messages, answers and files."""
