@@ -12,13 +12,13 @@ import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from app.children.tree import Tree, read_attributes
 from app.descent import FOLDER, Found, remove, walk
-from app.model.erasure import FoundFiles
 from app.vault.octets import PIECE_BYTES, Known, find_spans, is_in
 
 HOME_BYTES: Final = 256 * 1024 * 1024
@@ -30,6 +30,18 @@ _SAVED_HOME: Final = ".home"
 _CONVERSATION: Final = re.compile(r"[A-Za-z0-9_-]{16,128}")
 """An id that is part of no other id by chance."""
 _EVERYTHING: Final = PurePosixPath()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFiles:
+    """What a search of files came across."""
+
+    held: list[Path] = field(default_factory=list)
+    """What holds the text, in its content or its name; a folder after what is in it."""
+    repositories: list[Path] = field(default_factory=list)
+    """Folders of git whose objects were not looked at."""
+    unread: list[Path] = field(default_factory=list)
+    """What could not be read."""
 
 
 class KeptFiles:

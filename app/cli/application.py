@@ -47,10 +47,6 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
         "grants": "See and take back what people always allow.",
         "spending": "Show what today has cost so far, where a daily budget is set.",
     },
-    "app.cli.erase": {
-        "purge": "Erase a text that leaked, wherever it was kept or posted.",
-        "forget": "Forget a person: what they said and decided, their name.",
-    },
     "app.cli.backup": {
         "backup": "Back up everything, while the bridge runs.",
         "restore": "Restore a backup on an empty machine.",

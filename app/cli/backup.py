@@ -14,12 +14,12 @@ import typer
 from pydantic import SecretStr
 from typer import Argument, Option
 
-from app.backup.archive import Contents
-from app.backup.stream import Sealing, Secret, read_sealing
-from app.backup.unpacking import check as check_archive
 from app.config import Configuration, find_secret_key
 from app.config.safety import read_database_url
 from app.errors import BackupUnusable, Conflict, DataDirInUse
+from app.features.backup.archive import Contents
+from app.features.backup.stream import Sealing, Secret, read_sealing
+from app.features.backup.unpacking import check as check_archive
 from app.features.pause.cli import show_pending
 from app.model.file_names import size_words
 from app.store.database import Database, is_postgresql_address, locked, note_move
@@ -76,7 +76,7 @@ def back_up(
         _describe(contents)
         _say("The backup is whole and can be restored.")
         return
-    from app.main.backing_up import back_up as write_archive  # noqa: PLC0415 - 1 s
+    from app.features.backup.service import back_up as write_archive  # noqa: PLC0415 - 1 s
 
     if target.is_dir():
         target /= time.strftime("agent-bridge-%Y%m%d-%H%M%S.backup", time.gmtime())
@@ -109,7 +109,7 @@ def restore(
     Nothing is overwritten: DATA_DIR and the database have to be empty. The bridge then starts
     paused, and `resume --all` lets it go on.
     """
-    from app.main.backing_up import restore as restore_archive  # noqa: PLC0415 - 1 s
+    from app.features.backup.service import restore as restore_archive  # noqa: PLC0415 - 1 s
 
     configuration = read_configuration()
     ask = _passphrase_of(passphrase, passphrase_file, confirm=False)

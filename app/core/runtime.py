@@ -20,6 +20,7 @@ from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.outbox import Outbox
 from app.core.repo_provider import RepoProvider
+from app.core.repositories.clones import Clones
 from app.core.repositories.forge import Forge
 from app.core.session_manager import SessionManager
 from app.core.turns.engine import EmbeddedTurnEngine
@@ -28,6 +29,7 @@ from app.errors import Conflict
 from app.model.keys import PlaceKey
 from app.model.ports import Counters
 from app.repos.checkouts import GitCheckouts
+from app.repos.search import RepositorySearch
 from app.signals import Signals
 from app.store.database import Database
 from app.store.stores import Stores
@@ -60,6 +62,9 @@ class Runtime:
     intake: Intake
     workspaces: RepoProvider
     checkouts: GitCheckouts
+    clones: Clones
+    search: RepositorySearch
+    """Finds texts in the repositories on this disk."""
     reach: Reach
     forge: Forge
     """Where repositories are hosted: proposals and reviews."""

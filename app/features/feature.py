@@ -27,8 +27,8 @@ class Feature:
     name: str
     """One word of lower-case letters."""
     package: str
-    part: str
-    """The class of its part, which takes the runtime."""
+    part: str = ""
+    """The class of its part, which takes the runtime; empty if a running bridge needs none."""
     routes: tuple[str, ...] = ()
     """The routers of the API and of the page."""
     commands: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +36,9 @@ class Feature:
 
     def build(self, runtime: Runtime) -> Part:
         """Build its part of one bridge."""
-        part: Part = self._load(self.part)(runtime)
+        from app.features.part import Part  # noqa: PLC0415 - it imports a web framework
+
+        part: Part = (self._load(self.part) if self.part else Part)(runtime)
         return part
 
     def routers(self) -> Sequence[APIRouter]:

@@ -25,7 +25,6 @@ from app.main.applying import AppliedChanges
 from app.main.cards import cards_of, missing_agents
 from app.main.changing import AgentChanges
 from app.main.checkups import Checkups
-from app.main.erasing import forgetting_of, purging_of
 from app.main.maintenance import Maintenance
 from app.main.presence import Build, presence
 from app.main.resources import Resources
@@ -87,8 +86,6 @@ class Bridge:
         self.feed = joined.feed
         self.intake = joined.intake
         runtime = joined.runtime(self._go_on_as_leader)
-        self._purging = purging_of(base, joined, runtime)
-        self._forgetting = forgetting_of(base, joined, runtime)
         self._features = [feature.build(runtime) for feature in registered_features()]
         joined.hooks.add((joined.memory,))
         joined.hooks.add(hook for part in self._features for hook in part.hooks())
@@ -216,8 +213,6 @@ class Bridge:
             removed=base.registry.removed,
             removed_titles=base.registry.removed_titles,
             fetch_page=self._fetch_page,
-            purging=self._purging,
-            forgetting=self._forgetting,
             notices=self._notices,
         )
 
@@ -300,8 +295,6 @@ class Bridge:
         joined.ledger.start()
         joined.memory.start()
         joined.showing.start()
-        self._purging.start()
-        self._forgetting.start()
         self._tasks.start(self._maintenance.forget(), name="retention")
         if self._fleet is None:
             self._tasks.start(self._maintenance.reap(), name="unused workspaces")
@@ -329,8 +322,6 @@ class Bridge:
         await self.checkups.close()
         for part in reversed(self._features):
             await part.close()
-        await self._purging.close()
-        await self._forgetting.close()
         await self._joined.listeners.close()
         await self._joined.delegations.close()
         await self.intake.close()

@@ -28,7 +28,6 @@ from app.services import find_area
 from app.signals import ALONE, Signals
 from app.store.database import Database, check_not_moved, locked
 from app.store.guarding import Guard, make_sealer, put_on_guard
-from app.store.purging import purged_texts
 from app.store.sealed import recognizes
 from app.store.stores import Stores
 from app.vault import Vault
@@ -104,7 +103,7 @@ def open_resources(
             files = AgentFiles(configuration.shared_dir, vault)
             registry = open_registry(configuration, stores.agents.records())
             registry.replace(label(registry.configuration, files), registry.records)
-            vault.register(*registry.configuration.secret_values(), *purged_texts(database))
+            vault.register(*registry.configuration.secret_values())
             forget_process_secrets(registry.configuration)
             shelters = shelter_all(registry.configuration, outside)
             noted = note_isolation(registry.configuration, registry.records, shelters)

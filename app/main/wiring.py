@@ -208,6 +208,8 @@ class Joined(TurnParts):
             intake=self.intake,
             workspaces=self.workspaces,
             checkouts=self.checkouts,
+            clones=self.clones,
+            search=self.repository_search,
             reach=self.reach,
             forge=self.forge,
             delegations=self.delegations,

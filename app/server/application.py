@@ -12,7 +12,6 @@ from app.server import (
     agents_api,
     api,
     elsewhere,
-    erasure_api,
     files_api,
     grants_api,
     install,
@@ -84,7 +83,6 @@ def build(
     application.include_router(agents_api.router)
     application.include_router(files_api.router)
     application.include_router(memory_api.router)
-    application.include_router(erasure_api.router)
     application.include_router(grants_api.router)
     application.include_router(install.router)
     for router in routers:

@@ -15,8 +15,6 @@ from app.clock import Clock
 from app.config import AgentConfig
 from app.config.agents import EntrySource
 from app.core.consent.ledger import Ledger
-from app.core.erasure.people import Forgetting
-from app.core.erasure.purging import Purging
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
@@ -230,8 +228,6 @@ class Parts:
     tools: Callable[[str], Sequence[Tool]] = lambda _agent: ()
     """Returns the bridge's tools that an agent may use."""
     changes: AgentChanger | None = None
-    purging: Purging | None = None
-    forgetting: Forgetting | None = None
     notices: Callable[[PlaceKey | None, Iterable[str]], Sequence[str]] = lambda _place, _agents: ()
     """Returns what people must know on every page, or in one place with its agents."""
     removed: Callable[[], Mapping[str, str]] = dict
@@ -249,24 +245,6 @@ class Parts:
             Conflict: they cannot be changed here.
         """
         return _need(self.changes, "agents cannot be changed here")
-
-    @property
-    def forgetter(self) -> Forgetting:
-        """What forgets people.
-
-        Raises:
-            Conflict: no one can be forgotten here.
-        """
-        return _need(self.forgetting, "no one can be forgotten here")
-
-    @property
-    def purger(self) -> Purging:
-        """What purges texts.
-
-        Raises:
-            Conflict: nothing can be purged here.
-        """
-        return _need(self.purging, "nothing can be purged here")
 
     def find_agent(self, name: str) -> AgentCard:
         """Return the agent of that name.

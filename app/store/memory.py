@@ -11,7 +11,7 @@ from app.model.types import TurnRef
 from app.model.updates import AskRequest
 from app.store.commits.asks import open_ask
 from app.store.database import Database
-from app.store.dialects import add_entries, clear_search, find_entries, insert, remove_entries
+from app.store.dialects import add_entries, find_entries, insert, remove_entries
 from app.store.tables import memory_day, memory_note
 
 
@@ -109,12 +109,6 @@ class MemoryStore:
             connection.execute(remove_entries(agent))
 
         await self._database.writer.run(write)
-
-
-def forget_index(connection: Connection) -> None:
-    """Forget what the search knows, inside the caller's commit; it is read again from the files."""
-    connection.execute(delete(memory_day))
-    clear_search(connection)
 
 
 def decide_note(connection: Connection, ask: int, *, keep: bool) -> None:

@@ -19,10 +19,8 @@ from app.store.ledger import AskStore
 from app.store.logins import LoginStore
 from app.store.memory import MemoryStore
 from app.store.names import NameStore
-from app.store.people import PersonStore
 from app.store.posts import PostStore
 from app.store.proposals import ProposalStore
-from app.store.purging import PurgeStore
 from app.store.sealed import SealedStore
 from app.store.sessions import ProcessStore, SessionStore
 from app.store.spending import SpendingStore
@@ -60,9 +58,7 @@ class Stores:
     delegations: DelegationStore
     tree: DelegationTree
     vitals: VitalStore
-    purges: PurgeStore
     spending: SpendingStore
-    people: PersonStore
 
     def open(self, kind: Callable[[Database, Callable[[], float]], T]) -> T:
         """Open the store of a feature on the same database."""
@@ -95,6 +91,4 @@ class Stores:
             delegations=DelegationStore(database, now),
             tree=DelegationTree(database, now),
             vitals=VitalStore(database, now),
-            purges=PurgeStore(database, now),
-            people=PersonStore(database, now),
         )

@@ -15,11 +15,11 @@ from typing import IO, cast
 
 import pytest
 
-from app.backup.archive import LIST, Contents
-from app.backup.stream import SealedWriter, Secret
-from app.backup.unpacking import check, unpack
 from app.children.sandbox import Unavailable, find_bubblewrap
 from app.errors import BackupUnusable
+from app.features.backup.archive import LIST, Contents
+from app.features.backup.stream import SealedWriter, Secret
+from app.features.backup.unpacking import check, unpack
 from tests.support.bridge import SECONDS
 from tests.support.ordinary import USERS, Running, Server, agents, laid_out
 

@@ -21,7 +21,12 @@ from tests.support.served import LOOK_SECONDS, SECONDS, Served
 EXAMPLE = ROOT / "examples" / "dice_feature"
 TOKEN = "Uv3-features-qX9-of-these-tests"
 AGENTS = {"AGENTS_JSON": json.dumps({"demo": demo()}), "BRIDGE_ADMIN_TOKEN": TOKEN}
-PATHS = {"pause": "/api/v1/pauses", "schedules": "/api/v1/schedules"}
+PATHS = {
+    "pause": "/api/v1/pauses",
+    "schedules": "/api/v1/schedules",
+    "erasing": "/api/v1/people",
+}
+"""What each feature serves, if it serves something."""
 
 
 def connect(bridge: Served) -> httpx.Client:
@@ -80,7 +85,7 @@ def test_a_bridge_without_a_feature_starts_and_answers(tmp_path: Path, name: str
     served = Served(tmp_path / "data", command, cwd=copy, surroundings=AGENTS)
     with served as bridge, connect(bridge) as http:
         said = converse(http, "say still here")
-        gone = http.get(PATHS[name]).status_code
+        gone = http.get(PATHS.get(name, "/api/v1/none")).status_code
 
     assert (said, gone) == (["hello", "still here"], 404)
 

@@ -13,9 +13,9 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.cli.erase import purge_text
 from app.config.configuration import load
 from app.config.sealing import Sealer
+from app.features.erasing.cli import purge_text
 from tests.support import canary
 from tests.support.bridge import ADMIN_TOKEN, SECRET_KEY, BridgeProcess
 from tests.support.deep import LEVELS, dug, reach

@@ -9,6 +9,8 @@ import pytest
 
 from app.clock import SystemClock
 from app.features.conversations.store import ConversationChanges
+from app.features.erasing.store.people import PersonStore
+from app.features.erasing.store.purges import PurgeStore
 from app.model.notes import Note, NoteCode
 from app.store import tables
 from app.store.retention import DAY_SECONDS, forget
@@ -59,16 +61,17 @@ async def test_grants_do_not_keep_a_conversation_from_being_deleted(memory: Memo
 
 
 async def test_what_a_person_granted_goes_when_they_are_forgotten(memory: Memory) -> None:
-    person = await memory.stores.people.trace("slack", "ann")
+    people = memory.stores.open(PersonStore)
+    person = await people.trace("slack", "ann")
     assert person is not None
 
-    await memory.stores.people.forget(person)
+    await people.forget(person)
 
     assert memory.rows('select speaker from "grant"') == [("bob",)]
 
 
 async def test_a_grant_about_a_text_that_is_purged_ends_with_it(memory: Memory) -> None:
-    await memory.stores.purges.redact(vault_of("ann-private-thing"))
+    await memory.stores.open(PurgeStore).redact(vault_of("ann-private-thing"))
 
     assert memory.rows('select subject from "grant"') == [("make bob-private-thing",)]
 

@@ -15,10 +15,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Final, Self, cast
 
-from app.backup.archive import LIST, SPARSE, Contents
-from app.backup.stream import SealedReader, Secret
 from app.descent import FOLDER, Descent
 from app.errors import BackupUnusable
+from app.features.backup.archive import LIST, SPARSE, Contents
+from app.features.backup.stream import SealedReader, Secret
 
 BLOCK_BYTES: Final = 1024 * 1024
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -1,4 +1,4 @@
-"""Values of erasing: what is to go, where it is, and what stays in spite of it."""
+"""Values of erasing: what is to go, where it is, and what stays in spite of it; and their JSON."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, SecretStr
 
 from app.model.keys import SessionKey
 from app.vault.exact import ExactIndex
@@ -65,18 +67,6 @@ class Person:
     """The members that have to clean their machines when they are back: all else is done."""
     until: float = field(default=0.0, compare=False)
     """When those that are not back by then are given up."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundFiles:
-    """What a search of files came across."""
-
-    held: list[Path] = field(default_factory=list)
-    """What holds the text, in its content or its name; a folder after what is in it."""
-    repositories: list[Path] = field(default_factory=list)
-    """Folders of git whose objects were not looked at."""
-    unread: list[Path] = field(default_factory=list)
-    """What could not be read."""
 
 
 class Stays(StrEnum):
@@ -181,3 +171,82 @@ def _forms(known: Iterable[str]) -> set[str]:
     }
     every = plain | escaped
     return every | {each.encode(errors="replace").decode("latin-1") for each in every}
+
+
+WORDS = {
+    Stays.FILE: "A file holds it and cannot be changed. Delete it by hand",
+    Stays.UNREAD: "This cannot be read. Look into it by hand",
+    Stays.STORE: "The files of the store could not be rewritten. Purge it again later",
+    Stays.ADDRESS: "It is part of an id or an address. Delete the conversation that has it",
+    Stays.IN_USE: "An agent's entry or credentials hold it. Replace it there",
+    Stays.UNSHIPPED: "A clone or repository holds it, with work that is nowhere else. Ship that "
+    "work, or purge it again with --discard to delete both",
+    Stays.REMOTE: "The remote had it, in its history or the name of a branch, and brings it back "
+    "with the next fetch. Rewrite or delete it there, then purge it again",
+    Stays.PLATFORM: "A message or its history of edits holds it, which the agent cannot change. "
+    "Ask its author to delete it",
+    Stays.UNREACHED: "What was posted here could not be changed. Look at it on the platform",
+    Stays.THEIRS: "What they wrote on the platforms stays there, and so do commits with their name "
+    "and settings that list them. Delete it there, and take them out of ALLOWED_USERS",
+    Stays.AWAY: "This machine was not reached. It cleans its disk when its bridge runs again; if "
+    "it never does, delete its DATA_DIR",
+    Stays.COPIES: "What left this machine before is out of reach: models, logs, notifications and "
+    "e-mails, backups, compressed files. Replace the secret where it is used",
+}
+
+
+class NewPurge(BaseModel):
+    """A text to be purged."""
+
+    text: SecretStr
+    discard: bool = False
+    """Whether clones that hold it are deleted also with work that is nowhere else."""
+
+
+class LeftOut(BaseModel):
+    """Something that still holds what was to go, or may hold it."""
+
+    why: Stays
+    where: str
+    words: str
+
+    @classmethod
+    def of(cls, left: Left) -> LeftOut:
+        """Show it."""
+        return cls(why=left.why, where=left.where, words=WORDS[left.why])
+
+
+class ErasedOut(BaseModel):
+    """What was erased, and what was not."""
+
+    rows: int
+    files: int
+    posts: int
+    clones: int
+    left: list[LeftOut]
+
+    @classmethod
+    def of(cls, erased: Erased) -> ErasedOut:
+        """Show it."""
+        return cls(
+            rows=erased.rows,
+            files=erased.files,
+            posts=erased.posts,
+            clones=erased.clones,
+            left=[LeftOut.of(each) for each in erased.left],
+        )
+
+
+class PersonOut(BaseModel):
+    """A person who said something."""
+
+    service: str
+    id: str
+    name: str
+    messages: int
+
+    @classmethod
+    def of(cls, person: Person) -> PersonOut:
+        """Show them."""
+        (known,), (name,) = person.ids, person.names
+        return cls(service=person.service, id=known, name=name, messages=person.messages)

@@ -17,15 +17,15 @@ from typing import Final
 
 from pydantic import SecretStr
 
-from app.backup.archive import Contents, packing
-from app.backup.stream import Secret
-from app.backup.unpacking import unpack
 from app.clock import SystemClock
 from app.config import BridgeSecrets, Configuration, ensure_secrets, find_secret_key
 from app.config.process import SECRETS
 from app.descent import discard, remove
 from app.errors import BackupUnusable
-from app.store.copying import Copied, check_fit, copy_in, copy_out
+from app.features.backup.archive import Contents, packing
+from app.features.backup.store import Copied, check_fit, copy_in, copy_out
+from app.features.backup.stream import Secret
+from app.features.backup.unpacking import unpack
 from app.store.database import FILE_NAME, MOVED_NAME, locked
 
 DATABASE: Final = "database"

@@ -12,8 +12,7 @@ from typer import Argument, Option
 
 from app.config import Configuration
 from app.errors import Conflict
-from app.model.erasure import Stays
-from app.server.erasure_api import ErasedOut, PersonOut
+from app.features.erasing.model import ErasedOut, PersonOut, Stays
 from app.terminal.api import Api
 from app.terminal.framing import NotConfirmed, Yes, commands, confirm, examples, read_configuration
 from app.terminal.output import one_line

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from app.backup import archive
-from app.backup.archive import HOLE_BYTES, Contents, packing
-from app.backup.stream import PIECE_BYTES, Secret
-from app.backup.unpacking import check, unpack
 from app.errors import BackupUnusable
+from app.features.backup import archive
+from app.features.backup.archive import HOLE_BYTES, Contents, packing
+from app.features.backup.stream import PIECE_BYTES, Secret
+from app.features.backup.unpacking import check, unpack
 
 KEY = Secret("secret key", "a long and random key of the tests")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from app.backup.stream import Secret
 from app.config import Configuration, load
 from app.errors import BackupUnusable, BridgeError
-from app.main.backing_up import back_up, restore
+from app.features.backup.service import back_up, restore
+from app.features.backup.stream import Secret
 from app.store.backend import open_backend
 from app.store.database import sqlite_url
 from app.store.schema import HEAD_REVISION, REVISION_BEFORE, migrate_to

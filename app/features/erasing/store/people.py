@@ -19,12 +19,12 @@ from sqlalchemy import (
     update,
 )
 
-from app.model.erasure import FORGOTTEN, Marks, Person
+from app.features.erasing.model import FORGOTTEN, Marks, Person
+from app.features.erasing.store.purges import put_kept, reach_member
 from app.store.commits.admission import begin_afresh
 from app.store.commits.words import forget_words
 from app.store.database import Database
 from app.store.guarding import Kept
-from app.store.purging import put_kept, reach_member
 from app.store.tables import (
     ask,
     delegation,
@@ -66,7 +66,7 @@ _NAMES: tuple[Column[Any], ...] = (
 
 
 class PersonStore:
-    """The port of people."""
+    """People who said something, and those who are to be forgotten."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database

@@ -20,9 +20,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, Final, cast
 
-from app.backup.stream import SealedWriter, Secret
 from app.descent import Found, walk
 from app.errors import BackupUnusable
+from app.features.backup.stream import SealedWriter, Secret
 
 LIST: Final = "contents.json"
 SPARSE: Final = "AGENTBRIDGE.sparse"

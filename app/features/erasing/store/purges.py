@@ -25,14 +25,23 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-from app.model.erasure import Purge, Trail
+from app.features.erasing.model import Purge, Trail
 from app.model.keys import SessionKey
 from app.store.database import Database
-from app.store.dialects import transaction
+from app.store.dialects import clear_search, transaction
 from app.store.guarding import Kept, Shown, ShownJson, guard_of
-from app.store.memory import forget_index
 from app.store.sealed import put_sealed
-from app.store.tables import agent, grant, machine, metadata, post, sealed, surface, turn
+from app.store.tables import (
+    agent,
+    grant,
+    machine,
+    memory_day,
+    metadata,
+    post,
+    sealed,
+    surface,
+    turn,
+)
 from app.vault.octets import Known, cross_out
 
 AT_ONCE = 200
@@ -59,7 +68,7 @@ class _Hit:
 
 
 class PurgeStore:
-    """The purge port."""
+    """What was purged, and the rows that a text is taken out of."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
@@ -67,7 +76,11 @@ class PurgeStore:
 
     async def list(self) -> Sequence[Purge]:
         """List all purges, the first one first."""
-        return await self._database.read(purges)
+        return await self._database.read(_purges)
+
+    def texts(self) -> Sequence[str]:
+        """List the texts that were purged: they count as secrets."""
+        return [each.text for each in self._database.look(_purges)]
 
     async def keep(self, purge: Purge) -> None:
         """Store a purge, sealed, in place of what is known of it."""
@@ -110,17 +123,11 @@ class PurgeStore:
         for start in range(0, len(hits), AT_ONCE):
             some = hits[start : start + AT_ONCE]
             await self._database.writer.run(partial(_redact_all, some, vault, only_words))
-        await self._database.writer.run(forget_index)
+        await self._database.writer.run(_forget_index)
         return len(hits)
 
 
-def purged_texts(database: Database) -> list[str]:
-    """Return the texts that were purged: they count as secrets."""
-    return [each.text for each in database.look(purges)]
-
-
-def purges(connection: Connection) -> Sequence[Purge]:
-    """Read all purges."""
+def _purges(connection: Connection) -> list[Purge]:
     rows = connection.execute(
         select(sealed.c.name, type_coerce(sealed.c.value, Kept).label("value"))
         .where(sealed.c.name.startswith(_PREFIX))
@@ -158,6 +165,12 @@ def reach_member(connection: Connection, name: str, member: str, now: float) -> 
     stored["away"] = [each for each in stored["away"] if each != member]
     put_kept(connection, name, stored, now)
     return list(stored["away"])
+
+
+def _forget_index(connection: Connection) -> None:
+    """Forget what the search of memory knows: it is read again from the files."""
+    connection.execute(delete(memory_day))
+    clear_search(connection)
 
 
 def _trace(connection: Connection, vault: Known) -> Trail:

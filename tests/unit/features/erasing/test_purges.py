@@ -25,11 +25,11 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeDecorator
 
 from app.config.sealing import Sealer
-from app.model.erasure import Purge
+from app.features.erasing.model import Purge
+from app.features.erasing.store.purges import PurgeStore
 from app.model.keys import SessionKey
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.guarding import Guard, put_on_guard
-from app.store.purging import PurgeStore, purged_texts
 from app.store.tables import agent, metadata
 from app.vault import Vault
 from app.vault.octets import vault_of
@@ -102,7 +102,7 @@ async def test_what_was_purged_is_stored_sealed(database: Database, tmp_path: Pa
     await rows.keep(purge)
 
     assert await rows.list() == [purge]
-    assert purged_texts(database) == [LEAKED]
+    assert rows.texts() == [LEAKED]
     # It does not count as a place that holds it.
     assert (await rows.trace(vault_of(LEAKED))).rows == 0
     await database.compact()

@@ -8,35 +8,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-from app.children.kept_files import KeptFiles
-from app.core.repositories.clones import Clones
+from app.agents.isolation import homes_root, workspaces_root
+from app.children.kept_files import FoundFiles, KeptFiles
+from app.core.runtime import Runtime
 from app.descent import remove
 from app.errors import GitFailed, RepositoryError
+from app.features.erasing.model import Erased, Left, Stays, list_left
 from app.model import repository_wording as wording
-from app.model.erasure import Erased, FoundFiles, Left, Stays, list_left
 from app.model.types import Session
 from app.model.workspaces import Checkout
-from app.repos.search import RepositorySearch
-from app.store.sessions import SessionStore
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class KeptFolders:
-    """The folders whose content is made again when it is needed, by what is in them."""
-
-    workspaces: Path
-    """Clones; what is in the other folders of sessions is nowhere else."""
-    gates: Path
-    homes: Path
-    mirrors: Path
-    saved: Path
-    """What earlier releases saved of sessions."""
 
 
 class Disk:
@@ -44,20 +29,24 @@ class Disk:
 
     def __init__(
         self,
+        runtime: Runtime,
         files: KeptFiles,
-        repositories: RepositorySearch,
-        clones: Clones,
-        sessions: SessionStore,
-        folders: KeptFolders,
         stop: Callable[[Collection[int]], Awaitable[None]],
     ) -> None:
         """Clean; `stop` ends the agents of sessions."""
+        configuration = runtime.configuration
         self._files = files
-        self._repositories = repositories
-        self._clones = clones
-        self._sessions = sessions
-        self._folders = folders
+        self._repositories = runtime.search
+        self._clones = runtime.clones
+        self._sessions = runtime.stores.sessions
         self._stop = stop
+        # Only of workspaces are there folders whose content is nowhere else: all but clones.
+        self._workspaces = workspaces_root(configuration)
+        self._gates = configuration.data_dir / "gates"
+        self._homes = homes_root(configuration)
+        self._mirrors = configuration.shared_dir / "mirrors"
+        # What earlier releases saved of sessions.
+        self._saved = configuration.shared_dir / "kept"
 
     async def find(self, vault: Vault, *, shared: bool) -> FoundFiles:
         """Find what holds the text: plain files, and repositories by their folders."""
@@ -73,18 +62,17 @@ class Disk:
 
     def find_sessions(self, found: FoundFiles) -> set[int]:
         """Tell in whose folders the text is: their names begin with the session's number."""
-        folders = self._folders
-        parts = _parts(found.held, folders.workspaces, folders.gates, folders.homes)
+        parts = _parts(found.held, self._workspaces, self._gates, self._homes)
         numbers = (each.name.partition("-")[0] for each in parts)
         return {int(number) for number in numbers if number.isdecimal()}
 
     async def clean(self, vault: Vault, found: FoundFiles, *, discard: bool) -> Erased:
         """Delete what can be made again, and overwrite the text in other files."""
-        left, folders = list[Left](), self._folders
+        left = list[Left]()
         clones = await self._find_clones()
         gone, kept = await self._delete_clones(clones, found.held, left, discard=discard)
         gone |= await self._delete_mirrors(clones, found.held, left)
-        doomed = _parts(found.held, folders.gates, folders.homes, folders.saved)
+        doomed = _parts(found.held, self._gates, self._homes, self._saved)
         rest = [each for each in found.held if not _is_below(each, kept | gone | doomed)]
         # Agents made the repositories that are left, so no remote is known to have them.
         own = {each for each in found.repositories if any(_is_below(path, [each]) for path in rest)}
@@ -122,7 +110,7 @@ class Disk:
     ) -> tuple[set[Path], set[Path]]:
         """Delete the clones that hold the text; returns which, and which hold more than that."""
         gone, kept = set[Path](), set[Path]()
-        for folder in clones.keys() & _parts(held, self._folders.workspaces):
+        for folder in clones.keys() & _parts(held, self._workspaces):
             session, record = clones[folder]
             try:
                 work = "" if discard else await self._clones.unshipped(session, record)
@@ -146,7 +134,7 @@ class Disk:
         left: list[Left],
     ) -> set[Path]:
         """Delete the mirrors that hold the text, with no agent in a clone that borrows from one."""
-        mirrors = _parts(held, self._folders.mirrors)
+        mirrors = _parts(held, self._mirrors)
         path_of = self._repositories.mirror_of
         borrow = [each for each in clones.values() if path_of(each[1].repository) in mirrors]
         await self._stop({session.id for session, _ in borrow})

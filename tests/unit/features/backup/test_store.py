@@ -9,8 +9,8 @@ from sqlalchemy import select, text
 
 from app.clock import SystemClock
 from app.errors import BackupUnusable
+from app.features.backup.store import copy_in, copy_out
 from app.features.pause.store import SuspensionStore
-from app.store.copying import copy_in, copy_out
 from app.store.database import Database, sqlite_url
 from app.store.tables import metadata
 from tests.support import postgres

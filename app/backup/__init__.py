@@ -1,1 +1,0 @@
-"""Writes and reads backups: one sealed file with everything that a bridge keeps."""

@@ -1,1 +1,0 @@
-"""Erasing on demand: a text that leaked, and a person who wants to be forgotten."""
