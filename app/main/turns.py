@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from app.acp.launching import LateLauncher, build_launcher
+from app.acp.late import LateLauncher, build_launcher
 from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
 from app.agents.personas import AgentPersonas
