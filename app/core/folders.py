@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from app.agents.agent import Agent
+from app.children.users import give
 from app.model.folders import attachment_folder, folder_name, outgoing
 from app.model.types import File, Session
 
@@ -24,16 +26,16 @@ class Folders:
         root: Path,
         uploads: Path,
         homes: Path,
-        give: Callable[[Path, str], None] = lambda *_: None,
+        agents: Mapping[str, Agent] | None = None,
     ) -> None:
         """Create them below `root`; the agents of sessions have their homes below `homes`.
 
-        `give` makes an agent, by its name, the owner of a path.
+        An agent that has a user of its own owns its folders.
         """
         self.root = root
         self._uploads = uploads
         self._homes = homes
-        self._give = give
+        self._agents = agents or {}
 
     async def open(self, session: Session) -> Path:
         """Prepare the folder of a session.
@@ -103,3 +105,7 @@ class Folders:
         self._give(target.parent, agent)
         self._give(target, agent)
         return target
+
+    def _give(self, path: Path, agent: str) -> None:
+        found = self._agents.get(agent)
+        give(path, found.shelter.user if found and found.shelter else None)

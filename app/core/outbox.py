@@ -73,7 +73,7 @@ class Outbox:
         counters: Counters,
         *,
         signals: Signals = ALONE,
-        ensure: Callable[[], None] = lambda: None,
+        ensure: Callable[[], None] | None = None,
     ) -> None:
         """Send posts; `ensure` ends this process if others have its work."""
         self._posts = posts
@@ -87,7 +87,7 @@ class Outbox:
         self._timers = Tasks("outbox pace")
         self._held = False
         self._signals = signals
-        self._ensure = ensure
+        self._ensure = ensure or _do_nothing
         self._relay = ProgressRelay(posts, adapters, clock, self._clean_aside, signals)
         signals.on(Topic.POSTS, self._take_posts)
         signals.on(Topic.PROGRESS, self._take_progress)
@@ -411,3 +411,7 @@ class Outbox:
         if len(content.text) <= ASIDE_CHARACTERS:
             return self.clean(content)
         return await asyncio.to_thread(self.clean, content)
+
+
+def _do_nothing() -> None:
+    """Alone, no other process has the work."""

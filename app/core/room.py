@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from app.children.disk import DiskSpace
 from app.clock import Clock
 from app.errors import DiskNearlyFull
+from app.model import wording
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +68,9 @@ class Room:
         if free < warn:
             await self._make_room()
             free, least, warn = await asyncio.to_thread(self._measure)
-        words = _describe(free, least) if free < warn else ""
+        words = (
+            wording.DISK_LOW.format(free=free // 2**20, least=least // 2**20) if free < warn else ""
+        )
         if bool(words) != bool(self.trouble):
             logger.warning("%s", words or "the disk has room again")
         self.trouble = words
@@ -86,11 +89,3 @@ class Room:
             gone = await self._shed(self._clock.now() - IDLE_SECONDS)
             if gone:
                 logger.warning("removed %d unused clones to make room", gone)
-
-
-def _describe(free: int, least: int) -> str:
-    mebibyte = 2**20
-    return (
-        f"{free // mebibyte} MiB are free on the disk of DATA_DIR; below {least // mebibyte} MiB "
-        "no turn begins. Delete what is not needed, or give DATA_DIR a larger disk"
-    )

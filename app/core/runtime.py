@@ -13,14 +13,18 @@ from app.config import Configuration
 from app.core.adapters import Adapter
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
+from app.core.delegation.delegations import Delegations
+from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
 from app.core.outbox import Outbox
 from app.core.repo_provider import RepoProvider
+from app.core.repositories.ports import Forge
 from app.core.session_manager import SessionManager
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.reach import Reach
+from app.model.keys import PlaceKey
 from app.model.ports import Counters
 from app.repos.checkouts import GitCheckouts
 from app.signals import Signals
@@ -56,6 +60,14 @@ class Runtime:
     workspaces: RepoProvider
     checkouts: GitCheckouts
     reach: Reach
+    forge: Forge
+    """Where repositories are hosted: proposals and reviews."""
+    delegations: Delegations
+    """What agents ask of agents."""
+    showing: Showing
+    """Where people see what agents do for others."""
+    page: Callable[[PlaceKey], str]
+    """Returns the address of a place's page; empty if only this machine could open it."""
     uploads: Path
     """The folder of attachments."""
     go_on: Callable[[], Awaitable[None]]

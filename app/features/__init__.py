@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from app.errors import ConfigurationError
 from app.features.feature import Feature
 
-BUILT_IN = ("pause", "schedules")
+BUILT_IN = ("pause", "schedules", "together")
 """In the order in which they start; each is optional."""
 GROUP = "agent_bridge.features"
 

@@ -90,7 +90,7 @@ class Bridge:
         self._forgetting = forgetting_of(base, joined)
         runtime = joined.runtime(self._go_on_as_leader)
         self._features = [feature.build(runtime) for feature in registered_features()]
-        joined.hooks.add((joined.memory, joined.together))
+        joined.hooks.add((joined.memory,))
         joined.hooks.add(hook for part in self._features for hook in part.hooks())
         joined.tooling.toolbox.add(tool for part in self._features for tool in part.tools())
         self._maintenance = Maintenance(
@@ -309,8 +309,6 @@ class Bridge:
             self._tasks.start(self._maintenance.reap(), name="unused workspaces")
         joined.listeners.start()
         self.intake.start()
-        joined.reviews.start()
-        joined.together.start()
         joined.delegations.start()
         for part in self._features:
             part.start()
@@ -337,8 +335,6 @@ class Bridge:
         await self._forgetting.close()
         await self._joined.listeners.close()
         await self._joined.delegations.close()
-        await self._joined.together.close()
-        await self._joined.reviews.close()
         await self.intake.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(0 if self._hurried else None) as self._grace_timeout:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property, partial
-from pathlib import Path
 
 from app.agents.agent import Agent
 from app.agents.catalog import unshared_files
 from app.agents.isolation import homes_root, workspaces_root
 from app.children.disk import DiskSpace, identify
-from app.children.users import give
 from app.children.warden import Warden
 from app.config import Configuration
 from app.core.feed import Feed
@@ -124,10 +122,6 @@ class RepositoryParts:
         """Watches agents' resource use."""
         return Warden(self._disk)
 
-    def _give(self, path: Path, agent: str) -> None:
-        """Give a path to an agent that has its own user."""
-        give(path, self._user_of(agent))
-
     def _user_of(self, agent: str) -> int | None:
         shelter = self._base.shelters.get(agent)
         return shelter.user if shelter else None
@@ -153,7 +147,7 @@ class RepositoryParts:
             directory=self._directory,
             names=stores.names,
             variables=self._variables,
-            is_held=stores.groups.is_held,
+            is_held=stores.delegations.is_held,
             errand_of=stores.delegations.errand,
             find_server=self._base.signals.find_server,
             joint=JointWork(
@@ -172,7 +166,7 @@ class RepositoryParts:
                 forge=self.forge,
                 name_of=self._name_of,
                 errand_of=stores.delegations.errand,
-                author_of=stores.groups.author_of,
+                author_of=stores.delegations.author_of,
             ),
         )
 
@@ -187,7 +181,7 @@ class RepositoryParts:
             workspaces_root(configuration),
             self.uploads,
             homes_root(configuration),
-            self._give,
+            self._agents,
         )
 
     @cached_property

@@ -26,14 +26,13 @@ from app.metrics import Metrics
 from app.services import find_area
 from app.signals import ALONE, Signals
 from app.store.database import Database, check_not_moved, locked
-from app.store.guarding import Guard, put_on_guard
+from app.store.guarding import Guard, make_sealer, put_on_guard
 from app.store.purging import purged_texts
 from app.store.sealed import recognizes
 from app.store.stores import Stores
 from app.vault import Vault
 
 if TYPE_CHECKING:
-    from app.config.sealing import Sealer
     from app.traces import Tracer
 
 Wrap = Callable[[Stores], Stores]
@@ -93,7 +92,9 @@ def open_resources(
         raise_file_limit()
         tracer = _open_tracer(configuration, secrets)
         database = Database(configuration.database_url)
-        put_on_guard(database.engine.dialect, Guard(vault, lambda: _make_sealer(secrets)))
+        put_on_guard(
+            database.engine.dialect, Guard(vault, partial(make_sealer, secrets.secret_key))
+        )
         database.open()
         try:
             if configuration.database_file is None:
@@ -153,19 +154,12 @@ def _open_tracer(configuration: Configuration, secrets: BridgeSecrets) -> Tracer
 
 def _check_key(database: Database, secrets: BridgeSecrets) -> None:
     """Refuse a key that other bridges on this database could not read with."""
-    if not recognizes(database, _make_sealer(secrets)):
+    if not recognizes(database, make_sealer(secrets.secret_key)):
         raise ConfigurationError(
             "BRIDGE_SECRET_KEY",
             "the database is sealed with another key",
             "Give all bridges on one database the same BRIDGE_SECRET_KEY, or the same SHARED_DIR.",
         )
-
-
-def _make_sealer(secrets: BridgeSecrets) -> Sealer:
-    # The import takes 0.05 s, and the port listens before the first delivery is stored.
-    from app.config.sealing import Sealer  # noqa: PLC0415
-
-    return Sealer(secrets.secret_key)
 
 
 def bridge_id(configuration: Configuration) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from pydantic import SecretStr
@@ -13,8 +13,6 @@ from pydantic import SecretStr
 import app
 from app.clock import machine_zone
 from app.config import Configuration
-from app.config.fields import is_loopback
-from app.core.intake.access import Access
 from app.core.repositories.directory import Directory, SetFor
 from app.core.turns.limits.daily import DailyLimits
 from app.errors import ConfigurationError
@@ -24,7 +22,6 @@ from app.model.spending import Share
 from app.model.workspaces import Target
 from app.server.local_socket import SOCKET_HOST
 from app.server.login_links import private_host
-from app.server.titles import path_of
 from app.services import find_area, find_repository
 
 _LOCAL_HOSTS: Final = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::")  # noqa: S104 - read, not bound
@@ -118,42 +115,6 @@ def fetched_as(
         if entry.clone == how
     }
     return SetFor(entries, directory, now)
-
-
-def access_of(configuration: Configuration) -> Access:
-    """Return whom the operator allows or refuses."""
-    return Access(
-        users=frozenset(f"{who.service}:{who.id}" for who in configuration.settings.allowed_users),
-        only_users=configuration.settings.allowed_users_only,
-        bots=frozenset(f"{who.service}:{who.id}" for who in configuration.settings.allowed_bots),
-    )
-
-
-def page_of(configuration: Configuration) -> Callable[[PlaceKey], str]:
-    """Return a place's page address; empty if only this machine could open it."""
-    base = configuration.base_url
-    if is_loopback(urlsplit(base).hostname or ""):
-        return lambda _place: ""
-    return lambda place: f"{base}{path_of(place)}"
-
-
-def file_link_of(configuration: Configuration) -> Callable[[str], str]:
-    """Return a stored file's address; empty if only this machine could open it."""
-    base = configuration.base_url
-    if is_loopback(urlsplit(base).hostname or ""):
-        return lambda _url: ""
-    return lambda url: f"{base}/uploads/{quote(url)}"
-
-
-def place_prompts(configuration: Configuration) -> Callable[[PlaceKey], str]:
-    """Return the operator's additional prompt for each place."""
-
-    def added(place: PlaceKey) -> str:
-        settings = configuration.service_settings.get(place.service)
-        name = (find_area(place) or place).name
-        return settings.area_prompts().get(name, "") if settings is not None else ""
-
-    return added
 
 
 def page_url_of(configuration: Configuration, secret_key: SecretStr) -> str:

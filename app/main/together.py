@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from app.agents.files import AgentFiles
-from app.config import Configuration
 from app.core.repositories.ports import Forge
 from app.core.tools.home import Homes
 from app.core.tools.memory import MemoryTools
@@ -15,7 +14,6 @@ from app.core.tools.place import PlaceTools
 from app.core.tools.proposals import ProposalTools
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.turn_context import TurnContext
-from app.model.delegation import DelegationLimits
 from app.model.tools import Tool
 
 
@@ -36,16 +34,3 @@ def own_tools(
 def _read_memory(files: AgentFiles, agent: str) -> str:
     found = files.read(agent, "MEMORY.md")
     return "" if found is None else found.text
-
-
-def delegation_limits(configuration: Configuration) -> DelegationLimits:
-    """Return how far agents may go among themselves."""
-    settings = configuration.settings
-    return DelegationLimits(
-        depth=settings.delegation_depth,
-        per_turn=settings.delegations_per_turn,
-        per_tree=settings.delegations_per_tree,
-        per_hour=settings.delegations_per_hour,
-        seconds=60.0 * settings.delegation_minutes,
-        usd=settings.delegation_usd,
-    )

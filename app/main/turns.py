@@ -15,6 +15,7 @@ from app.agents.files import AgentFiles
 from app.agents.personas import AgentPersonas, DailyLogs
 from app.agents.prices import read_prices
 from app.core.adapters import Adapter
+from app.core.addresses import Addresses
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.delegation.delegations import Delegations
@@ -29,21 +30,19 @@ from app.core.repositories.ports import Forge
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
-from app.core.turns.place_context import Surroundings
+from app.core.turns.place_context import Surroundings, operator_prompt
 from app.core.turns.turn_context import TurnContext
 from app.main.repositories import RepositoryParts
 from app.main.resources import Resources, bridge_id
 from app.main.terms import (
     daily_limits_of,
-    file_link_of,
-    page_of,
-    place_prompts,
 )
 from app.main.tooling import Tooling
 from app.main.vitals import Vitals
 from app.model.delegation import SERVICE
 from app.model.types import Session
 from app.model.vitals import measure_members
+from app.services import find_area
 from app.services.agents.adapter import AgentsAdapter
 
 if TYPE_CHECKING:
@@ -71,6 +70,7 @@ class TurnParts(RepositoryParts, ABC):
         self._fleet = fleet
         self._timeouts = timeouts
         self.hooks = Hooks()
+        self._addresses = Addresses(base.configuration)
         apart = map(AgentsAdapter, base.configuration.agents)
         self.adapters = {adapter.service_name: adapter for adapter in (*adapters, *apart)}
         self.availability = Availabilities(
@@ -106,9 +106,9 @@ class TurnParts(RepositoryParts, ABC):
         )
 
     @property
-    def _ensure(self) -> Callable[[], None]:
+    def _ensure(self) -> Callable[[], None] | None:
         """What ends this process if others have its work."""
-        return (lambda: None) if self._fleet is None else self._fleet.membership.ensure
+        return None if self._fleet is None else self._fleet.membership.ensure
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -122,7 +122,7 @@ class TurnParts(RepositoryParts, ABC):
             self._base.vault,
             clock=self._base.clock,
             submit=lambda session: self.engine.submit(session),
-            page=page_of(self._configuration),
+            page=self._addresses.page,
             hooks=self.hooks,
             name_asker=self._name_asker,
             find_voice=lambda session: self.showing.voice_of(session),
@@ -235,8 +235,8 @@ class TurnParts(RepositoryParts, ABC):
             vault=base.vault,
             check_room=self.room.check,
             verbosity=configuration.settings.verbosity,
-            page=page_of(configuration),
-            place_prompt=place_prompts(configuration),
+            page=self._addresses.page,
+            place_prompt=partial(operator_prompt, configuration, find_area),
             adapters=self.adapters,
             agents=self._agents,
             showing=self.showing,
@@ -259,7 +259,7 @@ class TurnParts(RepositoryParts, ABC):
             adapters=self.adapters,
             agents=self._agents,
             name_of=self._name_of,
-            page=page_of(self._configuration),
+            page=self._addresses.page,
             outbox=self.outbox,
             feed=self.feed,
             clock=self._base.clock,
@@ -284,5 +284,5 @@ class TurnParts(RepositoryParts, ABC):
             self._stores.posts,
             self.adapters,
             self._base.vault,
-            link=file_link_of(self._configuration),
+            link=self._addresses.file,
         )

@@ -6,13 +6,14 @@ Nothing runs yet: the caller starts the parts in order, and stops them.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 
 from app.agents.isolation import homes_root
 from app.children.traces import Traces
 from app.core.conversations import Conversations
-from app.core.delegation.delegations import Delegations
+from app.core.delegation.delegations import Delegations, read_limits
 from app.core.delegation.deputies import Deputies
+from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
@@ -22,23 +23,13 @@ from app.core.repositories.renames import Renames
 from app.core.roster import Roster
 from app.core.runtime import Runtime
 from app.core.session_manager import SessionManager
-from app.core.together.group import Grouping
-from app.core.together.panel import Panel
-from app.core.together.race import Race
-from app.core.together.review_loop import ReviewLoop
-from app.core.together.reviews import Reviews
-from app.core.together.together import Together
 from app.core.tools.agents import AgentTools
 from app.core.tools.home import Homes
-from app.core.tools.reviews import ReviewTools
 from app.core.turns.reach import Reach
-from app.main.terms import access_of, page_of
-from app.main.together import delegation_limits, own_tools
+from app.main.together import own_tools
 from app.main.tooling import Tooling
 from app.main.turns import TurnParts
-from app.model.reviews import Review
 from app.model.tools import Tool
-from app.model.types import Session
 
 
 class Joined(TurnParts):
@@ -55,7 +46,6 @@ class Joined(TurnParts):
         """List the tools, group by group."""
         stores = self._stores
         yield from AgentTools(self.delegations, self._roster).tools()
-        yield from ReviewTools(self.reviews, self.together, self.delegations).tools()
         yield from own_tools(
             self._turn_context,
             self.engine,
@@ -96,84 +86,14 @@ class Joined(TurnParts):
             roster=self._roster,
             deputies=Deputies(self._agents, self.adapters),
             adapters=self.adapters,
-            refusal=access_of(self._configuration).refusal,
+            refusal=Access.of(self._configuration.settings).refusal,
             lend=self.workspaces.lend,
-            limits=lambda: delegation_limits(self._configuration),
+            limits=partial(read_limits, self._base.registry),
             redact=self._base.vault.redact,
             engine=self.engine,
             outbox=self.outbox,
             feed=self.feed,
             clock=self._base.clock,
-            signals=self._base.signals,
-        )
-
-    def _target_of(self, session: Session) -> str:
-        chosen = self._stores.decisions.place(session.place).repository
-        return self._directory.write(self.workspaces.target(session, chosen))
-
-    @cached_property
-    def reviews(self) -> Reviews:
-        """Takes agents' reviews."""
-        return Reviews(
-            self._stores.reviews,
-            self._stores.groups,
-            self._stores.sessions,
-            self.checkouts,
-            self.forge,
-            self.outbox,
-            self.feed,
-            self._base.clock,
-            redact=self._base.vault.redact,
-            names=self._names,
-            subject_of=self.workspaces.find_subject,
-            repository_of=self.workspaces.repository,
-            home_of=self._home_of,
-            signals=self._base.signals,
-        )
-
-    async def _home_of(self, review: Review) -> tuple[int, str]:
-        """Tell where people see a review, and who speaks there if not the agent of the place."""
-        branch = self._stores.tree.of_turn(review.turn)
-        voice = None if branch is None else await self.showing.find_voice(branch)
-        home = review.session if branch is None else branch.root_session
-        return home, "" if voice is None else voice.agent
-
-    @cached_property
-    def together(self) -> Together:
-        """Has agents work together."""
-        grouping = Grouping(
-            self._stores.groups,
-            self.delegations,
-            self._stores.delegations,
-            self._stores.sessions,
-            self._stores.turns,
-            roster=self._roster,
-            outbox=self.outbox,
-            feed=self.feed,
-            clock=self._base.clock,
-            target_of=self._target_of,
-            decided=self._stores.decisions.decided,
-            redact=self._base.vault.redact,
-        )
-        review = ReviewLoop(
-            grouping,
-            self._stores.reviews,
-            self._stores.checkouts,
-            rounds=lambda: self._configuration.settings.review_rounds,
-        )
-        race = Race(
-            grouping,
-            self.workspaces,
-            self.ledger,
-            page=page_of(self._configuration),
-            seconds=self._configuration.settings.ask_hours * 3600,
-        )
-        return Together(
-            grouping,
-            self.feed,
-            review=review,
-            panel=Panel(grouping),
-            race=race,
             signals=self._base.signals,
         )
 
@@ -196,7 +116,7 @@ class Joined(TurnParts):
             self.manager,
             self.ledger,
             adapters=self.adapters,
-            access=access_of(self._configuration),
+            access=Access.of(self._configuration.settings),
             untagged=self._configuration.settings.untagged_replies,
             clock=self._base.clock,
             vault=self._base.vault,
@@ -308,6 +228,10 @@ class Joined(TurnParts):
             workspaces=self.workspaces,
             checkouts=self.checkouts,
             reach=self.reach,
+            forge=self.forge,
+            delegations=self.delegations,
+            showing=self.showing,
+            page=self._addresses.page,
             uploads=self.uploads,
             go_on=go_on,
         )

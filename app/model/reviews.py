@@ -47,38 +47,6 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class NewReview:
-    """A review that an agent gives."""
-
-    session: int
-    turn: int
-    verdict: Verdict
-    body: str
-    findings: tuple[Finding, ...] = ()
-    subject: Subject | None = None
-    """None: something that the bridge has no diff of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Review:
-    """A review as it is stored."""
-
-    id: int
-    session: int
-    turn: int
-    verdict: Verdict
-    body: str
-    findings: tuple[Finding, ...]
-    author: int | None
-    repository: str
-    branch: str
-    commit: str
-    link: str
-    """Where it can be read on its platform; empty if it is not there."""
-    state: Literal["given", "sent"]
-
-
-@dataclass(frozen=True, slots=True)
 class Submission:
     """A review for the platform that hosts the repository."""
 
@@ -91,12 +59,3 @@ class Submission:
     findings: tuple[Finding, ...]
     mark: str
     """Names it: one that was submitted before is found by it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Picked:
-    """What people were asked about a group, and what they said."""
-
-    state: str
-    """`open` until it is answered, withdrawn or too late."""
-    answer: str

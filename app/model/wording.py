@@ -258,6 +258,11 @@ DELEGATION_LIMITS = {
 }
 """Says which limit agents reached among themselves."""
 
+DISK_LOW = (
+    "{free} MiB are free on the disk of DATA_DIR; below {least} MiB no turn begins. Delete what is "
+    "not needed, or give DATA_DIR a larger disk"
+)
+
 
 def note(note: Note) -> str:
     """Say what happened to a turn, an ask or a message."""

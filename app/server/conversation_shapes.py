@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.model.conversations import Contents
+from app.model.titles import last_words, path_of, title_of
 from app.model.types import Session, Thread
 from app.server.shapes import EntryOut, SessionOut
-from app.server.titles import last_words, path_of, title_of
 
 TITLE_CHARACTERS = 300
 

@@ -11,6 +11,7 @@ from fastapi.responses import Response
 
 from app.errors import NotFound
 from app.model.conversations import Wanted
+from app.model.titles import title_of
 from app.model.types import Entry, SessionState, Thread
 from app.model.visible import reveal_line
 from app.model.wording import ASKED_AGENT, DELEGATED
@@ -34,7 +35,6 @@ from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import EntryOut, Page, SessionOut
-from app.server.titles import title_of
 from app.services import label_of
 from app.services.web import events
 

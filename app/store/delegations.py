@@ -33,7 +33,7 @@ from app.store.commits.delegating import (
 )
 from app.store.commits.endings import stop_errands
 from app.store.database import Database
-from app.store.tables import delegation, place, session, transcript, turn
+from app.store.tables import delegation, place, session, told, transcript, turn
 from app.store.values import turn_error
 
 _callers = session.alias()
@@ -56,6 +56,28 @@ _ERRAND = (
     .order_by(delegation.c.id)
     .limit(1)
 )
+GROUP_OVER = "over:"
+"""What comes before the name of a group in the mark that tells that it is over."""
+_HELD = (
+    select(delegation.c.id)
+    .where(
+        delegation.c.session == bindparam("of"),
+        delegation.c.kind == "race",
+        ~select(told.c.mark).where(told.c.mark == GROUP_OVER + delegation.c.group).exists(),
+    )
+    .limit(1)
+)
+_REVIEWED = (
+    select(delegation.c.caller_session)
+    .where(
+        delegation.c.session == bindparam("of"),
+        delegation.c.kind == "review",
+        delegation.c.workspace == "read-only",
+    )
+    .order_by(delegation.c.id.desc())
+    .limit(1)
+)
+"""The author's own turns have the same kind, but no such workspace."""
 _cut_off = turn.alias()
 _UNTOLD = (
     EACH.join(_cut_off, _cut_off.c.id == bindparam("by"))
@@ -117,6 +139,15 @@ class DelegationStore:
             if row is None
             else Errand(row.caller_session, row.workspace, row.branch, row.folder)
         )
+
+    def author_of(self, session_id: int) -> int | None:
+        """Return the session whose work another one was asked to review; None if it was not."""
+        row = self._database.one(_REVIEWED, of=session_id)
+        return None if row is None else int(row.caller_session)
+
+    def is_held(self, session_id: int) -> bool:
+        """Tell whether the work of a session waits for people to pick it."""
+        return self._database.one(_HELD, of=session_id) is not None
 
     def untold(self, session_id: int, turn_id: int) -> Sequence[Delegation]:
         """List what a session asked for and does not know the end of, oldest first."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Protocol
 
+from pydantic import SecretStr
 from sqlalchemy import JSON, Connection, Dialect, LargeBinary, Text, TypeDecorator
 
 from app.vault import MASK, Vault
@@ -157,3 +158,10 @@ class KeptBytes(TypeDecorator[bytes]):
         if value.startswith(_BYTES_MARK):
             return guard.open_bytes(value)
         return guard.open(value.decode("latin-1")).encode("latin-1")
+
+
+def make_sealer(secret_key: SecretStr) -> Seals:
+    """Make what seals; late, since the import takes 0.05 s and the port listens first."""
+    from app.config.sealing import Sealer  # noqa: PLC0415
+
+    return Sealer(secret_key)

@@ -14,7 +14,6 @@ from app.store.database import Database
 from app.store.decisions import IntakeStore
 from app.store.delegations import DelegationStore
 from app.store.grants import GrantStore
-from app.store.groups import GroupStore
 from app.store.inbox import DeliveryStore
 from app.store.ledger import AskStore
 from app.store.logins import LoginStore
@@ -24,7 +23,6 @@ from app.store.people import PersonStore
 from app.store.posts import PostStore
 from app.store.proposals import ProposalStore
 from app.store.purging import PurgeStore
-from app.store.reviews import ReviewStore
 from app.store.sealed import SealedStore
 from app.store.sessions import ProcessStore, SessionStore
 from app.store.spending import SpendingStore
@@ -59,8 +57,6 @@ class Stores:
     sealed: SealedStore
     agents: AgentStore
     memory: MemoryStore
-    reviews: ReviewStore
-    groups: GroupStore
     delegations: DelegationStore
     tree: DelegationTree
     vitals: VitalStore
@@ -96,8 +92,6 @@ class Stores:
             sealed=SealedStore(database, now),
             agents=AgentStore(database, now),
             memory=MemoryStore(database, now),
-            reviews=ReviewStore(database, now),
-            groups=GroupStore(database, now),
             delegations=DelegationStore(database, now),
             tree=DelegationTree(database, now),
             vitals=VitalStore(database, now),

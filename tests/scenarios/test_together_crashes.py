@@ -14,28 +14,28 @@ Point = tuple[str, Literal["before", "after"], int]
 
 POINTS: list[Point] = [
     ("delegations.begin", "after", 1),
-    ("reviews.give", "after", 1),
-    ("groups.end", "after", 1),
+    ("together.give", "after", 1),
+    ("together.end", "after", 1),
     ("delegations.begin", "before", 1),
     ("decisions.accept", "before", 1),
     ("decisions.accept", "after", 1),
-    ("reviews.give", "before", 1),
-    ("groups.tell", "before", 1),
-    ("groups.tell", "after", 1),
-    ("reviews.sent", "before", 1),
-    ("reviews.sent", "after", 1),
+    ("together.give", "before", 1),
+    ("together.tell", "before", 1),
+    ("together.tell", "after", 1),
+    ("together.sent", "before", 1),
+    ("together.sent", "after", 1),
     ("turns.finish", "before", 1),
     ("turns.finish", "after", 1),
     ("delegations.begin", "before", 2),
     ("delegations.begin", "after", 2),
     ("turns.finish", "before", 2),
     ("turns.finish", "after", 2),
-    ("groups.tell", "after", 2),
+    ("together.tell", "after", 2),
     ("delegations.begin", "before", 3),
     ("delegations.begin", "after", 3),
-    ("reviews.give", "after", 2),
+    ("together.give", "after", 2),
     ("turns.finish", "after", 3),
-    ("groups.end", "before", 1),
+    ("together.end", "before", 1),
 ]
 
 
@@ -74,17 +74,17 @@ def test_a_review_goes_on_after_kill_9(
 
 
 BEFORE_THE_PICK: list[Point] = [
-    ("groups.ask", "after", 1),
+    ("together.ask", "after", 1),
     ("delegations.begin", "after", 1),
     ("delegations.begin", "after", 2),
     ("turns.finish", "after", 1),
-    ("groups.ask", "before", 1),
+    ("together.ask", "before", 1),
 ]
 AFTER_THE_PICK: list[Point] = [
     ("asks.answer", "after", 1),
     ("checkouts.sent", "before", 1),
     ("checkouts.told", "before", 1),
-    ("groups.end", "before", 1),
+    ("together.end", "before", 1),
 ]
 
 

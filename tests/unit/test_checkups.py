@@ -56,7 +56,7 @@ class Clinic:
         base: Any = self
         return Checkups(base, self.found, self._judge, timeouts={}, starts_agents=starts_agents)
 
-    async def greet(self, _base: object, agent: str, _timeouts: object) -> Greeting:
+    async def greet(self, agent: str, *_: object, **__: object) -> Greeting:
         assert not self.busy
         self.busy += 1
         async with self.seen:
@@ -86,6 +86,7 @@ async def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clinic:
     )
     made = Clinic(Registry(configuration, known_agents()))
     monkeypatch.setattr(checkups, "greet", made.greet)
+    monkeypatch.setattr(checkups, "launch_of", lambda agent, *_: agent.id)
     return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from app.acp.launch import AgentLaunch
 from app.agents.catalog import known_agents
 from app.agents.isolation import shelter_all
 from app.config import load
+from app.core.addresses import Addresses
+from app.core.turns.place_context import operator_prompt
 from app.main import launches
-from app.main.terms import hosts_of, page_of, page_url_of, place_prompts
+from app.main.terms import hosts_of, page_url_of
 from app.model.keys import PlaceKey
-from app.services import registered_services
+from app.services import find_area, registered_services
 
 
 def launch(tmp_path: Path, **entry: Any) -> AgentLaunch:
@@ -65,7 +68,7 @@ def test_pages_are_named_by_an_address_only_where_others_can_open_it(tmp_path: P
         configuration = load(
             given, known=known_agents(), services=registered_services(), home=tmp_path / "person"
         )
-        return page_of(configuration)(PlaceKey("slack", "C1:17.2"))
+        return Addresses(configuration).page(PlaceKey("slack", "C1:17.2"))
 
     assert page() == ""
     assert page(BRIDGE_BASE_URL="https://b.example.com") == "https://b.example.com/t/slack/C1:17.2"
@@ -117,7 +120,7 @@ def test_what_is_told_in_a_channel_is_told_in_all_its_threads_and_nowhere_else(
     configuration = load(
         given, known=known_agents(), services=registered_services(), home=tmp_path / "person"
     )
-    told = place_prompts(configuration)
+    told = partial(operator_prompt, configuration, find_area)
 
     assert told(PlaceKey("slack", "C1:17.2")) == "Be brief."
     assert told(PlaceKey("slack", "C2:17.2")) == told(PlaceKey("web", "C1")) == ""

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Literal, Protocol
 
 from app.agents.agent import Agent
+from app.agents.registry import Registry
 from app.clock import Clock
 from app.core.adapters import Adapter
 from app.core.delegation import wording
@@ -407,3 +408,16 @@ class Delegations:
         """List the people whose messages a turn answers."""
         messages = self._turns.messages(turn.id)
         return list(dict.fromkeys(each.speaker for each in messages))
+
+
+def read_limits(registry: Registry) -> DelegationLimits:
+    """Read how far agents may go among themselves, as it is set now."""
+    settings = registry.configuration.settings
+    return DelegationLimits(
+        depth=settings.delegation_depth,
+        per_turn=settings.delegations_per_turn,
+        per_tree=settings.delegations_per_tree,
+        per_hour=settings.delegations_per_hour,
+        seconds=60.0 * settings.delegation_minutes,
+        usd=settings.delegation_usd,
+    )

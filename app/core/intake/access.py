@@ -10,6 +10,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from app.config.settings import Settings
 from app.core.adapters import Adapter
 from app.errors import SpeakerUnknown
 from app.model import wording
@@ -29,6 +30,15 @@ class Access:
     users: Collection[str] = ()
     only_users: bool = False
     bots: Collection[str] = ()
+
+    @classmethod
+    def of(cls, settings: Settings) -> Access:
+        """Read whom the operator allows or refuses."""
+        return cls(
+            users=frozenset(f"{who.service}:{who.id}" for who in settings.allowed_users),
+            only_users=settings.allowed_users_only,
+            bots=frozenset(f"{who.service}:{who.id}" for who in settings.allowed_bots),
+        )
 
     async def refusal(self, adapter: Adapter, speaker: Speaker, place: PlaceKey) -> str | None:
         """Say why a speaker may not trigger the agent; None if they may.

@@ -10,8 +10,10 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from app.config import Configuration
 from app.core.adapters import Adapter
 from app.core.turns.prompt import Said
+from app.model.keys import PlaceKey
 from app.model.schedules import RUN
 from app.model.types import Earlier, Entry, File, Message, Session, Turn
 from app.store.transcript import TranscriptStore
@@ -34,6 +36,15 @@ class PlaceContext:
     files: tuple[File, ...]
     upto: int
     """The last row of the transcript that this covers."""
+
+
+def operator_prompt(
+    configuration: Configuration, area_of: Callable[[PlaceKey], PlaceKey | None], place: PlaceKey
+) -> str:
+    """Return what the operator adds to the first prompt of a conversation in a place."""
+    settings = configuration.service_settings.get(place.service)
+    name = (area_of(place) or place).name
+    return settings.area_prompts().get(name, "") if settings is not None else ""
 
 
 class Surroundings:

@@ -285,7 +285,8 @@ class TurnRun:
         self._course.take(Event.PROMPT)
         self._watches.start(self._watch(live.agent), name="time limit")
         self._watches.start(self._asks.park_when_idle(self._idle_seconds), name="parking")
-        self._context.ensure()
+        if self._context.ensure is not None:
+            self._context.ensure()
         try:
             return await live.agent.prompt(briefing.prompt, self, files=briefing.files)
         finally:
@@ -350,7 +351,8 @@ class TurnRun:
         title = self._router.title or self._session.title
         messages = context.turns.messages(self._turn.id)
         work = Work(title, messages, self._session.link, self._turn.continued)
-        context.ensure()
+        if context.ensure is not None:
+            context.ensure()
         try:
             self._shipped = await context.workspaces.ship(self._session, self._display.target, work)
         except RepositoryError as error:

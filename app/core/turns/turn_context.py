@@ -81,7 +81,7 @@ class TurnContext:
     """What agents asked of each other."""
     abandon: Callable[[Sequence[int]], Awaitable[None]]
     """Stops the delegations that a turn waited for when it failed."""
-    ensure: Callable[[], None] = lambda: None
+    ensure: Callable[[], None] | None = None
     """Ends this process if others have its work: called before what cannot be taken back."""
     look: Callable[[int], None] = lambda _session: None
     """Has the state of a session's work read again, after a turn."""

@@ -20,6 +20,7 @@ from app.features.schedules.part import Schedules
 from app.features.schedules.service import ScheduleBook, origin_of
 from app.model.keys import PlaceKey
 from app.model.schedules import Schedule, ScheduleState
+from app.model.titles import path_of, title_of
 from app.server.api import OPERATOR, SETTLE_SECONDS, Number
 from app.server.filters import AgentName, ServiceName, read_filter
 from app.server.login import SignedInRoute, Visitor, visitor
@@ -29,7 +30,6 @@ from app.server.page.view import done, render
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
-from app.server.titles import path_of, title_of
 from app.services.web import events
 
 

@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
 from app.errors import AgentError, Conflict, StoreUnavailable
+from app.model.titles import headline, path_of
 from app.model.types import OPEN_TURN_STATES, Session, Turn
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
@@ -23,7 +24,6 @@ from app.server.page.view.mentions import Names
 from app.server.page.view.views import stoppable
 from app.server.parts import Parts, PartsOf
 from app.server.shapes import NAME, TEXT_CHARACTERS
-from app.server.titles import headline, path_of
 from app.services.web import events
 
 SETTLE_SECONDS: Final = 30.0

@@ -15,6 +15,7 @@ from app.agents.files import OWN, SHARED, AgentFile
 from app.config.names import is_secret
 from app.errors import AgentRemoved, ConfigurationError, NotFound
 from app.model.filters import ListFilter
+from app.model.titles import headline
 from app.model.types import SessionState
 from app.server.files_api import list_with_problems
 from app.server.login import Visitor
@@ -35,7 +36,6 @@ from app.server.page.view.agents import (
 )
 from app.server.page.view.personas import FileLine
 from app.server.parts import AgentCard, Parts
-from app.server.titles import headline
 from app.services import PAGE, label_of, registered_services
 from app.services.service import Service, Setup
 

@@ -20,6 +20,7 @@ from starlette.convertors import PathConvertor, register_url_convertor
 from app.children.tree import Entry, Tree
 from app.errors import NotFound
 from app.model.file_names import HEAD_BYTES, UNKNOWN, picture_type, size_words
+from app.model.titles import path_of
 from app.model.types import Session
 from app.server.elsewhere import fetch_elsewhere
 from app.server.login import Visitor, visitor
@@ -40,7 +41,6 @@ from app.server.page.view.files import (
 )
 from app.server.page.view.workspace import Workspace
 from app.server.parts import Parts, PartsOf
-from app.server.titles import path_of
 
 ENTRIES: Final = 2_000
 """Names of one folder that are listed: more than people look through."""

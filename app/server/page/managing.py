@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from app.errors import BridgeError, Conflict, NotFound
 from app.model.conversations import Wanted
 from app.model.keys import PlaceKey
+from app.model.titles import headline, path_of
 from app.server.conversation_shapes import TITLE_CHARACTERS
 from app.server.conversations_api import export
 from app.server.login import SignedInRoute, Visitor, visitor
@@ -24,7 +25,6 @@ from app.server.page.routes import HEADERS
 from app.server.page.view import done, render
 from app.server.page.view.managing import Asked, Managed
 from app.server.parts import Parts, PartsOf
-from app.server.titles import headline, path_of
 from app.services import label_of
 from app.services.web import events
 

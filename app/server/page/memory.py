@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from app.errors import NotFound
+from app.model.titles import path_of
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.memory_api import QUERY_CHARACTERS
 from app.server.page.actions import FormRoute
@@ -15,7 +16,6 @@ from app.server.page.agent_pages import list_crew, to_html
 from app.server.page.view import done, render
 from app.server.page.view.agents import MemoryNote
 from app.server.parts import Parts, PartsOf
-from app.server.titles import path_of
 
 pages = APIRouter(include_in_schema=False, route_class=SignedInRoute)
 forms = APIRouter(include_in_schema=False, route_class=FormRoute)

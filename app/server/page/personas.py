@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from app.agents.files import AgentFile
 from app.errors import BridgeError, Conflict, FileRefused, NotFound
+from app.model.titles import path_of
 from app.server.files_api import change
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
@@ -17,7 +18,6 @@ from app.server.page.agent_pages import SHARED_BASE, list_crew, to_html
 from app.server.page.view import done, render
 from app.server.page.view.personas import Editor, Kept, Prompt
 from app.server.parts import Parts, PartsOf
-from app.server.titles import path_of
 
 _REFUSED: Final = (FileRefused, Conflict, NotFound)
 

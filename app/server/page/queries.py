@@ -15,6 +15,7 @@ from app.model.asks import WantedGrants
 from app.model.conversations import Wanted
 from app.model.delegation import SERVICE
 from app.model.keys import SERVICE_NAME, PlaceKey
+from app.model.titles import path_of, title_of
 from app.model.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.server.page.view.activity import describe
 from app.server.page.view.blocks import Asked
@@ -40,7 +41,6 @@ from app.server.page.view.views import (
 )
 from app.server.page.view.work import Work, work_of
 from app.server.parts import Parts
-from app.server.titles import path_of, title_of
 from app.services import label_of
 from app.services.web.events import SaidFile
 

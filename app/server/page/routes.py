@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 
 from app.errors import NotFound
+from app.model.titles import path_of
 from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.assets import addresses
@@ -22,7 +23,6 @@ from app.server.page.view.steps import MORE_STEPS, STEPS
 from app.server.page.view.views import Cast, Missing, Page, Place
 from app.server.parts import Parts, PartsOf
 from app.server.problems import end_when_away
-from app.server.titles import path_of
 
 ARTICLES: Final = 60
 """Messages and turns that a page shows at first: more than people scroll through."""

@@ -14,6 +14,7 @@ import orjson
 
 from app.core.feed import News
 from app.model.keys import PlaceKey
+from app.model.titles import path_of
 from app.server.page import queries
 from app.server.page.view import render
 from app.server.page.view.patches import Patches
@@ -22,7 +23,6 @@ from app.server.page.view.steps import STEPS
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import Cast
 from app.server.parts import Parts
-from app.server.titles import path_of
 
 LOOK_SECONDS = 2.0
 """How often a page checks the other threads, if anything happened anywhere; its own at once."""

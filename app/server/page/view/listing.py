@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.model.keys import PlaceKey
+from app.model.titles import last_words, path_of, plain, title_of
 from app.model.types import Thread
 from app.server.page.view.views import Cast, ThreadLine, ThreadList, dot_of, shown_state
 from app.server.page.view.work import short_name
-from app.server.titles import last_words, path_of, plain, title_of
 
 FOUND_CHARACTERS: Final = 90
 """Characters shown of a text that was found: two lines of the list."""

@@ -8,9 +8,9 @@ from typing import Literal
 
 from app.model.conversations import Contents
 from app.model.file_names import size_words
+from app.model.titles import path_of, title_of
 from app.model.types import Thread
 from app.model.workspaces import Unshipped
-from app.server.titles import path_of, title_of
 
 Asked = Literal["manage", "clear", "fork", "delete"]
 

@@ -21,6 +21,7 @@ from app.model import ask_wording as wording
 from app.model.asks import Grant
 from app.model.delegation import SERVICE
 from app.model.file_names import size_words
+from app.model.titles import in_path
 from app.model.visible import reveal_line
 from app.model.wording import DELEGATED
 from app.server.page.view import cards, diffs, markdown, notices, steps, views
@@ -33,7 +34,6 @@ from app.server.page.view.steps import Split
 from app.server.page.view.views import Cast, Page, Place, ThreadList
 from app.server.page.view.work import short_name
 from app.server.page.view.workspace import Changes, Piece, Workspace
-from app.server.titles import in_path
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}

@@ -11,12 +11,12 @@ from typing import Literal
 from app.model.asks import Grant
 from app.model.availability import Availability
 from app.model.keys import PlaceKey
+from app.model.titles import path_of
 from app.model.types import Entry, Session, SessionState
 from app.model.updates import Choice
 from app.server.page.view.blocks import ErrandHead
 from app.server.page.view.mentions import Names
 from app.server.page.view.work import Work
-from app.server.titles import path_of
 
 COLOURS = 8
 """Colours of agents in the style sheet."""

@@ -16,8 +16,8 @@ NAME = re.compile(r"`([a-z_.]+)`")
 
 def made() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Find where the modules of tools make one: its name and its capabilities."""
-    for path in (ROOT / "app" / "core" / "tools").glob("*.py"):
-        known = vars(import_module(f"app.core.tools.{path.stem}"))
+    for path in [*ROOT.glob("app/core/tools/*.py"), *ROOT.glob("app/features/*/*.py")]:
+        known = vars(import_module(".".join(path.relative_to(ROOT).with_suffix("").parts)))
         for call in ast.walk(ast.parse(path.read_text())):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Tool":
                 yield value(call.args[0], known), value(call.args[3], known)

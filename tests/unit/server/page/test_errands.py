@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from app.core.feed import Unfinished
+from app.model.titles import path_of
 from app.model.types import Entry, Thread, TurnRef
 from app.server.conversations_api import export
-from app.server.titles import path_of
 from tests.support.document import Element, parse
 from tests.support.errands import ask_agent
 from tests.support.office import Office, key, office

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from app.model import titles
 from app.model.ask_view import AskView, ShownFact
 from app.model.keys import PlaceKey, SessionKey
 from app.model.types import Entry, Session, SessionState, Thread
-from app.server import titles
 from app.server.page import assets
 from app.server.page.queries import decisions_of as decisions
 from app.server.page.view import listing, render, views

@@ -1,45 +1,188 @@
-"""Runs reviews in rounds: a reviewer looks and the author answers, until people have to decide.
+"""Runs reviews: takes verdicts, and has reviewer and author go on in rounds until people decide.
 
-The state of a review is in its rows: the delegations of its group, in turn to the reviewer and to
-the author, and the verdicts. Any step can follow a crash.
+A verdict is a row before anything is sent. The state of a review in rounds is in its rows too: the
+delegations of its group, in turn to the reviewer and to the author, and the verdicts. Every step
+can be repeated: a start repeats what a crash cut off, the leader what another member left, and
+nothing is published or told twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
-from app.core.together import wording
-from app.core.together.group import Grouping
-from app.errors import Conflict
+from app.clock import Clock
+from app.core.repo_provider import RepoProvider
+from app.core.repositories.ports import Checkouts, Forge
+from app.core.runtime import Runtime
+from app.errors import Conflict, RepositoryError
+from app.features.together import wording
+from app.features.together.group import Announcer, Grouping
+from app.features.together.model import NewReview, Review, find_outside, read_lines
+from app.features.together.store import ReviewStore
 from app.model.delegation import Delegation, NewDelegation
-from app.model.reviews import Review
+from app.model.reviews import Finding, Subject, Submission, Verdict
 from app.model.types import Session, SessionState, Speaker, TurnState
 from app.model.workspaces import Checkout
-from app.store.checkouts import CheckoutStore
-from app.store.reviews import ReviewStore
+from app.retry import persist
+from app.signals import ALONE, Signals
+from app.store.sessions import SessionStore
+from app.tasks import Tasks
+
+logger = logging.getLogger(__name__)
 
 AT_WORK = {SessionState.WORKING, SessionState.WAITING, SessionState.QUEUED}
 TASK_CHARACTERS = 8_000
 """What a reviewer is told of the task: the last three pages."""
+LATE_SECONDS = 300.0
+"""How long a review may wait for the member that took it: longer than a platform takes."""
+Home = Callable[[Review], Awaitable[tuple[int, str]]]
+"""Tells where people see a review: the session of their place, and the agent that speaks there."""
+
+
+class Reviews:
+    """The reviews that agents give."""
+
+    def __init__(
+        self,
+        store: ReviewStore,
+        announcer: Announcer,
+        sessions: SessionStore,
+        workspaces: RepoProvider,
+        checkouts: Checkouts,
+        forge: Forge,
+        clock: Clock,
+        *,
+        names: Mapping[str, str],
+        home_of: Home,
+        signals: Signals = ALONE,
+    ) -> None:
+        """Take reviews; `names` are agents' for people."""
+        self._store = store
+        self._announcer = announcer
+        self._sessions = sessions
+        self._workspaces = workspaces
+        self._checkouts = checkouts
+        self._forge = forge
+        self._clock = clock
+        self._names = names
+        self._home_of = home_of
+        self._tasks = Tasks("reviews")
+        self._due: dict[int, float] = {}
+        self._signals = signals
+        signals.on_sweep(self._look_again)
+
+    def start(self) -> None:
+        """Publish what an earlier run of the bridge could not."""
+        for review in self._store.unsent():
+            self._tasks.start(self.publish(review), name=f"review {review.id}")
+
+    async def close(self) -> None:
+        """Stop publishing; the next start goes on."""
+        await self._tasks.close()
+
+    def _look_again(self) -> None:
+        """Publish what the member that took it did not, since it is gone or was refused."""
+        if not self._signals.is_leader:
+            return
+        now = self._clock.monotonic()
+        waiting = {review.id: review for review in self._store.unsent()}
+        self._due = {each: self._due.get(each, now + LATE_SECONDS) for each in waiting}
+        for late in [each for each, due in self._due.items() if due <= now]:
+            self._due[late] = now + LATE_SECONDS
+            self._tasks.start(self.publish(waiting[late]), name=f"review {late}")
+
+    async def submit(
+        self,
+        session: Session,
+        turn: int,
+        verdict: Verdict,
+        *,
+        body: str,
+        findings: Sequence[Finding],
+    ) -> Review:
+        """Take the review of a turn, and publish it.
+
+        Raises:
+            Conflict: it says nothing, or comments on lines that are not in the diff.
+        """
+        known = self._store.of_turn(turn)
+        if known is not None:
+            return await self.publish(known)
+        if verdict == "request_changes" and not body.strip() and not findings:
+            raise Conflict(wording.EMPTY)
+        try:
+            subject = await self._workspaces.find_subject(session)
+            if subject is not None:
+                subject = await self._check(subject, session.key.agent, findings)
+        except RepositoryError as error:
+            raise Conflict(str(error)) from error
+        redact = self._announcer.redact
+        clean = tuple(replace(each, body=redact(each.body)) for each in findings)
+        new = NewReview(session.id, turn, verdict, redact(body), clean, subject)
+        return await self.publish(await persist(self._clock, self._store.give, new))
+
+    async def _check(self, subject: Subject, agent: str, findings: Sequence[Finding]) -> Subject:
+        """Check that comments are on lines of the diff; returns which commit that is of."""
+        compared = await self._checkouts.compare(
+            subject.repository, agent, subject.commit, subject.base
+        )
+        if compared is None:
+            return subject
+        shown = read_lines(compared.diff)
+        outside = find_outside(findings, shown) if shown else ()
+        if outside:
+            raise Conflict(wording.refuse_lines(outside, shown))
+        return replace(subject, commit=compared.commit)
+
+    async def publish(self, review: Review) -> Review:
+        """Put a review where it belongs, and tell people; both once."""
+        session = self._sessions.session(review.session)
+        if review.state == "sent" or session is None:
+            return review
+        problem, link = "", ""
+        try:
+            link = await self._put(review, session)
+        except RepositoryError as error:
+            logger.warning("the review %d is not published: %s", review.id, error)
+            problem = str(error)
+        review = replace(review, link=link, state="given" if problem else "sent")
+        home, speaker = await self._home_of(review)
+        if home != review.session or not link:
+            name = self._names.get(session.key.agent, session.key.agent)
+            words = wording.describe(review, name, problem)
+            await self._announcer.tell(home, f"review:{review.id}", words, speaker)
+        if not problem:
+            await persist(self._clock, self._store.sent, review.id, link)
+        return review
+
+    async def _put(self, review: Review, session: Session) -> str:
+        """Publish a review on the platform of its repository; returns its link, if it has one."""
+        repository = self._workspaces.repository(session)
+        if not review.branch or repository is None:
+            return ""
+        submission = Submission(
+            repository,
+            session.key.agent,
+            review.branch,
+            review.commit,
+            review.verdict,
+            review.body,
+            review.findings,
+            f"review:{review.id}",
+        )
+        return await self._forge.review(submission) or ""
 
 
 class ReviewLoop:
     """The reviews in rounds."""
 
-    def __init__(
-        self,
-        grouping: Grouping,
-        reviews: ReviewStore,
-        checkouts: CheckoutStore,
-        *,
-        rounds: Callable[[], int],
-    ) -> None:
-        """Run reviews; `rounds` tells how often an author answers before people decide."""
+    def __init__(self, runtime: Runtime, grouping: Grouping, reviews: ReviewStore) -> None:
+        self._runtime = runtime
+        self._checkouts = runtime.stores.checkouts
         self._grouping = grouping
         self._reviews = reviews
-        self._checkouts = checkouts
-        self._rounds = rounds
 
     def find_author(self, place: Sequence[Session], reviewer: str) -> Session:
         """Find the session whose work is to be reviewed: the one that pushed last.
@@ -143,7 +286,7 @@ class ReviewLoop:
         if review is None:
             said = self._grouping.rows.answer(last).text
             return wording.NO_VERDICT.format(agent=name, said=said).strip()
-        if last.round > self._rounds():
+        if last.round > self._runtime.configuration.settings.review_rounds:
             findings = wording.list_findings(review.findings)
             return wording.PEOPLE_DECIDE.format(
                 reviewer=name, rounds=last.round, findings=findings
@@ -196,7 +339,7 @@ class ReviewLoop:
         """Ask for a review, with the task and what the author says about its work as data."""
         name = self._grouping.name_of(author.key.agent)
         asked = await self._find_task(author)
-        notes = notes or self._grouping.groups.last_words(author.id)
+        notes = notes or self._grouping.store.last_words(author.id)
         return NewDelegation(
             "review",
             reviewer,
@@ -204,12 +347,8 @@ class ReviewLoop:
             None,
             wording.REVIEW_TASK.format(author=name, branch=record.branch, base=record.base),
             person,
-            context=self._grouping.redact(
-                wording.write_notes(
-                    asked, name, notes or self._grouping.groups.last_words(author.id)
-                )
-            ),
-            repository=self._grouping.target_of(author),
+            context=self._grouping.redact(wording.write_notes(asked, name, notes)),
+            repository=await self._grouping.target_of(author),
             workspace="read-only",
             group=group,
         )

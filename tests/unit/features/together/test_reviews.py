@@ -13,12 +13,15 @@ from typing_extensions import override
 from app.clock import SystemClock
 from app.core.feed import Feed
 from app.core.outbox import Outbox
-from app.core.together import reviews
-from app.core.together.reviews import Reviews
-from app.core.tools.reviews import Submitting
 from app.errors import Conflict, RepositoryError
+from app.features.together import review
+from app.features.together.group import Announcer
+from app.features.together.model import Review
+from app.features.together.review import Reviews
+from app.features.together.store import GroupStore, ReviewStore
+from app.features.together.tools import make_submit_tool
 from app.metrics import Metrics
-from app.model.reviews import Finding, Review, Submission
+from app.model.reviews import Finding, Submission
 from app.model.tools import Caller, Result
 from app.signals import ALONE, Signals
 from tests.support.forge import Forge
@@ -58,19 +61,23 @@ class Bench:
         self.recorders = {f"web:{name}": Recorder(name) for name in ("demo", "codex")}
         clock, stores = SystemClock(), here.stores
         self.outbox = Outbox(stores.posts, self.recorders, clock, here.yard.vault, Metrics())
-        self.reviews = Reviews(
-            stores.reviews,
-            stores.groups,
-            stores.sessions,
-            here.yard.checkouts,
-            host,
+        self.store = stores.open(ReviewStore)
+        announcer = Announcer(
+            stores.open(GroupStore),
             self.outbox,
             Feed(stores.transcript, stores.sessions),
             clock,
-            redact=here.yard.vault.redact,
+            here.yard.vault.redact,
+        )
+        self.reviews = Reviews(
+            self.store,
+            announcer,
+            stores.sessions,
+            here.provider,
+            here.yard.checkouts,
+            host,
+            clock,
             names={"codex": "Codex"},
-            subject_of=here.provider.find_subject,
-            repository_of=here.provider.repository,
             home_of=self._find_home,
             signals=signals,
         )
@@ -82,7 +89,7 @@ class Bench:
 
     async def submit(self, verdict: str, *findings: Finding, body: str = "Two things.") -> Result:
         """Call the tool as Codex."""
-        tool = Submitting(self.reviews).tool()
+        tool = make_submit_tool(self.reviews)
         session = self.here.session("codex")
         [turn] = await self.here.stores.turns.turns(session.id)
         comments = [each.data() for each in findings]
@@ -97,7 +104,7 @@ class Bench:
     async def kept(self) -> Review:
         """Read the review of Codex."""
         [turn] = await self.here.stores.turns.turns(self.here.session("codex").id)
-        found = self.here.stores.reviews.of_turn(turn.id)
+        found = self.store.of_turn(turn.id)
         assert found is not None
         return found
 
@@ -162,7 +169,7 @@ async def test_a_comment_beyond_the_diff_is_refused_with_the_lines_there_are(
 
         assert f"{found.path}:{found.line}" in str(refused.value)
         assert "work.txt:1-3" in str(refused.value)
-        assert desk.here.stores.reviews.unsent() == []
+        assert desk.store.unsent() == []
         assert await desk.told() == []
 
 
@@ -185,7 +192,7 @@ async def test_what_could_not_be_published_is_shown_and_the_next_start_tries_aga
 
         desk.host.trouble = ""
         again = Bench(desk.here, desk.host)
-        [unsent] = desk.here.stores.reviews.unsent()
+        [unsent] = desk.store.unsent()
         await again.reviews.publish(unsent)
 
         assert (await desk.kept()).link == f"https://forge.example.com/review:{unsent.id}"
@@ -206,7 +213,7 @@ async def test_what_a_member_left_unpublished_is_published_by_the_desk(
         lines = {name: hub.line(name, is_leader=name == "desk") for name in ("desk", "front")}
         others = {name: Bench(worker.here, worker.host, signals=lines[name]) for name in lines}
         lines["desk"].sweep()
-        monkeypatch.setattr(reviews, "LATE_SECONDS", 0.0)
+        monkeypatch.setattr(review, "LATE_SECONDS", 0.0)
         lines["front"].sweep()
         assert worker.host.taken == {}, "it has not waited, and a front without the leader did it"
 

@@ -1,32 +1,33 @@
-"""Stores what is told of groups of delegations, each once, and which groups are over."""
+"""Stores what is told of groups of delegations, which groups are over, and agents' reviews."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, Row, Select, bindparam, func, select, update
 
+from app.features.together.model import NewReview, Picked, Review
 from app.model.inbound import Heard
 from app.model.keys import PlaceKey
-from app.model.reviews import Picked
+from app.model.reviews import Finding
 from app.model.types import BridgeSessionRequest, TurnRef
 from app.model.updates import AskRequest
 from app.store.commits.admission import enter
 from app.store.commits.asks import open_ask
 from app.store.database import Database
 from app.store.decisions import place_of
-from app.store.delegations import read_last_words
+from app.store.delegations import GROUP_OVER, read_last_words
 from app.store.dialects import insert
 from app.store.proposals import say_at_home
-from app.store.tables import OPEN_TURN, ask, delegation, place, told, turn
+from app.store.tables import OPEN_TURN, ask, delegation, place, review, told, turn
 
-_OVER = "over:"
 _UNFINISHED = (
     select(delegation.c.group)
     .distinct()
     .where(
         delegation.c.group != "",
-        ~select(told.c.mark).where(told.c.mark == _OVER + delegation.c.group).exists(),
+        ~select(told.c.mark).where(told.c.mark == GROUP_OVER + delegation.c.group).exists(),
     )
 )
 _RUNNING = (
@@ -40,36 +41,16 @@ _RUNNING = (
         OPEN_TURN,
     )
 )
-_HELD = (
-    select(delegation.c.id)
-    .where(
-        delegation.c.session == bindparam("of"),
-        delegation.c.kind == "race",
-        ~select(told.c.mark).where(told.c.mark == _OVER + delegation.c.group).exists(),
-    )
-    .limit(1)
-)
 _ASKED = select(ask.c.state, ask.c.answer).where(
     ask.c.kind == "race", ask.c.call == bindparam("of")
 )
-_REVIEWED = (
-    select(delegation.c.caller_session)
-    .where(
-        delegation.c.session == bindparam("of"),
-        delegation.c.kind == "review",
-        delegation.c.workspace == "read-only",
-    )
-    .order_by(delegation.c.id.desc())
-    .limit(1)
-)
-"""The author's own turns have the same kind, but no such workspace."""
 _LAST_DONE = select(func.max(turn.c.id)).where(
     turn.c.session == bindparam("of"), turn.c.state == "done", turn.c.successor.is_(None)
 )
 
 
 class GroupStore:
-    """The port for groups."""
+    """What is told of groups, each thing once."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
@@ -99,12 +80,7 @@ class GroupStore:
 
     async def end(self, session_id: int, group: str, words: str = "") -> tuple[int, ...]:
         """Record that a group is over, and say so; return the posts to send."""
-        return await self.tell(session_id, f"{_OVER}{group}", words)
-
-    def author_of(self, session_id: int) -> int | None:
-        """Return the session whose work another one was asked to review; None if it was not."""
-        row = self._database.one(_REVIEWED, of=session_id)
-        return None if row is None else int(row.caller_session)
+        return await self.tell(session_id, f"{GROUP_OVER}{group}", words)
 
     def running(self, where: PlaceKey) -> Sequence[int]:
         """List the delegations that work now because of a person's command in a place."""
@@ -130,10 +106,6 @@ class GroupStore:
         row = self._database.one(_ASKED, of=group)
         return None if row is None else Picked(row.state, row.answer or "")
 
-    def is_held(self, session_id: int) -> bool:
-        """Tell whether the work of a session waits for people to pick it."""
-        return self._database.one(_HELD, of=session_id) is not None
-
     def last_words(self, session_id: int) -> str:
         """Read what the last turn of a session that is done ended with."""
 
@@ -156,3 +128,69 @@ class GroupStore:
             return (say_at_home(connection, session_id, mark, words, self._now(), agent),)
 
         return await self._database.writer.run(write)
+
+
+class ReviewStore:
+    """The reviews that agents gave."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    async def give(self, new: NewReview) -> Review:
+        """Store a review, or return the one that its turn gave before."""
+        subject = new.subject
+        row = {
+            "session": new.session,
+            "turn": new.turn,
+            "verdict": new.verdict,
+            "body": new.body,
+            "findings": [each.data() for each in new.findings],
+            "author_session": None if subject is None else subject.author,
+            "repository": "" if subject is None else subject.repository.name,
+            "branch": "" if subject is None else subject.branch,
+            "commit": "" if subject is None else subject.commit,
+        }
+
+        def write(connection: Connection) -> Review:
+            given = insert(review).values(at=self._now(), **row).on_conflict_do_nothing()
+            connection.execute(given)
+            return _review_of(connection.execute(_of_turn(new.turn)).one())
+
+        return await self._database.writer.run(write)
+
+    def of_turn(self, turn: int) -> Review | None:
+        """Read the review that a turn gave."""
+        row = self._database.one(_of_turn(turn))
+        return None if row is None else _review_of(row)
+
+    def unsent(self) -> Sequence[Review]:
+        """List the reviews that may not have reached their platform and their place yet."""
+        given = select(review).where(review.c.state == "given").order_by(review.c.id)
+        return [_review_of(row) for row in self._database.some(given)]
+
+    async def sent(self, review_id: int, link: str) -> None:
+        """Record that a review is where it belongs, and where it can be read."""
+        change = update(review).where(review.c.id == review_id).values(state="sent", link=link)
+        await self._database.writer.run(lambda connection: connection.execute(change))
+
+
+def _of_turn(turn: int) -> Select[Any]:
+    return select(review).where(review.c.turn == turn)
+
+
+def _review_of(row: Row[Any]) -> Review:
+    return Review(
+        id=row.id,
+        session=row.session,
+        turn=row.turn,
+        verdict=row.verdict,
+        body=row.body,
+        findings=tuple(map(Finding.read, row.findings)),
+        author=row.author_session,
+        repository=row.repository,
+        branch=row.branch,
+        commit=row.commit,
+        link=row.link,
+        state=row.state,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.together.diff_lines import find_outside, read_lines
+from app.features.together.model import find_outside, read_lines
 from app.model.reviews import Finding
 
 DIFF = """\

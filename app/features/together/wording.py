@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from app.core.together.diff_lines import Shown
-from app.model.reviews import Finding, Review, Verdict
+from app.features.together.model import Review, Shown
+from app.model.reviews import Finding, Verdict
 from app.model.workspaces import Changes
 
 OUTCOMES: Final[dict[Verdict, str]] = {
