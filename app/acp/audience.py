@@ -2,7 +2,7 @@
 
 Pieces of text that arrived together are passed on together. Between turns only the state of the
 session is news, and the next turn begins with it: a replayed history and late updates are
-dropped and counted.
+dropped and counted. What the network refused an agent is told, and asked, the same way.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from app.acp.updates import bridge_update
 from app.errors import BridgeError
+from app.model.ask_view import AskFact
 from app.model.ports import AgentListener
 from app.model.updates import (
+    AskOption,
     AskRequest,
     BridgeUpdate,
     NoticeUpdate,
@@ -33,6 +36,12 @@ _JOINED = {"agent_message_chunk": TextUpdate, "agent_thought_chunk": ThoughtUpda
 _NO_ONE = object()
 _KEPT_NOTICES = 20
 """Notices kept for the next turn: an agent may try things between turns for days."""
+
+_ALLOW: Final = "allow"
+_OPTIONS: Final = (
+    AskOption(_ALLOW, "Allow for this session", "allow_once"),
+    AskOption("reject", "Reject", "reject_once"),
+)
 
 
 class Audience:
@@ -184,3 +193,30 @@ class Audience:
         if text and self._listener is not None:
             update = ThoughtUpdate(text) if self._joining is ThoughtUpdate else TextUpdate(text)
             await self._listener.on_update(update)
+
+
+@dataclass(frozen=True, slots=True)
+class AudienceWitness:
+    """Reports to the running turn; implements `Witness`."""
+
+    agent: str
+    audience: Audience
+
+    async def note(self, words: str) -> None:
+        """Put a notice into the transcript."""
+        await self.audience.note(words)
+
+    async def ask(self, host: str, port: int) -> bool | None:
+        """Let a person decide on a host; None between turns, and without an answer."""
+        title = f"Let {self.agent} connect to {host} for this session?"
+        request = AskRequest(
+            "network",
+            title,
+            _OPTIONS,
+            # Finds an answer that came while the session was parked.
+            arguments_hash=f"network:{host}",
+            subject=f"{host}:{port}",
+            facts=(AskFact("host", host),),
+        )
+        answer = await self.audience.ask(request)
+        return None if answer is None else answer == _ALLOW

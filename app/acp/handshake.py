@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from acp import PROTOCOL_VERSION
 from acp.schema import (
@@ -27,10 +27,13 @@ from acp.schema import (
 
 from app.acp.card import Card, read_card
 from app.acp.json_values import Json, mapping, string
-from app.acp.launch import AgentLaunch, McpServer
+from app.acp.launch import AgentLaunch
 from app.acp.offers import Offers
 from app.acp.peer import AgentPeer, AgentTimeouts
 from app.errors import AgentError, AgentLoginNeeded, AgentMisbehaved, AgentRefused
+
+if TYPE_CHECKING:
+    from app.acp.launch import McpServer
 
 logger = logging.getLogger(__name__)
 

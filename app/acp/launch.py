@@ -1,19 +1,26 @@
-"""Holds how one agent's process is started, and starts it."""
+"""Holds how each agent's process is started, and starts it.
+
+It does not import the SDK, which takes 0.9 s: a bridge reads this before its port listens.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from acp.schema import AcpMcpServer, HttpMcpServer, McpServerStdio, SseMcpServer
-
-from app.acp.offers import Value
+from app.acp.card import card_path
+from app.agents.admission import Admission
+from app.agents.agent import Agent
+from app.agents.availability import explain_command
+from app.agents.catalog import known_agents
+from app.agents.isolation import Shelter
+from app.agents.registry import Registry
 from app.children.homes import SessionHomes, give
 from app.children.layout import Confinement
 from app.children.limits import ResourceLimits
@@ -23,16 +30,22 @@ from app.children.process import Child
 from app.children.sandbox import Plain, Sandbox
 from app.children.spawn import Command, spawn
 from app.children.stop import spawn_linked
+from app.config import Configuration
 from app.errors import AgentNotStarted
 from app.model.folders import attachment_folder, folder_name
 from app.model.tools import ToolExposure
 from app.model.types import Session
 from app.model.workspaces import Workspace
 
+if TYPE_CHECKING:
+    from acp.schema import AcpMcpServer, HttpMcpServer, McpServerStdio, SseMcpServer
+
+    from app.acp.offers import Value
+
+    McpServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
+
 OUTGOING: Final = "AGENT_BRIDGE_OUTGOING"
 """Names the folder for files that people get, to the agent and the programs it runs."""
-
-McpServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +115,72 @@ class AgentLaunch:
         """Whether it may call the bridge's tools at its port; from a sandbox it uses a socket."""
         is_apart = self.confinement is not None and not isinstance(self.sandbox, Plain)
         return not is_apart and self.tool_exposure != "skills"
+
+
+def launch_of(agent: Agent, configuration: Configuration, admission: Admission) -> AgentLaunch:
+    """Return an agent's launch settings: from its entry, else from its known program.
+
+    `admission` decides whether it may start.
+    """
+    config, program, shelter = agent.config, agent.program, agent.shelter
+    assert shelter is not None, "agents that are started have a shelter"
+    return AgentLaunch(
+        name=agent.id,
+        argv=config.command,
+        display_name=agent.display_name,
+        home=shelter.home,
+        homes=shelter.homes,
+        environment=shelter.environment,
+        sandbox=shelter.sandbox,
+        confinement=shelter.confinement,
+        limits=shelter.limits,
+        network=shelter.network,
+        # An agent's initial mode is never trusted to ask.
+        mode=agent.mode,
+        model=config.model,
+        options=config.options,
+        auth=config.auth,
+        meta=program.session_meta if program else {},
+        trailing_slash=program.trailing_slash if program else False,
+        obeys=program.obeys if program else (),
+        install=(
+            f"Install it: {program.install}" if program else explain_command(configuration, config)
+        ),
+        admit=partial(admission.admit, agent.id),
+        tool_exposure=agent.tool_exposure,
+        card=card_path(configuration.shared_dir, agent.id),
+        settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
+    )
+
+
+def launches(
+    configuration: Configuration, shelters: Mapping[str, Shelter]
+) -> dict[str, AgentLaunch]:
+    """Return the launch settings of agents that run outside a bridge."""
+    registry = Registry(configuration, known_agents())
+    registry.shelters = dict(shelters)
+    admission = Admission(registry, shelters)
+    return {
+        agent: launch_of(registry.agents[agent], configuration, admission) for agent in shelters
+    }
+
+
+class CurrentLaunches(Mapping[str, AgentLaunch]):
+    """The launch settings of each agent, as they are whenever one looks."""
+
+    def __init__(self, registry: Registry, admission: Admission) -> None:
+        self._registry = registry
+        self._admission = admission
+
+    def __getitem__(self, agent: str) -> AgentLaunch:
+        registry = self._registry
+        return launch_of(registry.agents[agent], registry.configuration, self._admission)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._registry.agents)
+
+    def __len__(self) -> int:
+        return len(self._registry.agents)
 
 
 async def start(

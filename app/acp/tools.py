@@ -1,16 +1,19 @@
 """Gives an agent's process access to the bridge's tools, in the form that it takes.
 
 An agent that is not isolated calls tools over HTTP at the bridge's port; any other one over the
-socket of its door, which a relay turns into a server on stdio, or into a command. The socket needs
-no token: no environment, no file and no command line holds one.
+socket of its door, which a relay turns into a server on stdio, or into a command on its PATH with a
+SKILL.md for each tool. The socket needs no token: no environment, no file and no command line holds
+one. All files are in the folder of the door, never in a repository.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import shlex
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -19,9 +22,8 @@ from acp.schema import HttpHeader, HttpMcpServer, McpServerStdio
 
 from app.acp import tool_relay
 from app.acp.launch import AgentLaunch, ToolServers
-from app.acp.skills import BIN, SKILLS, write_skills
 from app.children.environment import visible_prefixes
-from app.model.tools import SOCKET, ToolEndpoint
+from app.model.tools import COMMAND, SKILL, SOCKET, Tool, ToolEndpoint
 
 FOLDER: Final = "AGENT_BRIDGE_SKILLS"
 """Names the folder with a SKILL.md for each tool."""
@@ -29,6 +31,9 @@ SERVER: Final = "bridge"
 """What agents call the server."""
 _INTERPRETER: Final = Path(sys.executable).resolve()
 """The interpreter itself, not the virtual environment that the bridge is installed in."""
+
+BIN: Final = "bin"
+SKILLS: Final = "skills"
 
 
 async def offer(launch: AgentLaunch, door: ToolEndpoint | None) -> AgentLaunch:
@@ -82,3 +87,33 @@ def _add_variables(launch: AgentLaunch, door: ToolEndpoint) -> Callable[[str], M
         return {**whole, "PATH": path, FOLDER: str(door.folder / SKILLS)}
 
     return environment
+
+
+def write_skills(folder: Path, relay: Sequence[str], tools: Iterable[Tool]) -> None:
+    """Write the command, which runs the relay, and the file about each tool."""
+    words = " ".join(shlex.quote(word) for word in relay)
+    _write(folder / BIN / COMMAND, f'#!/bin/sh\nexec {words} call "$@"\n')
+    for tool in tools:
+        _write(folder / SKILLS / skill_name(tool) / "SKILL.md", _describe(tool))
+
+
+def skill_name(tool: Tool) -> str:
+    """Return the name of a tool as a skill: those take no underscores (agentskills.io)."""
+    return tool.name.replace("_", "-")
+
+
+def _describe(tool: Tool) -> str:
+    schema = json.dumps(tool.schema, indent=2, ensure_ascii=False)
+    return SKILL.format(
+        name=skill_name(tool),
+        summary=json.dumps(tool.description, ensure_ascii=False),
+        tool=tool.name,
+        description=tool.description,
+        command=COMMAND,
+        schema=schema,
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")

@@ -1,17 +1,42 @@
-"""Gives every agent its id when a bridge starts: the one it had, or a new one."""
+"""Enrols agents: the id each gets when a bridge starts, where it comes from, what it leaves behind.
+
+An agent that returns keeps its id and gets back what was archived, for the operator alone, when it
+was removed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
 
 from app.agents.catalog import known_agents
 from app.agents.registry import Registry, find_removed
-from app.config import AgentConfig, AgentRecord, Configuration
+from app.config import AgentConfig, AgentRecord, AgentsSource, Configuration
+from app.config.agents import EntrySource
 from app.config.records import new_id
 
 SINGLE = "default"
 """The name of the agent of ACP_AGENT_COMMAND."""
+
+_LABELS: Final[Mapping[EntrySource, str]] = {
+    "found": "found on PATH",
+    "demo": "comes with the bridge",
+    "stored": "added",
+}
+_IN_SETTINGS: Final = "the settings describe {name}. Change it in AGENTS_JSON."
+_BY_COMMAND: Final = "ACP_AGENT_COMMAND describes {name}. To change more, use AGENTS_JSON."
+_FOUND: Final = (
+    "{name} was found on PATH and has no entry. To change it, add it first: "
+    "run `agent-bridge agents add {name}`, or use the button on its page."
+)
+_DEMO: Final = "{name} comes with the bridge and cannot be changed."
+
+_KINDS: Final = {"homes": "", "agents": ".files"}
+"""Folders that have one for each agent, and how its name ends in the archive."""
+_DAY: Final = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 
 
 def open_registry(configuration: Configuration, stored: Sequence[AgentRecord]) -> Registry:
@@ -87,3 +112,39 @@ def find_successor(
 def identify(entry: AgentConfig) -> tuple[str, ...]:
     """Return the program of an agent: its driver, else its command."""
     return (entry.driver,) if entry.driver else entry.command
+
+
+def label_origin(source: EntrySource, setting: AgentsSource) -> str:
+    """Say in a few words where an agent comes from; `setting` has those of the settings."""
+    return _LABELS.get(source, setting)
+
+
+def explain_fixed(entry: AgentConfig, setting: AgentsSource) -> str:
+    """Say why an agent cannot be changed here, and what to do; empty if it can."""
+    if entry.source == "environment":
+        words = _IN_SETTINGS if setting == "AGENTS_JSON" else _BY_COMMAND
+    else:
+        words = {"found": _FOUND, "demo": _DEMO}.get(entry.source, "")
+    return words.format(name=entry.name)
+
+
+def archive(shared_dir: Path, agent: str, now: float) -> None:
+    """Move an agent's home and its files to the archive; safe to repeat."""
+    folder = shared_dir / "archive"
+    day = datetime.fromtimestamp(now, UTC).date().isoformat()
+    for kind, ending in _KINDS.items():
+        own = shared_dir / kind / agent
+        if own.is_dir() and not own.is_symlink():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # An id is given once, so there is no other of this name.
+            own.rename(folder / f"{agent}-{day}{ending}")
+
+
+def restore(shared_dir: Path, agent: str) -> None:
+    """Give an agent that is back its own home and files."""
+    for kind, ending in _KINDS.items():
+        own = shared_dir / kind / agent
+        found = sorted((shared_dir / "archive").glob(f"{agent}-{_DAY}{ending}"))
+        if found and not own.exists():
+            own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            found[-1].rename(own)

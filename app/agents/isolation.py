@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Final
 
 from app.agents.catalog import known_agents
-from app.agents.exposure import describe_exposure, explain_choice
 from app.agents.network import network_plan, network_words, require_network
 from app.children.environment import CERTIFICATES, PROXIES, agent_environment, visible_prefixes
 from app.children.homes import Home, SessionHomes, allocate_users, give
@@ -28,6 +27,7 @@ from app.children.network.link import NetworkPlan
 from app.children.probe import ProbeResult, probe
 from app.children.proc_table import new_marker
 from app.children.sandbox import (
+    NEEDS_LINUX,
     Bubblewrap,
     Plain,
     Sandbox,
@@ -38,8 +38,12 @@ from app.children.sandbox import (
 from app.config import AgentConfig, Configuration
 from app.errors import ConfigurationError
 
+NOT_ISOLATED: Final = "not isolated"
+AS_YOU: Final = "runs as you and can read your files and keys"
+AS_ROOT: Final = "runs as root and can read every file on this machine"
+
 _SHARED_HOME: Final = ", but its sessions share one home"
-_AS_ROOT: Final = "; it runs as root"
+_ROOT_REMARK: Final = "; it runs as root"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +137,8 @@ async def try_shelter(configuration: Configuration, shelter: Shelter) -> ProbeRe
     if isinstance(shelter.sandbox, Plain):
         return ProbeResult((), isolated=False, words=shelter.words)
     workspaces, name = configuration.data_dir / "workspaces", f"probe-{shelter.agent}"
-    home, other = await asyncio.to_thread(_two_homes, shelter, name)
+    home = await asyncio.to_thread(shelter.home_of, name)
+    other = await asyncio.to_thread(shelter.home_of, f"{name}-other")
     for folder in (workspace := workspaces / name, workspaces / f"{name}-other"):
         await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
         await asyncio.to_thread(give, folder, shelter.user)
@@ -154,10 +159,6 @@ async def try_shelter(configuration: Configuration, shelter: Shelter) -> ProbeRe
         return replace(result, words=f"{result.words}{shelter.remark}")
     reason, dot, rest = result.words.partition(". ")
     return replace(result, words=f"{reason.removesuffix('.')}{shelter.remark}{dot or '.'}{rest}")
-
-
-def _two_homes(shelter: Shelter, name: str) -> tuple[Home, Home]:
-    return shelter.home_of(name), shelter.home_of(f"{name}-other")
 
 
 def home_of(configuration: Configuration, entry: AgentConfig) -> Path:
@@ -235,7 +236,7 @@ def _shelter(
     confined = isinstance(sandbox, Bubblewrap)
     remark = f", {network_words(network)}" if confined else ""
     if os.geteuid() == 0 and user is None and confined:
-        remark += f"{_AS_ROOT} and can read every file that is not hidden"
+        remark += f"{_ROOT_REMARK} and can read every file that is not hidden"
     if homes is None and confined:
         remark += _SHARED_HOME
     bridge = {configuration.data_dir, configuration.shared_dir}
@@ -333,3 +334,33 @@ def _certificates(configuration: Configuration) -> tuple[Path, ...]:
 
 def _homes(configuration: Configuration) -> set[Path]:
     return {home_of(configuration, entry) for entry in configuration.agents.values()}
+
+
+def describe_exposure(reason: str, remedy: str) -> str:
+    """Say what an agent without isolation can read, why, and how to isolate it.
+
+    The first sentence is the risk, the rest is the remedy.
+    """
+    risk = AS_ROOT if os.geteuid() == 0 else AS_YOU
+    why = f"{NOT_ISOLATED} ({reason})" if reason else NOT_ISOLATED
+    return f"{why}: it {risk}. {remedy}"
+
+
+def explain_choice(entry: AgentConfig) -> str:
+    """Say how to isolate an agent that its settings leave without isolation."""
+    if not sys.platform.startswith("linux"):
+        return NEEDS_LINUX.remedy
+    key = '"home": "user"' if entry.home == "user" else '"sandbox": "none"'
+    if entry.source == "stored":
+        return f"To isolate it, remove {key} from its entry."
+    if entry.source == "found":
+        return (
+            "It was found on PATH. To isolate it, press Isolate it on its page, or run "
+            f"`agent-bridge agents add {entry.name}`."
+        )
+    return f"To isolate it, remove {key} from its entry in AGENTS_JSON."
+
+
+def shorten_isolation(words: str) -> str:
+    """Return how an agent is isolated in a few words, without what to do about it."""
+    return NOT_ISOLATED if words.startswith(NOT_ISOLATED) else words

@@ -14,9 +14,8 @@ from typer import Option
 from app.acp.card import card_path, read_card
 from app.agents.availability import check_entry
 from app.agents.catalog import checkout_words, known_agents
-from app.agents.exposure import NOT_ISOLATED, shorten_isolation
-from app.agents.isolation import shelter_all
-from app.agents.origin import label_origin
+from app.agents.enrolling import label_origin
+from app.agents.isolation import NOT_ISOLATED, shelter_all, shorten_isolation
 from app.agents.registry import Registry
 from app.config import Configuration
 from app.model.availability import Availability

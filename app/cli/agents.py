@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final
 import typer
 from typer import Argument, Option
 
-from app.agents.exposure import shorten_isolation
-from app.agents.origin import label_origin
+from app.agents.enrolling import label_origin
+from app.agents.isolation import shorten_isolation
 from app.config import Configuration
 from app.config.agents import EXTENDS
 from app.config.records import merge

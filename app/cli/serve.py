@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from typer import Option
 
-from app.agents.exposure import shorten_isolation
+from app.agents.isolation import shorten_isolation
 from app.cli.agent_list import exposed, show_command
 from app.config import Configuration, cautions
 from app.errors import DataDirInUse, StoreUnavailable

@@ -13,10 +13,8 @@ from app import logs
 from app.acp.card import Card, card_path, write_card
 from app.acp.elicitation import DONE
 from app.acp.launch import make_workspace, prepare
-from app.acp.probing.greeting import greet
-from app.acp.probing.login import Method, log_in, methods
-from app.acp.probing.probe import Probe
-from app.acp.probing.visit import Visits
+from app.acp.probe import Probe
+from app.acp.visits import Method, Visits, greet, log_in, methods
 from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import shelter_all
 from app.agents.registry import Registry

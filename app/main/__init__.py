@@ -1,6 +1,6 @@
 """Joins the parts into a bridge and runs it; the only place that knows them all."""
 
-from app.acp.launching import launches
+from app.acp.launch import launches
 from app.main.bridge import Bridge
 from app.main.presence import presence
 from app.main.resources import Resources, bridge_id, open_resources

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from app.agents.archive import archive
+from app.agents.enrolling import archive
 from app.agents.isolation import Shelter
 from app.config import AgentRecord, Configuration
 from app.main.presence import Build, adapter_names, changed_services, is_same

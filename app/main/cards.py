@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 
+from app.agents.admission import describe_change
 from app.agents.catalog import checkout_words, known_agents
-from app.agents.drift import describe_change
+from app.agents.enrolling import explain_fixed, label_origin
 from app.agents.isolation import Shelter
-from app.agents.origin import explain_fixed, label_origin
 from app.agents.registry import Registry
 from app.config import Configuration
 from app.core.adapters import Adapter

@@ -12,12 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.agents.archive import restore
-from app.agents.drift import note_isolation
-from app.agents.enrolling import SINGLE, enrol
+from app.agents.admission import note_isolation
+from app.agents.enrolling import SINGLE, enrol, explain_fixed, restore
 from app.agents.isolation import shelter_all
-from app.agents.labelling import label
-from app.agents.origin import explain_fixed
+from app.agents.personas import label
 from app.children.sandbox import Unavailable, find_bubblewrap
 from app.config import AgentConfig, AgentRecord, Configuration
 from app.config.agents import EXTENDS

@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 
-from app.acp.launching import greet, launch_of
+from app.acp.late import greet
+from app.acp.launch import launch_of
 from app.agents.availability import FILES, check_entry, check_files, check_isolation
 from app.core.availability import Availabilities
 from app.core.turns.limits.obstacles import obstacle

@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from app.acp.launching import LateLauncher, build_launcher
-from app.agents.daily_logs import DailyLogs
+from app.acp.late import LateLauncher, build_launcher
 from app.agents.files import AgentFiles
-from app.agents.personas import AgentPersonas
+from app.agents.personas import AgentPersonas, DailyLogs
 from app.agents.prices import read_prices
 from app.core.adapters import Adapter
 from app.core.addresses import Addresses

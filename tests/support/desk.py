@@ -12,8 +12,8 @@ from typing import Any, Literal, cast
 
 from typing_extensions import override
 
-from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
+from app.agents.personas import DailyLogs
 from app.children.kept_files import Traces
 from app.clock import Clock, SystemClock
 from app.config.agents import AgentLimits

@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
-from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
+from app.agents.personas import DailyLogs
 from app.clock import SystemClock
 from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger

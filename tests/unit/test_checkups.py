@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.acp.probing.greeting import Greeting
+from app.acp.visits import Greeting
 from app.agents.catalog import known_agents
 from app.agents.files import AgentFiles
 from app.agents.registry import Registry

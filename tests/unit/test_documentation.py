@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.agents.exposure import AS_YOU
+from app.agents.isolation import AS_YOU
 from app.config.agents import KEYS
 from tests.support import doctor_table, module_map
 

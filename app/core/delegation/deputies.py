@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeVar
 
-from app.agents.agent import Agent
-from app.agents.bounds import Bounds, find_excess
+from app.agents.agent import Agent, Bounds, find_excess
 from app.model.delegation import Excess
 from app.model.keys import adapter_name
 from app.model.scope import Scope

@@ -9,9 +9,8 @@ import pytest
 from acp import RequestError
 from acp.schema import PermissionOption, ToolCallUpdate
 
-from app.acp.audience import Audience
+from app.acp.audience import Audience, AudienceWitness
 from app.acp.client import BridgeAcpClient
-from app.acp.network import AudienceWitness
 from app.errors import StoreUnavailable
 from app.model.updates import (
     AskOption,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import orjson
@@ -74,3 +76,13 @@ async def test_an_agent_that_obeys_some_files_starts_where_there_are_none(bench:
 
     assert opened.how == "new"
     await opened.session.close()
+
+
+def test_a_bridge_imports_the_sdk_only_after_its_port_listens() -> None:
+    look = "import sys, app.main.bridge; print('acp' in sys.modules)"
+
+    found = subprocess.run(
+        [sys.executable, "-c", look], capture_output=True, text=True, timeout=30, check=True
+    )
+
+    assert found.stdout.strip() == "False"

@@ -15,8 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.acp import transport as transport_module
-from app.acp.transport import MAX_OPEN_REQUESTS, MAX_REFUSALS, AgentTransport
-from app.acp.wire import MAX_FRAME_BYTES, FrameTooLong, Framing
+from app.acp.transport import (
+    MAX_FRAME_BYTES,
+    MAX_OPEN_REQUESTS,
+    MAX_REFUSALS,
+    AgentTransport,
+    FrameTooLong,
+    Framing,
+)
 from tests.unit.acp.helpers import BOUND, FakePipes, chunk, update_frame
 
 pytestmark = pytest.mark.anyio

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.agents.bounds import Bounds, Network, find_excess
+from app.agents.agent import Bounds, Network, find_excess
 from app.config.network import HostPattern
 from app.model.policy import PRESETS, Policy, Rule
 

@@ -11,8 +11,7 @@ import pytest
 
 from app.agents.catalog import known_agents
 from app.agents.files import AgentFiles
-from app.agents.labelling import label
-from app.agents.personas import AgentPersonas
+from app.agents.personas import AgentPersonas, label
 from app.agents.registry import Registry
 from app.config import load
 from app.model.keys import SessionKey

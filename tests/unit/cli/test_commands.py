@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from app.agents.exposure import AS_ROOT, AS_YOU
+from app.agents.isolation import AS_ROOT, AS_YOU
 from app.cli.application import app
 from app.model.inbound import Decision, Delivery, Heard
 from app.model.keys import PlaceKey

@@ -12,7 +12,7 @@ import pytest
 
 from app.agents.availability import check_entry
 from app.agents.catalog import known_agents
-from app.agents.exposure import describe_exposure
+from app.agents.isolation import describe_exposure
 from app.agents.registry import Registry
 from app.cli.agent_list import show_command
 from app.cli.serve import addresses, unable, welcome

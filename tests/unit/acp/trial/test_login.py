@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from app.acp import visits
 from app.acp.elicitation import DONE
-from app.acp.probing import login
-from app.acp.probing.greeting import greet
-from app.acp.probing.login import Method, log_in, methods, methods_of
+from app.acp.visits import Method, greet, log_in, methods, methods_of
 from app.errors import AgentRefused
 from tests.unit.acp.helpers import BOUND, Memory, scripted
 from tests.unit.acp.trial.test_probe import Bench
@@ -74,7 +73,7 @@ def test_an_answer_without_logins_offers_none(answer: object) -> None:
 async def test_an_agent_logs_in_and_a_person_sees_address_and_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(login, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(visits, "LOOK_SECONDS", 0.01)
     bench = Bench(tmp_path, scripted(DEVICE))
     person, overheard = Memory(answer=DONE.id), list[str]()
     device, terminal = await methods(bench.visits, person)
@@ -94,7 +93,7 @@ async def test_an_agent_logs_in_and_a_person_sees_address_and_code(
 async def test_what_an_agent_writes_to_stderr_meanwhile_is_told_line_by_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(login, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(visits, "LOOK_SECONDS", 0.01)
     gate = tmp_path / "gate"
     body = f"""
 def authenticate(message):

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from app.acp import probe
 from app.acp.card import Card, Step, write_card
 from app.acp.launch import AgentLaunch
-from app.acp.probing import probe
-from app.acp.probing.probe import STEPS, Probe, red_square
-from app.acp.probing.visit import Visits
+from app.acp.probe import STEPS, Probe, red_square
+from app.acp.visits import Visits
 from app.children.environment import agent_environment
 from app.clock import SystemClock
 from app.demo_agent import VERSION

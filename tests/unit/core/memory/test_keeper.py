@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from app.agents.daily_logs import DailyLogs
 from app.agents.files import AgentFiles
+from app.agents.personas import DailyLogs
 from app.clock import SystemClock
 from app.core.memory.keeper import MemoryKeeper, worth_keeping
 from app.errors import NotFound

@@ -19,8 +19,8 @@ from app.acp.card import Card, Step, Verdict
 from app.acp.handshake import Begun, Handshake, Restored
 from app.acp.json_values import mapping, objects
 from app.acp.peer import AgentPeer
-from app.acp.probing.visit import Visits
 from app.acp.session import AcpSession
+from app.acp.visits import Visits
 from app.clock import Clock
 from app.descent import discard
 from app.errors import AgentError, BridgeError
