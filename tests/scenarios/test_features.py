@@ -25,6 +25,8 @@ PATHS = {
     "pause": "/api/v1/pauses",
     "schedules": "/api/v1/schedules",
     "erasing": "/api/v1/people",
+    "conversations": "/api/v1/conversations",
+    "spending": "/api/v1/spending",
 }
 """What each feature serves, if it serves something."""
 

@@ -38,6 +38,8 @@ class Clinic:
     enter: asyncio.Event = field(default_factory=asyncio.Event)
     clock: ManualClock = field(default_factory=ManualClock)
     signals: Signals = ALONE
+    admission: None = None
+    metrics: None = None
 
     def __post_init__(self) -> None:
         self.enter.set()

@@ -60,9 +60,12 @@ def test_only_a_sentence_to_the_operator_names_a_setting() -> None:
     naming = {name for name, words in sentences() if SETTING.search(words)}
 
     assert naming == {
-        f"app.services.{service}.wording.{name}"
-        for service, names in TO_OPERATORS.items()
-        for name in names
+        "app.model.wording.DISK_LOW",
+        *(
+            f"app.services.{service}.wording.{name}"
+            for service, names in TO_OPERATORS.items()
+            for name in names
+        ),
     }
 
 
