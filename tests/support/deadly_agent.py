@@ -59,10 +59,12 @@ class Proxy:
     def _pump(self, source: IO[bytes], sink: IO[bytes]) -> None:
         for line in source:
             step = self._step(line)
-            if self._passes(step, "before"):
-                sink.write(line)
-                sink.flush()
-                self._passes(step, "after")
+            # Together: an answer that overtakes the kill would let the bridge go on.
+            with self._lock:
+                if self._passes(step, "before"):
+                    sink.write(line)
+                    sink.flush()
+                    self._passes(step, "after")
         if source is not sys.stdin.buffer:
             os._exit(self._agent.wait())
 
@@ -85,14 +87,13 @@ class Proxy:
         return f"agent.{method}"
 
     def _passes(self, step: str, when: str) -> bool:
-        with self._lock:
-            act = self._act(step, when)
-            if act == "kill":
-                os.kill(self._bridge, signal.SIGKILL)
-            if act in ("kill", "mute"):
-                threading.Event().wait(STAY_SECONDS)
-                os._exit(1)
-            return act is None
+        act = self._act(step, when)
+        if act == "kill":
+            os.kill(self._bridge, signal.SIGKILL)
+        if act in ("kill", "mute"):
+            threading.Event().wait(STAY_SECONDS)
+            os._exit(1)
+        return act is None
 
     def _act(self, step: str, when: str) -> str | None:
         try:
