@@ -71,6 +71,9 @@ def test_a_backup_under_load_is_restored_on_an_empty_machine_and_goes_on(tmp_pat
         world.wait_decided(behind := world.say("t2", "say behind it"))
         world.say("t3", "write notes.txt hello")
         world.bridge.wait(lambda: bool(world.platform.shown("ask")), "nothing was asked")
+        # The platform has a post before the store knows that.
+        unsent = "select count(*) from post where state = 'new' and session <= 3"
+        world.bridge.wait(lambda: world.bridge.rows(unsent) == [(0,)], "not all was sent")
 
         is_over = threading.Event()
 

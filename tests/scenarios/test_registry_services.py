@@ -132,7 +132,7 @@ def test_removed_credentials_leave_no_message_without_an_end(office: SlackWorld)
         office.bridge.wait(lambda: bool(said), "nothing was said")
         office.wait_answer(said[0][2], said[0][1], "leaving")
         change(office, "leaving", credentials={"slack": None})
-        assert office.slack.connected(app) == 0
+        office.bridge.wait(lambda: office.slack.connected(app) == 0, "it is still connected")
 
     states = office.bridge.rows("select state from delivery where adapter = 'slack:leaving'")
     assert {state for (state,) in states} == {"done"}
@@ -191,7 +191,7 @@ def test_an_agent_removed_at_work_says_so_everywhere_and_its_name_begins_anew(
         for block in each.blocks
         if block["type"] == "actions"
     ]
-    assert office.slack.connected(app) == 0
+    office.bridge.wait(lambda: office.slack.connected(app) == 0, "it is still connected")
     mentioned = office.say(f"{at} say anyone there?")
     office.wait_told(mentioned, "The Quitter was removed, so")
     office.say("say only one left", thread=shared)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
 
 from app.clock import Clock
 from app.core.adapters import Adapter
@@ -218,7 +220,9 @@ class Intake:
                 for delivery in found:
                     last = delivery.seq
                     await self._follow_name(adapter, delivery)
-                    group.create_task(hold(self._parse(adapter, delivery)))
+                    parsing = self._parse(adapter, delivery)
+                    task = group.create_task(hold(parsing))
+                    task.add_done_callback(partial(_close, parsing))
                     await asyncio.sleep(0)  # in order, and never many in a row
             if len(found) == 1:
                 break  # that was all; what came since wakes the reader again
@@ -370,3 +374,8 @@ class Intake:
 
     def _tell(self, delivery: Delivery, outcome: Outcome) -> None:
         self._outcomes.tell((delivery.adapter, delivery.delivery_id), outcome)
+
+
+def _close(work: Coroutine[Any, Any, None], _ended: object) -> None:
+    """Close a coroutine that may never have begun."""
+    work.close()
