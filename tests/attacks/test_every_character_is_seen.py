@@ -152,6 +152,7 @@ def test_on_the_page_what_is_read_is_what_runs(fact: tuple[FactKind, str]) -> No
 
 @FEW
 @given(facts)
+@example(("command", "\r\n:"))
 def test_on_a_terminal_what_is_read_is_what_runs(fact: tuple[FactKind, str]) -> None:
     printed = io.StringIO()
     whole = view_of(request(*fact), str, PAGE)

@@ -49,14 +49,14 @@ def on_page(html: str) -> list[str]:
 
 
 def on_terminal(printed: str) -> list[str]:
-    """Read the blocks below each label of a question."""
+    """Read the blocks below each label of a question; a heading may end as a label does."""
     found: list[list[str]] = []
     for line in printed.split("\n"):
         if line.startswith("  | "):
             found[-1].append(line.removeprefix("  | "))
         elif line.startswith("  ") and line.endswith(":"):
             found.append([])
-    return ["\n".join(lines) for lines in found]
+    return ["\n".join(lines) for lines in found if lines]
 
 
 class _Exact(HTMLParser):
