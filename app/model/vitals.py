@@ -7,6 +7,15 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """One readiness check."""
+
+    name: str
+    ok: bool
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Vital:
     """One measured value."""
 

@@ -11,9 +11,9 @@ from app.core.memory.log import Remembered
 from app.server.agent_shapes import NoteOut
 from app.server.filters import Since
 from app.server.login import SignedInRoute, visitor
-from app.server.parts import PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
+from app.server.site import RuntimeOf
 
 QUERY_CHARACTERS = 500
 """A sentence or two: what people search for."""
@@ -28,7 +28,7 @@ router = APIRouter(
 
 @router.get("")
 async def list_notes(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     name: str,
     q: Annotated[str, Query(max_length=QUERY_CHARACTERS)] = "",
     since: Since = None,
@@ -37,16 +37,16 @@ async def list_notes(
 
     Notes have a day: `since` finds those of its day, and later ones.
     """
-    agent = parts.find_agent(name)
+    agent = runtime.agents.find(name)
     first = "" if since is None else datetime.fromtimestamp(since, UTC).date().isoformat()
-    found = await parts.memory.entries(agent.id, q)
+    found = await runtime.memory.entries(agent.id, q)
     return Page(items=[_out(note) for note in found if note.day >= first])
 
 
 @router.delete("/{day}/{note}", status_code=204)
-async def remove_note(parts: PartsOf, name: str, day: str, note: str) -> None:
+async def remove_note(runtime: RuntimeOf, name: str, day: str, note: str) -> None:
     """Remove one note; the file it was in keeps its earlier version for an undo."""
-    await parts.memory.remove(parts.find_agent(name).id, day, note)
+    await runtime.memory.remove(runtime.agents.find(name).id, day, note)
 
 
 def _out(note: Remembered) -> NoteOut:

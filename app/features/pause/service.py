@@ -17,8 +17,8 @@ from app.features.part import Part
 from app.features.pause.store import SuspensionStore
 from app.model.keys import PlaceKey
 from app.model.suspension import ALL, Suspension, describe_pause
+from app.model.vitals import Check
 from app.retry import persist
-from app.server.parts import Check
 
 RESTORED: Final = "paused: it was restored from a backup. Run `agent-bridge resume --all`"
 DRAINING: Final = "draining: no new turns begin"

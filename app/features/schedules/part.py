@@ -55,4 +55,4 @@ class Schedules(Part):
     @override
     def tools(self) -> Iterable[Tool]:
         runtime = self._runtime
-        return ScheduleTools(self.book, runtime.ledger, runtime.agents.agents).tools()
+        return ScheduleTools(self.book, runtime.ledger, runtime.agents).tools()

@@ -18,6 +18,7 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from starlette.convertors import PathConvertor, register_url_convertor
 
 from app.children.tree import Entry, Tree
+from app.core.runtime import Runtime
 from app.errors import NotFound
 from app.model.file_names import HEAD_BYTES, UNKNOWN, picture_type, size_words
 from app.model.titles import path_of
@@ -40,7 +41,7 @@ from app.server.page.view.files import (
     open_file,
 )
 from app.server.page.view.workspace import Workspace
-from app.server.parts import Parts, PartsOf
+from app.server.site import RuntimeOf
 
 ENTRIES: Final = 2_000
 """Names of one folder that are listed: more than people look through."""
@@ -66,20 +67,20 @@ register_url_convertor("any_path", _AnyPath())
 
 
 @router.get("/workspace/{session}/files/{path:any_path}")
-async def read_files(request: Request, parts: PartsOf, _who: Who, session: int) -> HTMLResponse:
+async def read_files(request: Request, runtime: RuntimeOf, _who: Who, session: int) -> HTMLResponse:
     """Show a folder of a workspace, or a file with its folder."""
-    found, shown = workspace_of(parts, session)
-    tree, path = tree_of(parts, found), _path(request, f"/workspace/{session}/files/")
-    assert parts.workspaces is not None
-    folder = await asyncio.to_thread(_look, tree, path, parts.workspaces.redact)
+    found, shown = workspace_of(runtime, session)
+    tree, path = tree_of(runtime, found), _path(request, f"/workspace/{session}/files/")
+    assert runtime.workspaces is not None
+    folder = await asyncio.to_thread(_look, tree, path, runtime.workspaces.redact)
     return HTMLResponse(await asyncio.to_thread(render.files, shown, folder), headers=HEADERS)
 
 
 @router.get("/workspace/{session}/raw/{path:any_path}")
-async def read_raw(request: Request, parts: PartsOf, _who: Who, session: int) -> Response:
+async def read_raw(request: Request, runtime: RuntimeOf, _who: Who, session: int) -> Response:
     """Serve a file of a workspace as data."""
-    found, _ = workspace_of(parts, session)
-    tree, path = tree_of(parts, found), _path(request, f"/workspace/{session}/raw/")
+    found, _ = workspace_of(runtime, session)
+    tree, path = tree_of(runtime, found), _path(request, f"/workspace/{session}/raw/")
     try:
         file = await asyncio.to_thread(tree.open, path)
     except OSError as error:
@@ -99,29 +100,29 @@ async def read_raw(request: Request, parts: PartsOf, _who: Who, session: int) ->
     )
 
 
-def workspace_of(parts: Parts, number: int) -> tuple[Session, Workspace]:
+def workspace_of(runtime: Runtime, number: int) -> tuple[Session, Workspace]:
     """Look up a session and describe where it works.
 
     Raises:
         NotFound: there is no such session.
     """
-    session = parts.sessions.session(number)
-    if session is None or parts.workspaces is None:
+    session = runtime.stores.sessions.session(number)
+    if session is None or runtime.workspaces is None:
         raise NotFound("session", number)
     return session, Workspace(
         session=session.id,
         title=session.title or str(session.key),
-        agent=queries.cast_of(parts)[session.key.agent].title,
+        agent=queries.cast_of(runtime)[session.key.agent].title,
         thread=path_of(session.place),
-        view=parts.workspaces.describe(session),
+        view=runtime.workspaces.describe(session),
         assets=addresses(),
     )
 
 
-async def list_scratch(parts: Parts, session: Session) -> Folder:
+async def list_scratch(runtime: Runtime, session: Session) -> Folder:
     """List the files of a workspace without a repository, also those in its folders."""
     try:
-        tree = tree_of(parts, session)
+        tree = tree_of(runtime, session)
     except NotFound:
         return Folder((), (), count=count_words(0, more=False))
     return await asyncio.to_thread(_scratch, tree)
@@ -208,13 +209,13 @@ async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
         file.close()
 
 
-def tree_of(parts: Parts, session: Session) -> Tree:
+def tree_of(runtime: Runtime, session: Session) -> Tree:
     """Return the files of a session's workspace.
 
     Raises:
         NotFound: it has none.
     """
-    folder = None if parts.workspaces is None else parts.workspaces.folder(session)
+    folder = None if runtime.workspaces is None else runtime.workspaces.folder(session)
     if folder is None or not folder.is_dir():
         raise NotFound("workspace", session.id)
     return Tree(folder)

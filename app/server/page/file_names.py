@@ -20,7 +20,7 @@ from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.browse import tree_of
 from app.server.page.view.menu import Item
-from app.server.parts import PartsOf
+from app.server.site import RuntimeOf
 
 OFFERED: Final = 12
 """Names that are offered at once: as many as fit above the message box."""
@@ -36,7 +36,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/names/t/{service}/{name:path}")
 async def read_names(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     _who: Annotated[Visitor, Depends(visitor)],
     service: str,
     name: str,
@@ -44,9 +44,9 @@ async def read_names(
 ) -> list[Item]:
     """List workspace files of a thread's agents whose path has a text in it."""
     found: dict[str, None] = {}
-    for session in parts.sessions.in_place(queries.place_key(service, name)):
+    for session in runtime.stores.sessions.in_place(queries.place_key(service, name)):
         try:
-            tree = tree_of(parts, session)
+            tree = tree_of(runtime, session)
         except NotFound:
             continue
         found |= dict.fromkeys(await asyncio.to_thread(_find, tree, q))

@@ -7,10 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import JSONResponse
 
+from app.core.runtime import Runtime
 from app.errors import Conflict, NotFound
 from app.server.login import Visitor, visitor
-from app.server.parts import Parts, PartsOf
 from app.server.shapes import CHOICE_CHARACTERS
+from app.server.site import RuntimeOf
 from app.services.web import events
 
 router = APIRouter(include_in_schema=False)
@@ -21,9 +22,9 @@ NEW = events.place_key("")
 
 
 @router.get("/repositories")
-async def list_repositories(parts: PartsOf, _who: Who, agent: str) -> JSONResponse:
+async def list_repositories(runtime: RuntimeOf, _who: Who, agent: str) -> JSONResponse:
     """List where an agent can work in a new thread."""
-    offered = await parts.picker.offer(_known(parts, agent))
+    offered = await runtime.picker.offer(_known(runtime, agent))
     return _json(
         {
             "recent": list(offered.recent),
@@ -34,16 +35,16 @@ async def list_repositories(parts: PartsOf, _who: Who, agent: str) -> JSONRespon
 
 
 @router.get("/repositories/check")
-async def check_repository(parts: PartsOf, _who: Who, agent: str, name: Name) -> JSONResponse:
+async def check_repository(runtime: RuntimeOf, _who: Who, agent: str, name: Name) -> JSONResponse:
     """Check a choice before anything is sent; a problem is said next to the picker."""
     try:
-        return _json({"name": await parts.picker.check(NEW, _known(parts, agent), name)})
+        return _json({"name": await runtime.picker.check(NEW, _known(runtime, agent), name)})
     except Conflict as error:
         return _json({"name": "", "problem": str(error)})
 
 
-def _known(parts: Parts, agent: str) -> str:
-    if agent not in parts.agents:
+def _known(runtime: Runtime, agent: str) -> str:
+    if agent not in runtime.agents:
         raise NotFound("agent", agent)
     return agent
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from app.core.feed import News
+from app.core.runtime import Runtime
 from app.model.keys import PlaceKey
 from app.model.titles import path_of
 from app.server.page import queries
@@ -22,7 +23,6 @@ from app.server.page.view.render import Renderer
 from app.server.page.view.steps import STEPS
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import Cast
-from app.server.parts import Parts
 
 LOOK_SECONDS = 2.0
 """How often a page checks the other threads, if anything happened anywhere; its own at once."""
@@ -40,7 +40,7 @@ NOWHERE = PlaceKey("web", "")
 class Stream:
     """The stream of one open page, and what it has sent."""
 
-    parts: Parts
+    runtime: Runtime
     key: PlaceKey | None
     begin: int
     threads: int
@@ -59,16 +59,18 @@ class Stream:
 
     async def events(self, after: int) -> AsyncIterator[bytes]:
         """Yield everything after a row number, then all news, until the page is closed."""
-        yield b"retry: 1000\n\n" + _event("now", self.parts.clock.now())
-        cast = queries.cast_of(self.parts)
+        yield b"retry: 1000\n\n" + _event("now", self.runtime.clock.now())
+        cast = queries.cast_of(self.runtime)
         fold = Fold(lambda _session: "")
         if self.key is not None:
-            reading = await queries.read_thread(self.parts, self.key, begin=self.begin, until=after)
+            reading = await queries.read_thread(
+                self.runtime, self.key, begin=self.begin, until=after
+            )
             fold = reading.fold
         where = path_of(self.key) if self.key is not None else ""
         patches = Patches(fold, Renderer(cast, where, begin=self.begin, steps=self.steps))
         place = self.key or NOWHERE
-        async for news in self.parts.feed.news(place, after=after, idle=LOOK_SECONDS):
+        async for news in self.runtime.feed.news(place, after=after, idle=LOOK_SECONDS):
             if not self.welcome():
                 return
             for event in await _to_events(news, patches):
@@ -76,8 +78,8 @@ class Stream:
             if news.unfinished:
                 continue
             if any(row.kind == "message" for row in news.rows):
-                await self.parts.clock.sleep(SETTLE_SECONDS)
-            cast = queries.cast_of(self.parts)
+                await self.runtime.clock.sleep(SETTLE_SECONDS)
+            cast = queries.cast_of(self.runtime)
             for event in await self._state(fold, cast):
                 yield event
 
@@ -99,14 +101,14 @@ class Stream:
             if self.key is None:
                 made = render.start_panels(cast, self.picked)
             else:
-                place = await queries.place_of(self.parts, cast, self.key, fold)
+                place = await queries.place_of(self.runtime, cast, self.key, fold)
                 made = render.place_panels(place, cast) if place is not None else {}
-            made["paused"] = render.paused_panel(queries.notices_of(self.parts, self.key), cast)
-            now, stirs = self.parts.clock.monotonic(), self.parts.feed.stirs
+            made["paused"] = render.paused_panel(queries.notices_of(self.runtime, self.key), cast)
+            now, stirs = self.runtime.clock.monotonic(), self.runtime.feed.stirs
             due = stirs != self._stirs and now >= self._next_list
             if due or made.get("state") != self._panels.get("state"):
                 listed = await queries.threads_of(
-                    self.parts,
+                    self.runtime,
                     cast,
                     self.key,
                     self.threads,
@@ -122,7 +124,7 @@ class Stream:
     def _states(self) -> list[str]:
         if self.key is None:
             return []
-        return [each.state for each in self.parts.sessions.in_place(self.key)]
+        return [each.state for each in self.runtime.stores.sessions.in_place(self.key)]
 
 
 async def _to_events(news: News, patches: Patches) -> list[bytes]:

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import HTMLResponse
 
 from app.agents.catalog import settings_owner
+from app.core.runtime import Runtime
 from app.model.types import Session
 from app.server.elsewhere import fetch_elsewhere
 from app.server.login import Visitor, visitor
@@ -21,7 +22,7 @@ from app.server.page.browse import list_scratch, workspace_of
 from app.server.page.routes import HEADERS
 from app.server.page.view import render
 from app.server.page.view.workspace import Changes, piece, read
-from app.server.parts import Parts, PartsOf
+from app.server.site import RuntimeOf
 
 KEPT: Final = 8
 """Changes that are kept for pages that are being read, each at most some megabytes."""
@@ -32,20 +33,20 @@ Who = Annotated[Visitor, Depends(visitor)]
 
 
 @router.get("/workspace/{session}")
-async def read_workspace(parts: PartsOf, _who: Who, session: int) -> HTMLResponse:
+async def read_workspace(runtime: RuntimeOf, _who: Who, session: int) -> HTMLResponse:
     """Show what changed where a session works; without a repository, its files."""
-    found, shown = workspace_of(parts, session)
+    found, shown = workspace_of(runtime, session)
     if shown.view.kind == "empty":
-        folder = await list_scratch(parts, found)
+        folder = await list_scratch(runtime, found)
         return HTMLResponse(render.files(shown, folder), headers=HEADERS)
-    made = await _changes(parts, found)
+    made = await _changes(runtime, found)
     page = await asyncio.to_thread(render.changes, shown, made)
     return HTMLResponse(page, headers=HEADERS)
 
 
 @router.get("/workspace/{session}/change")
 async def read_change(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     _who: Who,
     session: int,
     of: str,
@@ -53,8 +54,8 @@ async def read_change(
     after: Annotated[int, Query(ge=0)] = 0,
 ) -> HTMLResponse:
     """Show the lines of one changed file, of the changes that a page has the digest of."""
-    found, shown = workspace_of(parts, session)
-    made = _kept.get(of) or await _changes(parts, found)
+    found, shown = workspace_of(runtime, session)
+    made = _kept.get(of) or await _changes(runtime, found)
     if made.digest != of or file >= len(made.files):
         return HTMLResponse(render.change_gone(shown), headers=HEADERS)
 
@@ -64,10 +65,10 @@ async def read_change(
     return HTMLResponse(await asyncio.to_thread(rendered), headers=HEADERS)
 
 
-async def _changes(parts: Parts, session: Session) -> Changes:
+async def _changes(runtime: Runtime, session: Session) -> Changes:
     """Read the changes of a session, and keep them for the later parts of a page."""
-    assert parts.workspaces is not None
-    found = await parts.workspaces.changes(session)
+    assert runtime.workspaces is not None
+    found = await runtime.workspaces.changes(session)
     made = await asyncio.to_thread(read, found, settings_owner)
     _kept[made.digest] = made
     _kept.move_to_end(made.digest)
