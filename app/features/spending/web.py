@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel
 
 from app.core.runtime import Runtime
-from app.core.turns.limits.daily import DailyLimits
+from app.core.turns.limits import DailyLimits
 from app.features.part import Part, find_part
 from app.model.spending import Share, Spending
 from app.server.login import SignedInRoute, visitor
