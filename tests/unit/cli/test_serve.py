@@ -75,7 +75,9 @@ def test_agents_without_isolation_are_told_once_with_what_they_can_read(
 
     shown = capsys.readouterr().out
     assert f"\n! claude, own: {words}\n" in shown
-    assert re.search(r"own +unavailable +no-such \(not found\) +not isolated +web +AGENTS_JSON\n", shown)
+    assert re.search(
+        r"own +unavailable +no-such \(not found\) +not isolated +web +AGENTS_JSON\n", shown
+    )
 
 
 def test_of_an_interpreter_the_script_is_shown_and_never_an_argument(
