@@ -1,14 +1,10 @@
-"""Reads agents' files as what they are for: who each agent is, how people see it, its daily logs.
-
-Daily logs are memory that is searched, never sent as a whole.
-"""
+"""Reads agents' files as what they are for: who each agent is, and how people see it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import date
 
 from app.agents.files import (
     AGENTS,
@@ -20,12 +16,11 @@ from app.agents.files import (
     TOOLS,
     USER,
     AgentFiles,
-    log_of,
 )
 from app.agents.identity import read_identity
 from app.agents.registry import Registry
 from app.config import AgentConfig, Configuration
-from app.errors import FileRefused, NotFound
+from app.errors import FileRefused
 from app.model.keys import SessionKey
 from app.model.system_prompt import SystemPrompt
 
@@ -128,44 +123,3 @@ def _label(entry: AgentConfig, files: AgentFiles) -> AgentConfig:
         "own_colour": identity.colour,
     }
     return entry.model_copy(update=seen)
-
-
-class DailyLogs:
-    """The memory files of all agents; every call blocks."""
-
-    def __init__(self, files: AgentFiles) -> None:
-        self._files = files
-
-    def days(self, agent: str) -> Mapping[str, str]:
-        """Return the version of each daily log."""
-        return {
-            file.path.removesuffix(".md").rpartition("/")[2]: f"{file.changed_at}-{file.size}"
-            for file in self._files.list_files(agent)
-            if "/" in file.path
-        }
-
-    def log(self, agent: str, day: str) -> str:
-        """Read a daily log; empty if there is none.
-
-        Raises:
-            NotFound: this is not a day.
-        """
-        file = self._files.read(agent, _path(day))
-        return "" if file is None else file.text
-
-    def change_log(self, agent: str, day: str, change: Callable[[str], str]) -> None:
-        """Replace a daily log by what a function makes of it; an empty one is removed.
-
-        Raises:
-            NotFound: this is not a day.
-        """
-        path = _path(day)
-        if not self._files.change(agent, path, change).text.strip():
-            self._files.delete(agent, path)
-
-
-def _path(day: str) -> str:
-    try:
-        return log_of(date.fromisoformat(day))
-    except ValueError:
-        raise NotFound("day", day) from None

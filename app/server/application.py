@@ -16,7 +16,6 @@ from app.server import (
     grants_api,
     install,
     login,
-    memory_api,
     page,
     problems,
 )
@@ -82,7 +81,6 @@ def build(
     application.include_router(api.router)
     application.include_router(agents_api.router)
     application.include_router(files_api.router)
-    application.include_router(memory_api.router)
     application.include_router(grants_api.router)
     application.include_router(install.router)
     for router in routers:

@@ -11,7 +11,6 @@ from app.server.page import (
     assets,
     browse,
     file_names,
-    memory,
     menu,
     personas,
     repositories,
@@ -36,6 +35,6 @@ def install(application: FastAPI) -> None:
         browse,
     ):
         application.include_router(part.router)
-    own = (personas, memory, agents)
+    own = (personas, agents)
     for router in (router for part in own for router in (part.pages, part.forms)):
         application.include_router(router)

@@ -25,7 +25,7 @@ from app.model.titles import in_path
 from app.model.visible import reveal_line
 from app.model.wording import DELEGATED
 from app.server.page.view import cards, diffs, markdown, notices, steps, views
-from app.server.page.view.agents import AgentLine, Crew, MemoryNote, NewForm, Shown
+from app.server.page.view.agents import Crew, NewForm, Shown
 from app.server.page.view.blocks import Block, Call, Said, Words
 from app.server.page.view.files import Folder, address_of
 from app.server.page.view.personas import Editor, Prompt
@@ -204,12 +204,6 @@ def agent(crew: Crew, shown: Shown) -> str:
     """Render the page of one agent."""
     template = _environment().get_template("agent.html")
     return template.render(crew=crew, shown=shown, on=shown.line.path)
-
-
-def memory(crew: Crew, line: AgentLine, notes: Sequence[MemoryNote], query: str) -> str:
-    """Render the page with what an agent remembers."""
-    template = _environment().get_template("memory.html")
-    return template.render(crew=crew, line=line, notes=notes, query=query, on=line.path)
 
 
 def new_agent(crew: Crew, form: NewForm) -> str:
