@@ -14,11 +14,13 @@ from app.errors import ConfigurationError
 from app.features.feature import Feature
 
 BUILT_IN = (
+    "doctor",
     "pause",
     "conversations",
     "memory",
     "schedules",
     "together",
+    "grants",
     "spending",
     "erasing",
     "backup",
