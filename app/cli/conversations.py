@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from app.features.conversations.shapes import ContentsOut, ConversationOut
-from app.model.file_names import size_words
+from app.model.text import size_words
 from app.terminal.api import REMOVAL, Api
 from app.terminal.framing import Json, NotConfirmed, Yes, add_group, commands, confirm, examples
 from app.terminal.output import one_line, printable, show_list, when

@@ -6,8 +6,8 @@ from urllib.parse import quote, urlsplit
 
 from app.config import Configuration
 from app.config.fields import is_loopback
+from app.model.conversations import path_of
 from app.model.keys import PlaceKey
-from app.model.titles import path_of
 
 
 class Addresses:

@@ -6,16 +6,17 @@ Attachments and files for people are next to the workspace, never in it.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from app.agents.agent import Agent
 from app.children.homes import give
-from app.model.folders import attachment_folder, folder_name, outgoing
 from app.model.types import File, Session
+from app.model.workspaces import attachment_folder, folder_name, outgoing
 
 
 class Folders:
@@ -109,3 +110,13 @@ class Folders:
     def _give(self, path: Path, agent: str) -> None:
         found = self._agents.get(agent)
         give(path, found.shelter.user if found and found.shelter else None)
+
+
+def is_folder_below(root: Path, name: str) -> bool:
+    """Tell whether a name is that of a folder below another one, wherever links lead."""
+    relative = PurePath(name)
+    if relative.is_absolute() or ".." in relative.parts or not name.isprintable():
+        return False
+    # Unlike those of pathlib, these raise nothing for a circle of links or a name too long.
+    real = os.path.realpath(root / relative)
+    return PurePath(real).is_relative_to(os.path.realpath(root)) and os.path.isdir(real)  # noqa: PTH112

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from app.agents.agent import Agent
-from app.model.availability import Availability
+from app.model.agents import Availability
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.model.ask_view import AskFact
 from app.model.calls import Call, short_path
-from app.model.updates import AskRequest, ToolUpdate
+from app.model.updates import AskFact, AskRequest, ToolUpdate
 
 HASH_VERSION = "2:"
 """Begins the hash over what people are shown. Hashes of earlier releases have no such beginning and

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from app.model import ask_wording as wording
+from app.model.asks import OWN, find_allowing
 from app.model.calls import Call
-from app.model.offers import OWN, find_allowing
 from app.model.policy import ABOUT_FILES, locate
 from app.model.updates import AskOption, AskRequest, GrantExtent, GrantScope, ToolUpdate
 

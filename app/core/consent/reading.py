@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from app.model.shell import LONGEST
+from app.model.calls import LONGEST
 
 _QUOTED: Final = re.compile(r"""'[^']*'|"[^"$`\\]*\"""")
 _TO_NOWHERE: Final = re.compile(r"(?<!\S)[12&]?>{1,2}\s*/dev/null(?!\S)|(?<!\S)2>&1(?!\S)")

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from app.core.files import wording
-from app.model.file_names import size_words
+from app.model.text import size_words
 
 FILE_BYTES: Final = 20 * 1024 * 1024
 """Size limit of one file, the same as for attachments."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.model.inbound import Heard
-from app.model.reasons import Reason
+from app.model.inbound import Heard, Reason
 from app.model.types import PlaceView, Untagged
 
 

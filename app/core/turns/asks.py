@@ -17,8 +17,8 @@ from app.core.turns.limits.slots import Slot
 from app.core.turns.limits.work_timer import WorkTimer
 from app.core.turns.turn_context import TurnContext
 from app.model import wording
+from app.model.asks import Decided
 from app.model.phase import Event
-from app.model.record import Decided
 from app.model.types import Session, Turn, TurnRef
 from app.model.updates import Ask, AskRequest, ToolUpdate
 from app.model.workspaces import Workspace

@@ -7,7 +7,7 @@ from app.core.delegation.deputies import find_presence
 from app.core.turns.display import TurnDisplay
 from app.core.turns.limits.obstacles import Obstacle, pause
 from app.core.turns.turn_context import TurnContext
-from app.model.offers import with_colleagues
+from app.model.asks import with_colleagues
 from app.model.types import Turn
 from app.model.updates import AskRequest
 from app.retry import persist

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from app.model.spending import Share
+from app.store.spending import Share
 
 
 class SpendingOut(BaseModel):

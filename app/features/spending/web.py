@@ -11,11 +11,11 @@ from app.core.runtime import Runtime
 from app.core.turns.limits.daily import DailyLimits
 from app.features.part import Part, find_part
 from app.features.spending.shapes import SpendingOut
-from app.model.spending import Spending
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
+from app.store.spending import Spending
 
 
 class DailySpending(Part):

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Depends, Query
 
 from app.children.tree import Tree
 from app.errors import NotFound
-from app.model.visible import reveal_line
+from app.model.text import reveal_line
 from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.browse import tree_of

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import orjson
 
 from app.core.feed import News
+from app.model.conversations import path_of
 from app.model.keys import PlaceKey
-from app.model.titles import path_of
 from app.server.page import queries
 from app.server.page.view import render
 from app.server.page.view.patches import Patches

@@ -22,9 +22,9 @@ from app.children.sandbox import Bubblewrap
 from app.cli import agent_checks as agents
 from app.cli import machine_checks as machine
 from app.config import Configuration, ensure_secrets, load
-from app.model.findings import Finding, Verdict
 from app.server.agent_shapes import AgentOut, AvailabilityOut
 from app.services import registered_services
+from app.services.service import Finding, Verdict
 from app.store.database import Database, sqlite_url
 from app.store.rollback import roll_back
 from tests.support.bridge import DEMO

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from app.clock import Clock
 from app.core.turns.limits.daily import DailyLimits
 from app.model import wording
-from app.model.offers import PAUSE_OPTIONS
-from app.model.spending import Share
+from app.model.asks import PAUSE_OPTIONS
 from app.model.types import Session
 from app.model.updates import AskRequest, PromptEnd, UsageUpdate
 from app.retry import persist
 from app.store.sessions import SessionStore
-from app.store.spending import SpendingStore
+from app.store.spending import Share, SpendingStore
 
 WARNING = 0.8
 """The part of a budget after which the place is told: early enough to act on it."""

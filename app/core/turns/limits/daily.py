@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from app.clock import machine_zone
 from app.config import Configuration
-from app.model.spending import Share
+from app.store.spending import Share
 
 SHARES: tuple[Share, ...] = ("person", "place", "agent", "day")
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from app.model import wording
-from app.model.offers import PAUSE_OPTIONS
+from app.model.asks import PAUSE_OPTIONS
 from app.model.updates import AskRequest
 
 LONGEST_WORDS = 600

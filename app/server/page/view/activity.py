@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from app.model.visible import reveal_line
+from app.model.text import reveal_line
 from app.server.page.view.blocks import Call
 
 VERBS: Final = {

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.model.diff import compare
+from app.model.text import compare
 from app.server.page.view import diffs, highlight
 from app.server.page.view.blocks import Call
 from app.server.page.view.diffs import HIDDEN, Row

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from markupsafe import Markup
 
-from app.model.file_names import HEAD_BYTES, picture_type, size_words
+from app.model.text import HEAD_BYTES, picture_type, size_words
 from app.server.page.view import diffs, highlight
 
 SHOWN_BYTES = 512 * 1024

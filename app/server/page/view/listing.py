@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from app.model.conversations import last_words, path_of, plain, title_of
 from app.model.keys import PlaceKey
-from app.model.titles import last_words, path_of, plain, title_of
 from app.model.types import Thread
 from app.server.page.view.views import Cast, ThreadLine, ThreadList, dot_of, shown_state
 from app.server.page.view.work import short_name

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from app.model.visible import reveal_line
+from app.model.text import reveal_line
 from app.server.page.view.views import Agent
 
 

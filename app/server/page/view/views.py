@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
+from app.model.agents import Availability, Choice
 from app.model.asks import Grant
-from app.model.availability import Availability
+from app.model.conversations import path_of
 from app.model.keys import PlaceKey
-from app.model.titles import path_of
 from app.model.types import Entry, Session, SessionState
-from app.model.updates import Choice
 from app.server.page.view.blocks import ErrandHead
 from app.server.page.view.mentions import Names
 from app.server.page.view.work import Work
