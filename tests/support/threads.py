@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from app.model.types import Entry
+from app.server.page.view.blocks import STEPS
 from app.server.page.view.render import Renderer
-from app.server.page.view.steps import STEPS
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import Agent, Cast
 from app.services import label_of

@@ -250,7 +250,7 @@ async def _find_repository(parts: Parts, form: FormData, thread: str, agents: Se
     chosen = _field(form, "repository").strip()
     if thread or not chosen or not agents:
         return ""
-    return await parts.picker.check(events.place_key(""), agents[0], chosen)
+    return await parts.picker.check(queries.NEW_THREAD, agents[0], chosen)
 
 
 def _read_text(form: FormData) -> str:

@@ -17,8 +17,8 @@ from app.model.delegation import SERVICE
 from app.model.keys import SERVICE_NAME, PlaceKey
 from app.model.titles import path_of, title_of
 from app.model.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
-from app.server.page.view.activity import describe
 from app.server.page.view.blocks import Asked
+from app.server.page.view.cards import describe
 from app.server.page.view.listing import archived_list, found_list, thread_list
 from app.server.page.view.thread import Fold
 from app.server.page.view.views import (
@@ -59,6 +59,8 @@ QUERY_WORDS = 8
 GROUPED = "threads-grouped"
 """The cookie with the grouping that a browser prefers."""
 Grouping = Literal["", "agent", "repository"]
+NEW_THREAD = PlaceKey("web", "")
+"""A thread that has no messages yet."""
 WAITING_CHARACTERS = 200
 """Characters shown of a queued message: enough to recognise it."""
 

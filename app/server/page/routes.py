@@ -21,12 +21,10 @@ from app.model.titles import path_of
 from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.assets import addresses
-from app.server.page.repositories import NEW
 from app.server.page.stream import Stream
 from app.server.page.view import done, render
-from app.server.page.view.blocks import Call
+from app.server.page.view.blocks import MORE_STEPS, STEPS, Call
 from app.server.page.view.render import Renderer
-from app.server.page.view.steps import MORE_STEPS, STEPS
 from app.server.page.view.views import Cast, Missing, Page, Place
 from app.server.parts import Parts, PartsOf
 from app.server.problems import end_when_away
@@ -98,7 +96,7 @@ async def begin(
         paused=queries.notices_of(parts, None),
         examples=cast[picked].examples or EXAMPLES,
         picked=picked,
-        repository=parts.picker.default(NEW),
+        repository=parts.picker.default(queries.NEW_THREAD),
     )
     return HTMLResponse(render.page(shown), headers=HEADERS)
 

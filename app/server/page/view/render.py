@@ -24,15 +24,13 @@ from app.model.file_names import size_words
 from app.model.titles import in_path
 from app.model.visible import reveal_line
 from app.model.wording import DELEGATED
-from app.server.page.view import cards, diffs, markdown, notices, steps, views
+from app.server.page.view import cards, diffs, highlight, markdown, notices, views
 from app.server.page.view.agents import AgentLine, Crew, MemoryNote, NewForm, Shown
-from app.server.page.view.blocks import Block, Call, Said, Words
-from app.server.page.view.files import Folder, address_of
+from app.server.page.view.blocks import MORE_STEPS, STEPS, Block, Call, Said, Split, Words, split
 from app.server.page.view.personas import Editor, Prompt
-from app.server.page.view.steps import Split
 from app.server.page.view.views import Cast, Page, Place, ThreadList
 from app.server.page.view.work import short_name
-from app.server.page.view.workspace import Changes, Piece, Workspace
+from app.server.page.view.workspace import Changes, Folder, Piece, Workspace, address_of
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}
@@ -48,9 +46,7 @@ _OPEN_DIFF_LINES = 40
 class Renderer:
     """Renders the blocks of a thread, with the agents of one bridge."""
 
-    def __init__(
-        self, cast: Cast, place: str = "", *, begin: int = 0, steps: int = steps.STEPS
-    ) -> None:
+    def __init__(self, cast: Cast, place: str = "", *, begin: int = 0, steps: int = STEPS) -> None:
         """Take the agents, the path of the thread, from which the rest of it is fetched.
 
         `begin` is the row that it begins after, `steps` how many steps of a turn are shown.
@@ -81,7 +77,7 @@ class Renderer:
 
     def split(self, blocks: Sequence[Block]) -> Split:
         """Choose the blocks of a turn that are shown at first."""
-        return steps.split(blocks, self._steps)
+        return split(blocks, self._steps)
 
     def earlier(self, home: str, parted: Split) -> str:
         """Render the link to the blocks that are not shown; empty if all are."""
@@ -99,7 +95,7 @@ class Renderer:
     @property
     def longer(self) -> str:
         """The address of a page with more steps."""
-        return f"{self._place}?steps={self._steps + steps.MORE_STEPS}"
+        return f"{self._place}?steps={self._steps + MORE_STEPS}"
 
     def markdown(self, text: str, *, breaks: bool = False) -> Markup:
         """Render a message."""
@@ -298,12 +294,12 @@ def _environment() -> Environment:
         removed_words=notices.removed_words,
         styles=_styles,
         titled=_titled,
-        visible=cards.visible,
+        visible=highlight.visible,
         where=short_name,
     )
     made.globals.update(
         money=amounts.money,
-        more_steps=steps.MORE_STEPS,
+        more_steps=MORE_STEPS,
         kind_of=_kind_of,
         noun_of=_noun_of,
         tone_of=_tone_of,
@@ -365,7 +361,7 @@ def _date(at: float) -> Markup:
 
 def _coded(text: str) -> Markup:
     """Render a line of words with commands in backticks."""
-    parts = cards.visible(text).split("`")
+    parts = highlight.visible(text).split("`")
     marked = (Markup("<code>{}</code>") if number % 2 else Markup("{}") for number in count())
     return Markup("").join(mark.format(part) for mark, part in zip(marked, parts, strict=False))
 

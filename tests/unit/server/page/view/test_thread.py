@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from app.core.feed import Unfinished
 from app.model.types import Entry
+from app.server.page.stream import Patches
 from app.server.page.view.blocks import (
+    STEPS,
     Batch,
     Call,
     Head,
@@ -21,9 +23,7 @@ from app.server.page.view.blocks import (
     Turn,
     Words,
 )
-from app.server.page.view.patches import Patches
 from app.server.page.view.render import Renderer
-from app.server.page.view.steps import STEPS
 from app.server.page.view.thread import BATCH_CALLS, PREVIEW_CHARACTERS, Fold
 from tests.support.document import Document
 from tests.support.threads import AGENTS, CAST, Story, fold, log, shown, stories
