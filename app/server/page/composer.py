@@ -21,7 +21,7 @@ from app.model.visible import reveal_line
 from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.queries import NEW_THREAD
-from app.server.page.view.views import Agent
+from app.server.page.view.roster import Agent
 from app.server.page.workspace import tree_of
 from app.server.parts import Parts, PartsOf
 from app.server.shapes import CHOICE_CHARACTERS
@@ -113,10 +113,10 @@ def _item(agent: Agent, offered: Mapping[str, str], *, alone: bool) -> Item:
 @router.get("/commands/t/{service}/{name:path}")
 async def read_commands(parts: PartsOf, _who: Who, service: str, name: str) -> list[Item]:
     """List the commands of a thread."""
-    cast = queries.cast_of(parts)
+    roster = queries.roster_of(parts)
     return items(
         [
-            (cast[session.key.agent], await parts.transcript.offered(session.id))
+            (roster[session.key.agent], await parts.transcript.offered(session.id))
             for session in parts.sessions.in_place(queries.place_key(service, name))
         ]
     )

@@ -20,8 +20,8 @@ from app.server.page import queries
 from app.server.page.view import render
 from app.server.page.view.blocks import STEPS, Block, Turn, calls_of
 from app.server.page.view.render import Renderer
+from app.server.page.view.roster import Roster
 from app.server.page.view.thread import Fold
-from app.server.page.view.views import Cast
 from app.server.parts import Parts
 
 
@@ -163,13 +163,13 @@ class Stream:
     async def events(self, after: int) -> AsyncIterator[bytes]:
         """Yield everything after a row number, then all news, until the page is closed."""
         yield b"retry: 1000\n\n" + _event("now", self.parts.clock.now())
-        cast = queries.cast_of(self.parts)
+        roster = queries.roster_of(self.parts)
         fold = Fold(lambda _session: "")
         if self.key is not None:
             reading = await queries.read_thread(self.parts, self.key, begin=self.begin, until=after)
             fold = reading.fold
         where = path_of(self.key) if self.key is not None else ""
-        patches = Patches(fold, Renderer(cast, where, begin=self.begin, steps=self.steps))
+        patches = Patches(fold, Renderer(roster, where, begin=self.begin, steps=self.steps))
         place = self.key or queries.NEW_THREAD
         async for news in self.parts.feed.news(place, after=after, idle=LOOK_SECONDS):
             if not self.welcome():
@@ -180,13 +180,13 @@ class Stream:
                 continue
             if any(row.kind == "message" for row in news.rows):
                 await self.parts.clock.sleep(SETTLE_SECONDS)
-            cast = queries.cast_of(self.parts)
-            for event in await self._state(fold, cast):
+            roster = queries.roster_of(self.parts)
+            for event in await self._state(fold, roster):
                 yield event
 
-    async def _state(self, fold: Fold, cast: Cast) -> list[bytes]:
+    async def _state(self, fold: Fold, roster: Roster) -> list[bytes]:
         """Return the panels around the thread that changed."""
-        made = await self._read(fold, cast)
+        made = await self._read(fold, roster)
         fresh = {name: html for name, html in made.items() if self._panels.get(name) != html}
         self._panels.update(fresh)
         self._quiet = 0 if fresh else self._quiet + 1
@@ -194,29 +194,29 @@ class Stream:
             return [_event("state", fresh)]
         return [b": quiet\n\n"] if self._quiet % QUIET_LOOKS == 0 else []
 
-    async def _read(self, fold: Fold, cast: Cast) -> dict[str, str]:
+    async def _read(self, fold: Fold, roster: Roster) -> dict[str, str]:
         """Render the panels; the list says of its own thread what the head says of it."""
         for _ in range(ATTEMPTS):
             made: dict[str, str] = {}
             states = self._states()
             if self.key is None:
-                made = render.start_panels(cast, self.picked)
+                made = render.start_panels(roster, self.picked)
             else:
-                place = await queries.place_of(self.parts, cast, self.key, fold)
-                made = render.place_panels(place, cast) if place is not None else {}
-            made["paused"] = render.paused_panel(queries.notices_of(self.parts, self.key), cast)
+                place = await queries.place_of(self.parts, roster, self.key, fold)
+                made = render.place_panels(place, roster) if place is not None else {}
+            made["paused"] = render.paused_panel(queries.notices_of(self.parts, self.key), roster)
             now, stirs = self.parts.clock.monotonic(), self.parts.feed.stirs
             due = stirs != self._stirs and now >= self._next_list
             if due or made.get("state") != self._panels.get("state"):
                 listed = await queries.threads_of(
                     self.parts,
-                    cast,
+                    roster,
                     self.key,
                     self.threads,
                     self.more,
                     grouped=self.grouped,
                 )
-                made["threads"] = render.threads_panel(listed, cast)
+                made["threads"] = render.threads_panel(listed, roster)
                 self._stirs, self._next_list = stirs, now + LOOK_SECONDS
             if states == self._states():
                 break

@@ -117,7 +117,7 @@ def workspace_of(parts: Parts, number: int) -> tuple[Session, Workspace]:
     return session, Workspace(
         session=session.id,
         title=session.title or str(session.key),
-        agent=queries.cast_of(parts)[session.key.agent].title,
+        agent=queries.roster_of(parts)[session.key.agent].title,
         thread=path_of(session.place),
         view=parts.workspaces.describe(session),
         assets=addresses(),

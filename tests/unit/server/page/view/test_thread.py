@@ -26,7 +26,7 @@ from app.server.page.view.blocks import (
 from app.server.page.view.render import Renderer
 from app.server.page.view.thread import BATCH_CALLS, PREVIEW_CHARACTERS, Fold
 from tests.support.document import Document
-from tests.support.threads import AGENTS, CAST, Story, fold, log, shown, stories
+from tests.support.threads import AGENTS, ROSTER, Story, fold, log, shown, stories
 
 
 def body(rows: list[Entry], number: int = -1) -> list[Any]:
@@ -37,7 +37,7 @@ def body(rows: list[Entry], number: int = -1) -> list[Any]:
 
 def page(rows: list[Entry], steps: int = STEPS) -> tuple[Patches, Document]:
     folded = fold(rows)
-    renderer = Renderer(CAST, "/t/web/t1", steps=steps)
+    renderer = Renderer(ROSTER, "/t/web/t1", steps=steps)
     return Patches(folded, renderer), Document(log(folded, steps))
 
 
