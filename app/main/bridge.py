@@ -34,11 +34,10 @@ from app.metrics import Vital
 from app.model.keys import PlaceKey
 from app.outage import watch
 from app.server.application import build
-from app.server.front import Front
+from app.server.front import Front, Redacting
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
 from app.server.parts import Check, Parts
-from app.server.redacting import Redacting
 from app.store.members import HandedOut
 from app.store.transcript import check_turns
 from app.tasks import Tasks
