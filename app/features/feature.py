@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from app.core.runtime import Runtime
     from app.features.part import Part
-    from app.model.tools import Tool
+    from app.model.agents import Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

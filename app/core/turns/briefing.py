@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from app.agents.personas import SystemPrompt, write_for_prompt
 from app.core.repositories.joint_work import Joined
 from app.core.turns.agents import LiveAgent
 from app.core.turns.errands import recall_errands
 from app.core.turns.prompt import Asked, compose
 from app.core.turns.turn_context import TurnContext
 from app.model import wording
-from app.model.system_prompt import SystemPrompt, write_for_prompt
 from app.model.types import Attachment, Entry, Session, Turn
 from app.model.workspaces import Target
 from app.retry import persist

@@ -20,17 +20,6 @@ _ID_CHARACTERS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class KeptNote:
-    """A note that belongs into its agent's file."""
-
-    id: int
-    agent: str
-    session: int
-    text: str
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
 class Remembered:
     """One entry of a daily log."""
 

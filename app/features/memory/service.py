@@ -25,8 +25,8 @@ from app.features.memory import wording
 from app.features.memory.model import NOTE_CHARACTERS, Remembered, add_entry, drop_entry, parse_log
 from app.features.memory.store import MemoryStore
 from app.features.part import Part
+from app.model.asks import LEAVE, TAKE
 from app.model.delegation import SERVICE
-from app.model.offers import LEAVE, TAKE
 from app.model.ports import AgentSession
 from app.model.types import Entry, Message, Session, Turn, TurnRef
 from app.model.updates import AskOption, AskRequest, BridgeUpdate, TextUpdate, ToolUpdate

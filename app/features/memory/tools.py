@@ -15,7 +15,7 @@ from app.core.tools.wording import CUT, TOO_MANY_PROPOSED
 from app.features.memory import wording
 from app.features.memory.model import NOTE_CHARACTERS, Remembered
 from app.features.memory.service import Memory
-from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.types import TurnRef
 
 ENTRIES: Final = 50

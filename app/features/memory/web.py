@@ -13,7 +13,7 @@ from app.errors import NotFound
 from app.features.memory.model import NoteOut, Remembered
 from app.features.memory.service import Memory
 from app.features.part import find_part
-from app.model.titles import path_of
+from app.model.conversations import path_of
 from app.server.filters import Since
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute

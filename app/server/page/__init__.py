@@ -9,11 +9,8 @@ from app.server.page import (
     agent_pages,
     agents,
     assets,
-    browse,
-    file_names,
-    menu,
+    composer,
     personas,
-    repositories,
     routes,
     uploads,
     workspace,
@@ -25,14 +22,11 @@ def install(application: FastAPI) -> None:
     application.state.recent = agent_pages.Recent()
     for part in (
         routes,
-        menu,
-        file_names,
         actions,
-        repositories,
+        composer,
         uploads,
         assets,
         workspace,
-        browse,
     ):
         application.include_router(part.router)
     own = (personas, agents)

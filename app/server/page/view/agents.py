@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from app.server.page.view.personas import FileLine
-from app.server.page.view.views import Agent
+from app.server.page.view.roster import Agent
 
 Kind = Literal[
     "text",
