@@ -14,8 +14,7 @@ from app.agents.catalog import AgentProgram, known_agents
 from app.agents.files import OWN, SHARED, AgentFile
 from app.config.names import is_secret
 from app.errors import AgentRemoved, ConfigurationError, NotFound
-from app.model.filters import ListFilter
-from app.model.titles import headline
+from app.model.conversations import ListFilter, headline
 from app.model.types import SessionState
 from app.server.files_api import list_with_problems
 from app.server.login import Visitor
@@ -76,11 +75,11 @@ class Recent:
 async def list_crew(parts: Parts, who: Visitor, words: str = "") -> Crew:
     """List all agents, with words about what was asked for, if any."""
     counts = await parts.sessions.counts()
-    cast = queries.cast_of(parts)
+    roster = queries.roster_of(parts)
     return Crew(
         lines=tuple(
             AgentLine(
-                agent=cast[card.id],
+                agent=roster[card.id],
                 driver=card.driver,
                 model=card.model,
                 services=tuple(label_of(each) for each in card.services if each != PAGE),
