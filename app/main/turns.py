@@ -40,7 +40,7 @@ from app.model.delegation import SERVICE
 from app.model.types import Session
 from app.model.vitals import measure_members
 from app.services import find_area
-from app.services.agents.adapter import AgentsAdapter
+from app.services.web.adapter import AgentsAdapter
 
 if TYPE_CHECKING:
     from app.main.fleet import Fleet

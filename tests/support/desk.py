@@ -70,7 +70,7 @@ from app.model.system_prompt import Personas, SystemPrompt
 from app.model.types import Attachment, Session, Speaker, Turn
 from app.model.updates import Choice, Choices, PromptEnd, TextUpdate
 from app.model.workspaces import Workspace
-from app.services.agents.adapter import AgentsAdapter
+from app.services.web.adapter import AgentsAdapter
 from app.signals import ALONE, Signals
 from app.store.database import Database
 from app.store.inbox import DeliveryStore
