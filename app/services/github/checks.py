@@ -76,6 +76,7 @@ async def read_checks(api: GithubApi, news: News, us: Identities) -> Checked | N
     Raises:
         PostDelayed: not now.
     """
+    statuses: list[Status] = []
     try:
         pull = await api.find_pull(news.repository, news.branch)
         if pull is None or pull.head.sha != news.mark:
@@ -84,7 +85,10 @@ async def read_checks(api: GithubApi, news: News, us: Identities) -> Checked | N
         runs = [each for each in found if not us.is_app(each.app)]
         if any(each.status != "completed" for each in runs):
             return None
-        statuses = await _read_statuses(api, news.repository, news.mark)
+        try:
+            statuses = await api.statuses(news.repository, news.mark)
+        except PostRejected as error:
+            logger.info("cannot read the statuses of %s: %s", news.branch, error)
         ended, failed = _ended(runs, statuses)
         # Some statuses wait for people without a limit: a failure does not wait for them.
         if not ended or (len(ended) < len(runs) + len(statuses) and not failed):
@@ -105,12 +109,8 @@ async def read_judgement(
     Raises:
         PostError: GitHub does not say.
     """
-    pull = await api.find_pull(repository, branch)
-    if pull is None:
-        return None
-    runs, statuses = await _read_all(api, repository, pull, us)
-    reviews = await api.reviews(Spot(repository, pull.number))
-    return _judge(runs, statuses, reviews)
+    found = await _read_all(api, repository, branch, us)
+    return _judge(*found[1:]) if found is not None else None
 
 
 async def examine(api: GithubApi, repository: str, branch: str, us: Identities) -> Examined | None:
@@ -119,11 +119,10 @@ async def examine(api: GithubApi, repository: str, branch: str, us: Identities) 
     Raises:
         PostError: GitHub does not say.
     """
-    pull = await api.find_pull(repository, branch)
-    if pull is None:
+    found = await _read_all(api, repository, branch, us)
+    if found is None:
         return None
-    runs, statuses = await _read_all(api, repository, pull, us)
-    reviews = await api.reviews(Spot(repository, pull.number))
+    pull, runs, statuses, reviews = found
     _, failed = _ended(runs, statuses)
     said = [await _read_details(api, repository, run) for run in failed[:EXPLAINED]]
     waiting = [each.name for each in runs if each.status != "completed"]
@@ -144,16 +143,21 @@ async def examine(api: GithubApi, repository: str, branch: str, us: Identities) 
 
 
 async def _read_all(
-    api: GithubApi, repository: str, pull: Pull, us: Identities
-) -> tuple[list[CheckRun], list[Status]]:
-    """Read the checks and statuses of a pull request; none where that is not allowed."""
+    api: GithubApi, repository: str, branch: str, us: Identities
+) -> tuple[Pull, list[CheckRun], list[Status], list[Review]] | None:
+    """Read checks, statuses and reviews of a branch's open pull request; those it may read."""
+    pull = await api.find_pull(repository, branch)
+    if pull is None:
+        return None
+    runs: list[CheckRun] = []
+    statuses: list[Status] = []
     try:
         found = await api.check_runs(repository, pull.head.sha)
+        runs = [each for each in found if not us.is_app(each.app)]
+        statuses = await api.statuses(repository, pull.head.sha)
     except PostRejected as error:
         logger.info("cannot read the checks of %s: %s", pull.html_url, error)
-        return [], []
-    runs = [each for each in found if not us.is_app(each.app)]
-    return runs, await _read_statuses(api, repository, pull.head.sha)
+    return pull, runs, statuses, await api.reviews(Spot(repository, pull.number))
 
 
 def _ended(
@@ -200,27 +204,15 @@ def end_of_log(log: str) -> str:
     return text if len(text) <= LOG_CHARACTERS else f"…{text[1 - LOG_CHARACTERS :]}"
 
 
-async def _read_statuses(api: GithubApi, repository: str, commit: str) -> list[Status]:
-    """Read what services say about a commit; nothing where that is not allowed."""
-    try:
-        return await api.statuses(repository, commit)
-    except PostRejected as error:
-        logger.info("cannot read the statuses of %s in %s: %s", commit, repository, error)
-        return []
-
-
 async def _read_details(api: GithubApi, repository: str, run: CheckRun) -> Said:
-    annotations: Sequence[Annotation] = ()
-    if run.output.annotations_count:
-        annotations = await api.annotations(repository, run.id)
-    if run.app != WORKFLOWS:
-        return Said(run, annotations)
+    counted, log = run.output.annotations_count, ""
+    annotations = await api.annotations(repository, run.id) if counted else ()
     try:
         # A job of a workflow has the number of its check.
-        return Said(run, annotations, await api.end_of_log(repository, run.id))
+        log = await api.end_of_log(repository, run.id) if run.app == WORKFLOWS else ""
     except PostRejected as error:
         logger.info("cannot read the log of %s: %s", run.name, error)
-        return Said(run, annotations)
+    return Said(run, annotations, log)
 
 
 def _explain(said: Said) -> str:
@@ -291,16 +283,17 @@ class Board:
         The check of a turn that is at work there begins again instead.
         """
         where = (asked.repository, asked.commit)
+        nothing = _complete(wording.NOT_RUN_AGAIN, wording.MENTION_TO_START)
         for spot, run in list(self._open.items()):
             if (spot.repository, run.commit) == where and run.ask is None:
                 await self._begin(spot, run.marker, title)
-                await self._api.change_check(spot, run.id, not_run_again(), progress=True)
+                await self._api.change_check(spot, run.id, nothing, progress=True)
                 return
         begun = {"name": title, "head_sha": asked.commit}
-        await self._api.begin_check(asked.repository, begun | not_run_again())
+        await self._api.begin_check(asked.repository, begun | nothing)
 
     async def _turn(self, spot: Spot, post: PostSend, name: Name, title: str) -> Name:
-        known, state = self._run(spot, post.marker, name), post.content.state
+        known, state = self._find(spot, post.marker, name), post.content.state
         if state in wording.CHECK_ENDED:
             if known is not None:
                 await self._end(spot, known, post)
@@ -309,36 +302,30 @@ class Board:
             known = await self._begin(spot, post.marker, title)
         return name if known is None else replace(name, at=f"check-{known.id}")
 
-    def _run(self, spot: Spot, marker: str, name: Name) -> _Run | None:
+    def _find(self, spot: Spot, marker: str, name: Name) -> _Run | None:
         """Find the run of a turn: the latest one, else the one that its comment remembers."""
         known = self._open.get(spot)
-        if known is not None and known.marker == marker:
-            return known
-        stored = _RUN.fullmatch(name.at)
-        if stored is None:
-            return None
-        self._open[spot] = _Run(int(stored[1]), marker)
-        return self._open[spot]
+        if known is None or known.marker != marker:
+            stored = _RUN.fullmatch(name.at)
+            known = _Run(int(stored[1]), marker) if stored is not None else None
+            if known is not None:
+                self._open[spot] = known
+        return known
 
     async def _end(self, spot: Spot, run: _Run, post: PostSend) -> None:
         """End the runs of a turn that is over, and those that failed to end before."""
         self._open.pop(spot, None)
         shown = ended(post.content)
         self._unended[run.id] = (spot, shown)
-        self._unended |= dict.fromkeys(await self._further_runs(spot, run), (spot, shown))
-        for each, (where, said) in list(self._unended.items()):
+        if not run.commit:  # some may have been begun before a restart
+            commit = (await self._api.pull(spot)).head.sha
+            for each in await self._api.check_runs(spot.repository, commit):
+                if each.external_id == f"{spot.number}:{run.marker}":
+                    self._unended[each.id] = (spot, shown)
+        for number, (where, said) in list(self._unended.items()):
             with suppress(PostRejected):
-                await self._api.change_check(where, each, said, progress=False)
-            self._unended.pop(each, None)
-
-    async def _further_runs(self, spot: Spot, run: _Run) -> list[int]:
-        """List the runs of a turn that were begun before a restart and are not remembered."""
-        if run.commit:
-            return []
-        commit = (await self._api.pull(spot)).head.sha
-        mine = f"{spot.number}:{run.marker}"
-        found = await self._api.check_runs(spot.repository, commit)
-        return [each.id for each in found if each.external_id == mine]
+                await self._api.change_check(where, number, said, progress=False)
+            self._unended.pop(number, None)
 
     async def _begin(self, spot: Spot, marker: str, title: str) -> _Run | None:
         until = self._refused.get(spot.repository, 0.0)
@@ -349,9 +336,17 @@ class Board:
         except Gone:
             self._issues.add(spot)
             return None
-        begun = {"name": title, "head_sha": commit, "external_id": f"{spot.number}:{marker}"}
+        # It says how to stop the agent: GitHub shows no buttons before the end.
+        how = wording.SEE_OR_STOP.format(slug=title)
+        begun = {
+            "name": title,
+            "head_sha": commit,
+            "external_id": f"{spot.number}:{marker}",
+            "status": "in_progress",
+            "output": {"title": wording.CHECK_WORKING, "summary": how},
+        }
         try:
-            number = await self._api.begin_check(spot.repository, begun | working(title))
+            number = await self._api.begin_check(spot.repository, begun)
         except PostRejected as error:
             logger.info("cannot create a check on %s: %s", spot, error)
             self._refused[spot.repository] = self._clock.monotonic() + AGAIN_SECONDS
@@ -370,13 +365,6 @@ class Board:
             await self._begin(spot, run.marker, title)
 
 
-def working(slug: str) -> dict[str, Any]:
-    """Say that an agent is at work, and how to stop it: GitHub shows no buttons here."""
-    summary = wording.SEE_OR_STOP.format(slug=slug)
-    output = {"title": wording.CHECK_WORKING, "summary": summary}
-    return {"status": "in_progress", "output": output}
-
-
 def asking(content: PostContent) -> dict[str, Any]:
     """Say what an agent asks, with a button for as many answers as fit, and one to stop."""
     numbered = [each for each in enumerate(content.options) if not each[1].on_page]
@@ -384,25 +372,20 @@ def asking(content: PostContent) -> dict[str, Any]:
     actions = [_action(content.ask or 0, number, option) for number, option in sorted(usual)]
     more = "" if len(numbered) <= MOST_ACTIONS else f"\n\n{wording.MORE_ANSWERS}"
     summary = f"{markdown(content.asked)}{more}"
-    return {
-        "status": "completed",
-        "conclusion": "neutral",
-        "output": {"title": wording.NEEDS_ANSWER, "summary": summary or "?"},
-        "actions": [*actions, STOP][:MOST_ACTIONS],
-    }
+    shown = _complete(wording.NEEDS_ANSWER, summary or "?")
+    return {**shown, "actions": [*actions, STOP][:MOST_ACTIONS]}
 
 
 def ended(content: PostContent) -> dict[str, Any]:
     """Say how a turn ended."""
     conclusion = "success" if content.state == "done" else "neutral"
-    output = {"title": wording.CHECK_ENDED[content.state], "summary": wording.SEE_CONVERSATION}
-    return {"status": "completed", "conclusion": conclusion, "output": output, "actions": []}
+    title = wording.CHECK_ENDED[content.state]
+    return {**_complete(title, wording.SEE_CONVERSATION, conclusion), "actions": []}
 
 
-def not_run_again() -> dict[str, Any]:
-    """Say why a check that people started again does nothing."""
-    output = {"title": wording.NOT_RUN_AGAIN, "summary": wording.MENTION_TO_START}
-    return {"status": "completed", "conclusion": "neutral", "output": output}
+def _complete(title: str, summary: str, conclusion: str = "neutral") -> dict[str, Any]:
+    output = {"title": title, "summary": summary}
+    return {"status": "completed", "conclusion": conclusion, "output": output}
 
 
 def _action(ask: int, number: int, option: AskOption) -> dict[str, str]:

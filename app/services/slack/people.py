@@ -1,4 +1,4 @@
-"""Knows our own Slack apps and the people of a workspace, and looks up what a stored frame lacks."""
+"""Knows our own Slack apps and the people of a workspace, and looks up what stored frames lack."""
 
 from __future__ import annotations
 
