@@ -190,11 +190,6 @@ def _judge(
     return Judged(checks, "approved" if "approved" in last.values() else "")
 
 
-def excerpt(said: Iterable[Said]) -> str:
-    """Write what failed checks say: title, annotations, summary, and the end of the log."""
-    return "\n\n".join(map(_explain, said))
-
-
 def end_of_log(log: str) -> str:
     """Cut out of a job's log the lines before its last error, else its last lines."""
     lines = [_TIME.sub("", _ODD.sub("", line)).rstrip() for line in log.splitlines()]
@@ -215,17 +210,21 @@ async def _read_details(api: GithubApi, repository: str, run: CheckRun) -> Said:
     return Said(run, annotations, log)
 
 
-def _explain(said: Said) -> str:
-    run = said.run
-    lines = [
-        f"{_line(each.path)}:{each.start_line or 1}: {_line(each.message or '')}"
-        for each in said.annotations[:ANNOTATIONS]
-    ]
-    head = ": ".join(filter(None, (_line(run.name), _line(run.output.title or ""))))
-    parts = (f"{head} ({run.conclusion})", *lines, run.output.summary, run.output.text)
-    text = _ODD.sub("", "\n".join(filter(None, parts))).strip()
-    short = text if len(text) <= RUN_CHARACTERS else f"{text[: RUN_CHARACTERS - 1]}…"
-    return "\n".join(filter(None, (short, end_of_log(said.log))))
+def excerpt(failed: Iterable[Said]) -> str:
+    """Write what failed checks say: title, annotations, summary, and the end of the log."""
+    shown: list[str] = []
+    for said in failed:
+        run = said.run
+        lines = [
+            f"{_line(each.path)}:{each.start_line or 1}: {_line(each.message or '')}"
+            for each in said.annotations[:ANNOTATIONS]
+        ]
+        head = ": ".join(filter(None, (_line(run.name), _line(run.output.title or ""))))
+        parts = (f"{head} ({run.conclusion})", *lines, run.output.summary, run.output.text)
+        text = _ODD.sub("", "\n".join(filter(None, parts))).strip()
+        short = text if len(text) <= RUN_CHARACTERS else f"{text[: RUN_CHARACTERS - 1]}…"
+        shown.append("\n".join(filter(None, (short, end_of_log(said.log)))))
+    return "\n\n".join(shown)
 
 
 def _line(text: str) -> str:
@@ -289,8 +288,8 @@ class Board:
                 await self._begin(spot, run.marker, title)
                 await self._api.change_check(spot, run.id, nothing, progress=True)
                 return
-        begun = {"name": title, "head_sha": asked.commit}
-        await self._api.begin_check(asked.repository, begun | nothing)
+        begun = {"name": title, "head_sha": asked.commit, **nothing}
+        await self._api.begin_check(asked.repository, begun)
 
     async def _turn(self, spot: Spot, post: PostSend, name: Name, title: str) -> Name:
         known, state = self._find(spot, post.marker, name), post.content.state
