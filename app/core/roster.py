@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from app.agents.agent import Agent
 from app.clock import Clock
 from app.model import wording
-from app.model.availability import AgentCheck, Availability, login_needed, passed, unmet
+from app.model.agents import AgentCheck, Availability, login_needed, passed, unmet
 from app.signals import ALONE, Facts, Signals, Topic
 
 

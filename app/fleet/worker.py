@@ -18,9 +18,8 @@ from typing_extensions import override
 
 from app.clock import Clock
 from app.errors import BridgeError, StoreUnavailable
-from app.model.members import COMMON, TASK
 from app.retry import retry
-from app.store.claims import ClaimStore
+from app.store.claims import COMMON, TASK, ClaimStore
 
 logger = logging.getLogger(__name__)
 

@@ -36,9 +36,9 @@ from app.main.repositories import RepositoryParts
 from app.main.resources import Resources, bridge_id
 from app.main.tooling import Tooling
 from app.main.vitals import Vitals
+from app.metrics import measure_members
 from app.model.delegation import SERVICE
 from app.model.types import Session
-from app.model.vitals import measure_members
 from app.services import find_area
 from app.services.web.adapter import AgentsAdapter
 

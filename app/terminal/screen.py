@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from typing_extensions import override
 
 from app.model import ask_wording as wording
-from app.model.amounts import money
-from app.model.ask_view import AskView
+from app.model.text import money
+from app.model.updates import AskView
 from app.server.shapes import EntryOut
 from app.terminal.framing import one_line, printable
 

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 
 from app.cli.answers import Question, show
 from app.core.consent.views import ELSEWHERE, PAGE, view_of
-from app.model.ask_view import AskFact, AskView, FactKind
 from app.model.posts import PostContent
-from app.model.updates import AskRequest
-from app.model.visible import conceal, reveal
+from app.model.text import conceal, reveal
+from app.model.updates import AskFact, AskRequest, AskView, FactKind
 from app.server.page.view.blocks import Question as PageQuestion
 from app.server.page.view.render import Renderer
-from app.services.github import checks as board
 from app.server.page.view.roster import Agent, Roster
+from app.services.github import checks as board
 from app.services.github import render as github
 from app.services.linear import render as linear
 from app.services.slack import render as slack

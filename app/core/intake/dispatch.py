@@ -23,7 +23,6 @@ from app.core.roster import Roster
 from app.core.session_manager import SessionManager
 from app.errors import Conflict, PostError, SpeakerUnknown
 from app.model import wording
-from app.model.clean import clean_text
 from app.model.inbound import (
     Accepted,
     AskAnswer,
@@ -33,10 +32,11 @@ from app.model.inbound import (
     Delivery,
     DeliveryState,
     Heard,
+    Reason,
 )
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import NewPost
-from app.model.reasons import Reason
+from app.model.text import clean_text
 from app.model.types import BridgeSessionRequest, PlaceView, Session, Speaker, Untagged
 from app.retry import persist, retry
 from app.store.decisions import IntakeStore

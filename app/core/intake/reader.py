@@ -32,10 +32,10 @@ from app.model.inbound import (
     Heard,
     News,
     Rated,
+    Reason,
 )
 from app.model.keys import PlaceKey
 from app.model.ports import Counters
-from app.model.reasons import Reason
 from app.outage import hold
 from app.retry import persist
 from app.signals import ALONE, Facts, Signals, Topic

@@ -20,10 +20,10 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from app.errors import Conflict, RepositoryError, RepositoryGone
-from app.model import repository_wording as wording
 from app.model.inbound import Effect
 from app.model.keys import AreaOf, PlaceKey, no_area
 from app.model.workspaces import FOLDER, NONE, Repository, Target
+from app.repos import wording as wording
 from app.store.sessions import SessionStore
 
 logger = logging.getLogger(__name__)

@@ -20,13 +20,12 @@ from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
 from app.core.repositories.forge import Forge
 from app.errors import BridgeError, RepositoryError
-from app.model import repository_wording as wording
-from app.model.inbound import Naming, News, Renamed
-from app.model.offers import offer
-from app.model.reasons import Reason
+from app.model.asks import offer
+from app.model.inbound import Naming, News, Reason, Renamed
+from app.model.proposals import Checked, Proposed
 from app.model.types import Session
 from app.model.updates import AskRequest
-from app.model.workspaces import Checked, Proposed
+from app.repos import wording as wording
 from app.repos.checkouts import GitCheckouts
 from app.retry import persist, retry
 from app.store.checkouts import CheckoutStore

@@ -25,8 +25,9 @@ from app.errors import PostError, PostRejected
 from app.model.ask_wording import markdown
 from app.model.inbound import News
 from app.model.posts import PostContent, PostSend
+from app.model.proposals import Checked, Examined, Remark
 from app.model.updates import AskOption
-from app.model.workspaces import Checked, Examined, Judged, Remark
+from app.model.workspaces import Judged
 from app.services.github import wording
 from app.services.github.api import GithubApi
 from app.services.github.events import STOP, Rerun, name_button
