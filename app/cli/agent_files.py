@@ -14,8 +14,7 @@ from typer import Argument, Option
 from app.errors import Conflict, NotFound
 from app.server.agent_shapes import FileDetail, FileOut
 from app.terminal.api import Api, agent_path
-from app.terminal.framing import Json, add_group, commands, examples
-from app.terminal.output import say, show_list
+from app.terminal.framing import Json, add_group, commands, examples, say, show_list
 
 SHARED: Final = "-"
 """Means all agents where the name of one is expected."""

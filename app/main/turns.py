@@ -38,7 +38,7 @@ from app.main.vitals import Vitals
 from app.metrics import measure_members
 from app.model.delegation import SERVICE
 from app.model.types import Session
-from app.services.agents.adapter import AgentsAdapter
+from app.services.web.adapter import AgentsAdapter
 
 if TYPE_CHECKING:
     from app.main.fleet import Fleet

@@ -71,7 +71,7 @@ from app.model.posts import PostSend, PostSent
 from app.model.types import Attachment, Session, Speaker, Turn
 from app.model.updates import PromptEnd, TextUpdate
 from app.model.workspaces import Workspace
-from app.services.agents.adapter import AgentsAdapter
+from app.services.web.adapter import AgentsAdapter
 from app.signals import ALONE, Signals
 from app.store.database import Database
 from app.store.inbox import DeliveryStore
