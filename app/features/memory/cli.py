@@ -9,8 +9,7 @@ from typer import Argument, Option
 
 from app.features.memory.model import NoteOut
 from app.terminal.api import Api, agent_path
-from app.terminal.framing import Json, add_group, commands, examples
-from app.terminal.output import show_list
+from app.terminal.framing import Json, add_group, commands, examples, show_list
 
 COMMANDS = commands()
 agents = add_group(COMMANDS, "agents")
