@@ -25,8 +25,13 @@ from app.server.agent_shapes import AgentOut
 from app.server.login_links import LINK_SECONDS
 from app.server.shapes import LinkOut
 from app.terminal.api import Api, is_running, local_address
-from app.terminal.framing import command_name, commands, examples, read_configuration
-from app.terminal.output import show_table
+from app.terminal.framing import (
+    command_name,
+    commands,
+    examples,
+    read_configuration,
+    show_table,
+)
 
 if TYPE_CHECKING:
     from app.main import Bridge, Resources

@@ -22,12 +22,11 @@ from app.core.hooks import Hooks
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
-from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones
 from app.core.repositories.directory import RepositoryPicker
-from app.core.repositories.folders import Room
+from app.core.repositories.folders import DiskRoom
 from app.core.repositories.following import WorkProgress
 from app.core.repositories.forge import Forge
 from app.core.roster import Availabilities
@@ -37,9 +36,9 @@ from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.reach import Reach
 from app.errors import Conflict
 from app.metrics import Metrics
+from app.model.conversations import path_of
 from app.model.delegation import SERVICE
 from app.model.keys import PlaceKey
-from app.model.titles import path_of
 from app.repos.checkouts import GitCheckouts
 from app.repos.search import RepositorySearch
 from app.signals import Signals
@@ -92,12 +91,11 @@ class Runtime:
     dispatcher: Dispatcher
     intake: Intake
     listeners: Listeners
-    memory: MemoryKeeper
     toolbox: Toolbox
     workspaces: RepoProvider
     picker: RepositoryPicker
     progress: WorkProgress
-    room: Room
+    room: DiskRoom
     checkouts: GitCheckouts
     clones: Clones
     search: RepositorySearch

@@ -26,15 +26,14 @@ from app.main.presence import Build, presence
 from app.main.resources import Resources
 from app.main.terms import hosts_of, page_url_of, plain_url_of, tools_url_of
 from app.main.wiring import Joined
-from app.model.members import HandedOut
-from app.model.vitals import Check, Vital
+from app.metrics import Check, Vital
 from app.outage import watch
 from app.server.application import build
-from app.server.front import Front
-from app.server.installations import Installations
+from app.server.front import Front, Redacting
+from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks
-from app.server.redacting import Redacting
 from app.server.site import Site
+from app.store.members import HandedOut
 from app.store.transcript import check_turns
 from app.tasks import Tasks
 
@@ -82,9 +81,9 @@ class Bridge:
         self.intake = joined.intake
         self.runtime = joined.runtime(self._go_on_as_leader)
         self._features = [feature.build(self.runtime) for feature in registered_features()]
-        joined.hooks.add((joined.memory,))
         joined.hooks.add(hook for part in self._features for hook in part.hooks())
-        joined.tooling.toolbox.add(tool for part in self._features for tool in part.tools())
+        for feature, part in zip(registered_features(), self._features, strict=True):
+            joined.tooling.toolbox.add(feature.list_tools(part))
         self._maintenance = Maintenance(
             base, joined.workspaces.unused, joined.uploads, self._features
         )
@@ -158,7 +157,7 @@ class Bridge:
         return Site(
             links=self.links,
             admin_token=base.secrets.admin_token.get_secret_value(),
-            installs=Installations(
+            installs=PendingInstallations(
                 self._joined.adapters,
                 base.stores.sealed,
                 base.clock,
@@ -233,7 +232,6 @@ class Bridge:
             await part.recover()
         joined.engine.resume()
         joined.ledger.start()
-        joined.memory.start()
         joined.showing.start()
         self._tasks.start(self._maintenance.forget(), name="retention")
         if self._fleet is None:
@@ -272,7 +270,8 @@ class Bridge:
         await self._joined.engine.drain(grace=0)
         await self._joined.progress.close()
         await self._joined.ledger.close()
-        await self._joined.memory.close()
+        for part in reversed(self._features):
+            await part.finish()
         await self._joined.showing.close()
         await self._joined.live.close()
         await self._joined.launcher.close()

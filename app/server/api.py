@@ -16,7 +16,7 @@ from app.agents.agent import Agent
 from app.core.feed import Unfinished
 from app.core.runtime import Runtime
 from app.errors import Conflict, NotFound, StoreUnavailable
-from app.model.availability import State as Availability
+from app.model.agents import State as Availability
 from app.model.inbound import Accepted, DeliveryState
 from app.model.posts import PostState
 from app.model.types import Session, SessionState

@@ -20,8 +20,8 @@ from pydantic_core import PydanticCustomError
 
 from app.core.runtime import Runtime
 from app.errors import NotFound
+from app.model.conversations import ListFilter
 from app.model.delegation import SERVICE as AMONG_AGENTS
-from app.model.filters import ListFilter
 from app.services import PAGE, registered_services
 
 API = "/api/"

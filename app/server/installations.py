@@ -35,7 +35,7 @@ def is_installable(adapters: Mapping[str, Adapter], name: str) -> bool:
     return adapter is not None and adapter.consent_address("", "") is not None
 
 
-class Installations:
+class PendingInstallations:
     """The installations in progress, each stored by the hash of its state."""
 
     def __init__(

@@ -12,10 +12,9 @@ from fastapi.responses import Response
 from app.agents.agent import Agent
 from app.core.runtime import Runtime
 from app.errors import Conflict
-from app.model.availability import Availability
-from app.model.updates import Choices
-from app.model.vitals import Check, Vital
-from app.server.installations import Installations
+from app.metrics import Check, Vital
+from app.model.agents import Availability, Choices
+from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks
 from app.services.service import Setup
 
@@ -90,7 +89,7 @@ class Site:
 
     links: LoginLinks
     admin_token: str
-    installs: Installations
+    installs: PendingInstallations
     ready: Callable[[], Awaitable[Sequence[Check]]]
     """Checks each part of the bridge."""
     vitals: Callable[[], Awaitable[Sequence[Vital]]]

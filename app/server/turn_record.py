@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from app.core.runtime import Runtime
 from app.model.delegation import Branch
-from app.model.schedules import RUN
+from app.model.inbound import RUN
 from app.model.types import Entry, Message, Turn
 
 SCHEDULE_DIGITS = 15

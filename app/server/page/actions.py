@@ -17,12 +17,12 @@ from starlette.datastructures import FormData, UploadFile
 
 from app.core.runtime import Runtime
 from app.errors import AgentError, Conflict, StoreUnavailable
-from app.model.titles import headline, path_of
+from app.model.conversations import headline, path_of
 from app.model.types import OPEN_TURN_STATES, Session, Turn
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
-from app.server.page.view.mentions import Names
-from app.server.page.view.views import stoppable
+from app.server.page.view.listing import stoppable
+from app.server.page.view.roster import MentionNames
 from app.server.shapes import NAME, TEXT_CHARACTERS
 from app.server.site import RuntimeOf
 from app.services.web import events
@@ -85,7 +85,7 @@ async def repeat(runtime: RuntimeOf, who: Who, request: Request, thread: str) ->
     said = events.Said(
         thread=thread,
         text=found.text,
-        spoken=queries.cast_of(runtime).names.after(found.text),
+        spoken=queries.roster_of(runtime).names.after(found.text),
         speaker_id=who.name,
         speaker_name=who.name,
         mentions=to,
@@ -106,7 +106,7 @@ async def _read_message(runtime: Runtime, who: Visitor, form: FormData, name: st
         raise HTTPException(422, "the message is empty; write something or attach a file")
     if thread and not re.fullmatch(NAME, thread):
         raise HTTPException(422, "this is not a thread of the page")
-    names = queries.cast_of(runtime).names
+    names = queries.roster_of(runtime).names
     picked = _field(form, "to")
     mentions = await _find_agents(runtime, names, text, picked, thread)
     repository = await _find_repository(runtime, form, thread, mentions)
@@ -220,7 +220,7 @@ async def _make_way(runtime: Runtime, said: events.Said) -> None:
 
 
 async def _find_agents(
-    runtime: Runtime, names: Names, text: str, to: str, thread: str
+    runtime: Runtime, names: MentionNames, text: str, to: str, thread: str
 ) -> tuple[str, ...]:
     """Return the agents a message is for: mentioned, picked, else the usual ones of the page."""
     if mentioned := names.mentioned(text):
@@ -253,7 +253,7 @@ async def _find_repository(
     chosen = _field(form, "repository").strip()
     if thread or not chosen or not agents:
         return ""
-    return await runtime.picker.check(events.place_key(""), agents[0], chosen)
+    return await runtime.picker.check(queries.NEW_THREAD, agents[0], chosen)
 
 
 def _read_text(form: FormData) -> str:

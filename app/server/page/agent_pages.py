@@ -17,8 +17,7 @@ from app.agents.files import OWN, SHARED, AgentFile
 from app.config.names import is_secret
 from app.core.runtime import Runtime
 from app.errors import AgentRemoved, ConfigurationError, NotFound
-from app.model.filters import ListFilter
-from app.model.titles import headline
+from app.model.conversations import ListFilter, headline
 from app.model.types import SessionState
 from app.server.files_api import list_with_problems
 from app.server.login import Visitor
@@ -28,14 +27,14 @@ from app.server.page.routes import HEADERS
 from app.server.page.view import agent_form, done, render
 from app.server.page.view.agent_form import ENV, Around
 from app.server.page.view.agents import (
+    AgentDetails,
     AgentLine,
-    Connection,
+    AgentTool,
     Credential,
     Crew,
     NewForm,
     Program,
-    Shown,
-    ToolLine,
+    ServiceConnection,
 )
 from app.server.page.view.personas import FileLine
 from app.server.site import Site
@@ -80,11 +79,11 @@ async def list_crew(runtime: Runtime, who: Visitor, words: str = "") -> Crew:
     """List all agents, with words about what was asked for, if any."""
     counts, records = await runtime.stores.sessions.counts(), runtime.agents.records
     gone = [(each.name, each.removed_at) for each in records if each.removed_at is not None]
-    cast, source = queries.cast_of(runtime), runtime.configuration.agents_source
+    roster, source = queries.roster_of(runtime), runtime.configuration.agents_source
     return Crew(
         lines=tuple(
             AgentLine(
-                agent=cast[each.id],
+                agent=roster[each.id],
                 driver=each.program.title if each.program else "",
                 model=each.config.model or "",
                 services=tuple(
@@ -126,7 +125,7 @@ async def show_agent(
     crew = await list_crew(runtime, who)
     named = (each for each in known_agents() if each.name == entry.get("driver"))
     program = next(named, agent.program)
-    shown = Shown(
+    shown = AgentDetails(
         line=next(line for line in crew.lines if line.agent.id == agent.id),
         groups=tuple(
             agent_form.groups(
@@ -150,7 +149,7 @@ async def show_agent(
         titles=await _titles(runtime, agent.id),
         files=await _list_files(runtime, agent.id, name),
         tools=tuple(
-            ToolLine(each.name, each.description.partition(". ")[0].rstrip("."), each.capabilities)
+            AgentTool(each.name, each.description.partition(". ")[0].rstrip("."), each.capabilities)
             for each in runtime.toolbox.tools(agent.id)
         ),
         problems=problems or {},
@@ -210,7 +209,7 @@ def _connection(
     stored: Mapping[str, list[str]],
     recent: Recent,
     problems: Mapping[str, str],
-) -> Connection:
+) -> ServiceConnection:
     kept = stored.get(service.name, ())
     secret, names = service.credentials.secret_names(), service.credentials.names()
     made, unreachable = Setup("", ()), ""
@@ -219,7 +218,7 @@ def _connection(
             made = site.changer.set_up(agent.name, service.name)
         except ConfigurationError as error:
             unreachable = str(error)
-    return Connection(
+    return ServiceConnection(
         name=service.name,
         label=service.label,
         fields=tuple(

@@ -12,37 +12,39 @@ from app.agents.admission import describe_change
 from app.agents.identity import COLOURS
 from app.core.runtime import Runtime
 from app.errors import NotFound
-from app.model.amounts import money
 from app.model.asks import WantedGrants
-from app.model.conversations import Wanted
+from app.model.conversations import Wanted, path_of, title_of
 from app.model.delegation import SERVICE
 from app.model.keys import SERVICE_NAME, PlaceKey
-from app.model.titles import path_of, title_of
+from app.model.text import money
 from app.model.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.server.installations import is_installable
-from app.server.page.view.activity import describe
-from app.server.page.view.blocks import Asked
-from app.server.page.view.listing import archived_list, found_list, thread_list
-from app.server.page.view.thread import Fold
-from app.server.page.view.views import (
-    NOTHING,
+from app.server.page.view.blocks import AskedBlock
+from app.server.page.view.cards import describe
+from app.server.page.view.listing import (
     STOPPABLE,
-    Agent,
-    Cast,
-    Decided,
-    Doing,
-    Member,
-    Origin,
-    Place,
-    Steps,
     ThreadList,
-    Trouble,
-    Waiting,
+    archived_list,
+    found_list,
     shown_state,
     stoppable,
-    tokens,
+    thread_list,
 )
-from app.server.page.view.work import Work, work_of
+from app.server.page.view.place import (
+    NOTHING,
+    Decided,
+    Doing,
+    Place,
+    Steps,
+    ThreadAgent,
+    Waiting,
+    WorkLine,
+    WorkOrigin,
+    tokens,
+    work_of,
+)
+from app.server.page.view.roster import AgentView, PageRoster, Trouble
+from app.server.page.view.thread import Fold
 from app.server.shapes import state_of
 from app.services import label_of
 from app.services.web.events import SaidFile
@@ -62,6 +64,8 @@ QUERY_WORDS = 8
 GROUPED = "threads-grouped"
 """The cookie with the grouping that a browser prefers."""
 Grouping = Literal["", "agent", "repository"]
+NEW_THREAD = PlaceKey("web", "")
+"""A thread that has no messages yet."""
 WAITING_CHARACTERS = 200
 """Characters shown of a queued message: enough to recognise it."""
 
@@ -94,10 +98,10 @@ def place_key(service: str, name: str) -> PlaceKey:
     return PlaceKey(service, name)
 
 
-def cast_of(runtime: Runtime) -> Cast:
+def roster_of(runtime: Runtime) -> PageRoster:
     """List the agents as the page shows them."""
     agents = (
-        Agent(
+        AgentView(
             id=each.id,
             name=each.name,
             title=each.title,
@@ -115,7 +119,9 @@ def cast_of(runtime: Runtime) -> Cast:
         )
         for each in runtime.agents.values()
     )
-    return Cast.of(agents, label_of, runtime.agents.removed(), runtime.agents.removed_titles())
+    return PageRoster.of(
+        agents, label_of, runtime.agents.removed(), runtime.agents.removed_titles()
+    )
 
 
 def troubles_of(runtime: Runtime) -> tuple[Trouble, ...]:
@@ -202,7 +208,7 @@ def _said_files(files: Iterable[File]) -> tuple[SaidFile, ...]:
 
 async def threads_of(
     runtime: Runtime,
-    cast: Cast,
+    roster: PageRoster,
     current: PlaceKey | None,
     limit: int,
     more: str,
@@ -212,13 +218,13 @@ async def threads_of(
     """List the threads."""
     found = await runtime.stores.conversations.list(Wanted(pinned_first=True), limit=limit)
     more = more if len(found) == limit else ""
-    return thread_list(found, cast, current=current, more=more, grouped=grouped)
+    return thread_list(found, roster, current=current, more=more, grouped=grouped)
 
 
-async def archived_threads(runtime: Runtime, cast: Cast, limit: int) -> ThreadList:
+async def archived_threads(runtime: Runtime, roster: PageRoster, limit: int) -> ThreadList:
     """List the archived threads."""
     return archived_list(
-        await runtime.stores.conversations.list(Wanted(archived=True), limit=limit), cast
+        await runtime.stores.conversations.list(Wanted(archived=True), limit=limit), roster
     )
 
 
@@ -232,12 +238,12 @@ def grouping_of(request: Request) -> Grouping:
     return ""
 
 
-async def find_threads(runtime: Runtime, cast: Cast, query: str) -> ThreadList:
+async def find_threads(runtime: Runtime, roster: PageRoster, query: str) -> ThreadList:
     """List the threads that a search finds."""
     words = query.split()[:QUERY_WORDS]
     wanted = Wanted(archived=None)
     found = await runtime.stores.conversations.search(words, wanted, limit=FOUND) if words else ()
-    return found_list(found, cast, words)
+    return found_list(found, roster, words)
 
 
 async def read_thread(
@@ -257,7 +263,7 @@ async def read_thread(
     return Reading(fold, last)
 
 
-async def place_of(runtime: Runtime, cast: Cast, key: PlaceKey, fold: Fold) -> Place | None:
+async def place_of(runtime: Runtime, roster: PageRoster, key: PlaceKey, fold: Fold) -> Place | None:
     """Describe the current state of a thread; None if it has no messages."""
     thread = await runtime.stores.conversations.thread(key)
     if thread is None:
@@ -270,14 +276,14 @@ async def place_of(runtime: Runtime, cast: Cast, key: PlaceKey, fold: Fold) -> P
         title=title_of(thread),
         link=thread.link,
         began=first[0] if first else None,
-        members=tuple(_member(runtime, session, cast, fold) for session in sessions),
-        gone=() if sessions else tuple(cast[each.key.agent] for each in thread.sessions),
+        members=tuple(_member(runtime, session, roster, fold) for session in sessions),
+        gone=() if sessions else tuple(roster[each.key.agent] for each in thread.sessions),
         waiting=tuple(
             [
                 wait
                 for session in sessions
                 if session.state in STOPPABLE
-                for wait in await _waiting(runtime, session, cast)
+                for wait in await _waiting(runtime, session, roster)
             ]
         ),
         decisions=decisions_of(fold),
@@ -285,16 +291,18 @@ async def place_of(runtime: Runtime, cast: Cast, key: PlaceKey, fold: Fold) -> P
             await runtime.ledger.grants(WantedGrants(place=key, state="active"), limit=GRANTS)
         ),
         untagged=runtime.dispatcher.untagged(key).agents or listeners(runtime, key),
-        latest=_latest_agent(runtime, cast, key, sessions),
+        latest=_latest_agent(runtime, roster, key, sessions),
         pinned=thread.pinned,
         archived=thread.archived,
         errands=fold.errands,
         origin=await _origin(runtime, key, sessions),
-        work=_work(runtime, cast, sessions),
+        work=_work(runtime, roster, sessions),
     )
 
 
-async def _origin(runtime: Runtime, key: PlaceKey, sessions: Sequence[Session]) -> Origin | None:
+async def _origin(
+    runtime: Runtime, key: PlaceKey, sessions: Sequence[Session]
+) -> WorkOrigin | None:
     """Tell who asked for the work in a place of agents, and where people talk about it."""
     branch = (
         runtime.stores.tree.of_session(sessions[0].id)
@@ -305,7 +313,7 @@ async def _origin(runtime: Runtime, key: PlaceKey, sessions: Sequence[Session]) 
         return None
     root = await runtime.stores.conversations.thread(branch.root_place)
     caller = runtime.stores.sessions.session(branch.caller_session)
-    return Origin(
+    return WorkOrigin(
         branch.caller_agent,
         branch.person,
         path_of(caller.place if caller is not None else branch.root_place),
@@ -315,12 +323,14 @@ async def _origin(runtime: Runtime, key: PlaceKey, sessions: Sequence[Session]) 
     )
 
 
-def _latest_agent(runtime: Runtime, cast: Cast, key: PlaceKey, sessions: Sequence[Session]) -> str:
+def _latest_agent(
+    runtime: Runtime, roster: PageRoster, key: PlaceKey, sessions: Sequence[Session]
+) -> str:
     """Return the agent of a thread that was used last, if it is offered; for a new thread."""
     answering = runtime.dispatcher.untagged(key, "latest").agents
     used = sorted(sessions, key=lambda each: each.updated_at, reverse=True)
     names = (*answering, *(each.key.agent for each in used))
-    offered = {agent.id for agent in cast.offered}
+    offered = {agent.id for agent in roster.offered}
     return next((name for name in names if name in offered), "")
 
 
@@ -338,12 +348,12 @@ class _AgentOf:
         return self._known[session_id]
 
 
-def _asked(runtime: Runtime, key: PlaceKey, turn: int) -> Asked | None:
+def _asked(runtime: Runtime, key: PlaceKey, turn: int) -> AskedBlock | None:
     """Tell what another agent asked, of a turn that is shown under another one."""
     branch = runtime.stores.tree.of_turn(turn)
     if branch is None or branch.place == key:
         return None
-    return Asked(
+    return AskedBlock(
         branch.id,
         branch.agent,
         branch.caller_agent,
@@ -355,13 +365,13 @@ def _asked(runtime: Runtime, key: PlaceKey, turn: int) -> Asked | None:
     )
 
 
-def _member(runtime: Runtime, session: Session, cast: Cast, fold: Fold) -> Member:
+def _member(runtime: Runtime, session: Session, roster: PageRoster, fold: Fold) -> ThreadAgent:
     usage = fold.usage.get(session.id, {})
     turn = fold.latest(session.id)
     choices = runtime.manager.choices(session)
-    return Member(
+    return ThreadAgent(
         session=session.id,
-        agent=cast[session.key.agent],
+        agent=roster[session.key.agent],
         state=shown_state(session, state_of(runtime, session)),
         stoppable=stoppable(session),
         failed=session.failed and not stoppable(session),
@@ -379,10 +389,12 @@ def _member(runtime: Runtime, session: Session, cast: Cast, fold: Fold) -> Membe
     )
 
 
-def _work(runtime: Runtime, cast: Cast, sessions: Sequence[Session]) -> tuple[Work, ...]:
+def _work(
+    runtime: Runtime, roster: PageRoster, sessions: Sequence[Session]
+) -> tuple[WorkLine, ...]:
     """Describe where the agents of a thread work, from what the store knows."""
     found = (
-        work_of(cast[each.key.agent].title, each.id, runtime.workspaces.describe(each))
+        work_of(roster[each.key.agent].title, each.id, runtime.workspaces.describe(each))
         for each in sessions
     )
     return tuple({each.key: each for each in found}.values())
@@ -397,7 +409,7 @@ def _doing(runtime: Runtime, session: Session, fold: Fold) -> Doing:
     return Doing(turn.head.began, turn.id, *describe(fold.running(turn)))
 
 
-async def _waiting(runtime: Runtime, session: Session, cast: Cast) -> list[Waiting]:
+async def _waiting(runtime: Runtime, session: Session, roster: PageRoster) -> list[Waiting]:
     """List the messages queued for an agent; a turn that is about to start does not count."""
     if not runtime.stores.turns.waiting(session.id):
         return []
@@ -409,7 +421,7 @@ async def _waiting(runtime: Runtime, session: Session, cast: Cast) -> list[Waiti
     return [
         Waiting(
             session=session.id,
-            agent=cast[session.key.agent],
+            agent=roster[session.key.agent],
             messages=tuple(
                 (message.number, message.speaker.name, message.text[:WAITING_CHARACTERS])
                 for message in runtime.stores.turns.messages(turn.id)
