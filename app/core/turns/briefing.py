@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from app.agents.personas import SystemPrompt, write_for_prompt
 from app.core.memory.log import Remembered
-from app.core.repositories.joint_work import Joined
+from app.core.repositories.joint_work import SharedWork
 from app.core.turns.agents import LiveAgent
 from app.core.turns.errands import recall_errands
-from app.core.turns.prompt import Asked, compose
+from app.core.turns.prompt import PromptParts, compose
 from app.core.turns.turn_context import TurnContext
 from app.model import wording
 from app.model.types import Attachment, Entry, Message, Session, Turn
@@ -44,7 +44,7 @@ async def brief(
     live: LiveAgent,
     target: Target,
     standing: SystemPrompt,
-    joined: Joined,
+    joined: SharedWork,
     *,
     is_fork: bool,
 ) -> Briefing:
@@ -62,7 +62,7 @@ async def brief(
     begins = live.how in BEGINNINGS
     errands = recall_errands(context, session, turn)
     prompt = compose(
-        Asked(
+        PromptParts(
             surface=turn.surface,
             messages=messages,
             files=paths,

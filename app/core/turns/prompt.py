@@ -30,7 +30,7 @@ _COMMAND = re.compile(r"(?:@[\w-]+[,:]?\s+)?(/[\w.:-]+(?: [^\n]*)?)")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class QuotedMessage:
     """Something that another speaker said."""
 
     name: str
@@ -38,7 +38,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PromptParts:
     """What a prompt is made of."""
 
     surface: SessionKey
@@ -56,7 +56,7 @@ class Asked:
     """What the operator adds in this place; set only when a conversation begins."""
     remembered: tuple[Remembered, ...] = ()
     """What the agent noted elsewhere about this; set only when a conversation begins."""
-    said: Sequence[Said] = ()
+    said: Sequence[QuotedMessage] = ()
     """What others said here and the agent has not been told yet."""
     notes: Sequence[str] = ()
     """What the bridge tells the agent about the work of others."""
@@ -70,7 +70,7 @@ class Asked:
     """What people answered after the agent had been parked."""
 
 
-def compose(asked: Asked) -> str:
+def compose(asked: PromptParts) -> str:
     """Write the prompt of a turn."""
     parts = [_first_line(asked)]
     if asked.standing:
@@ -108,7 +108,7 @@ def holds_words_of_others(prompt: str) -> bool:
     return prompt.count('<data from="') > own
 
 
-def _first_line(asked: Asked) -> str:
+def _first_line(asked: PromptParts) -> str:
     names = list(dict.fromkeys(message.speaker.name for message in asked.messages))
     where = f"{asked.surface.service}, {asked.surface}"
     pointed = dict.fromkeys(message.pointed for message in asked.messages)

@@ -17,7 +17,14 @@ from app.model.proposals import Checked, Examined, Remark
 from app.model.workspaces import Judged
 from app.services.github.api import GithubApi
 from app.services.github.names import Identities, Spot
-from app.services.github.payloads import Annotation, CheckRun, Output, Pull, Review, Status
+from app.services.github.payloads import (
+    Annotation,
+    CheckOutput,
+    CheckRun,
+    CommitStatus,
+    GitHubReview,
+    Pull,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +55,7 @@ _ODD = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CheckReport:
     """What a failed check says."""
 
     run: CheckRun
@@ -134,10 +141,10 @@ async def examine(api: GithubApi, repository: str, branch: str, us: Identities) 
 
 async def _read_all(
     api: GithubApi, repository: str, pull: Pull, us: Identities
-) -> tuple[list[CheckRun], list[Status]]:
+) -> tuple[list[CheckRun], list[CommitStatus]]:
     """Read the checks and statuses of a pull request; none where that is not allowed."""
     runs: list[CheckRun] = []
-    statuses: list[Status] = []
+    statuses: list[CommitStatus] = []
     try:
         found = await api.check_runs(repository, pull.head.sha)
         runs = [each for each in found if not us.is_app(each.app)]
@@ -147,7 +154,7 @@ async def _read_all(
     return runs, statuses
 
 
-def _checks_of(runs: Sequence[CheckRun], statuses: Sequence[Status]) -> Checks:
+def _checks_of(runs: Sequence[CheckRun], statuses: Sequence[CommitStatus]) -> Checks:
     ended = [each for each in runs if each.status == "completed"]
     ended += [_as_check(each) for each in statuses if each.state != "pending"]
     if any(each.conclusion not in PASSED for each in ended):
@@ -157,7 +164,7 @@ def _checks_of(runs: Sequence[CheckRun], statuses: Sequence[Status]) -> Checks:
     return "passed" if ended else ""
 
 
-def _review_of(reviews: Iterable[Review]) -> Verdict:
+def _review_of(reviews: Iterable[GitHubReview]) -> Verdict:
     """Return what reviewers say: the last verdict of each counts, and a request above all."""
     last = {
         each.user.id: each.state.lower()
@@ -169,7 +176,7 @@ def _review_of(reviews: Iterable[Review]) -> Verdict:
     return "approved" if "approved" in last.values() else ""
 
 
-def excerpt(said: Iterable[Said]) -> str:
+def excerpt(said: Iterable[CheckReport]) -> str:
     """Write what failed checks say: title, annotations, summary, and the end of the log."""
     return "\n\n".join(map(_explain, said))
 
@@ -194,27 +201,27 @@ async def _read_statuses(api: GithubApi, news: News) -> tuple[list[CheckRun], bo
     return ended, len(ended) < len(found)
 
 
-def _as_check(status: Status) -> CheckRun:
+def _as_check(status: CommitStatus) -> CheckRun:
     words = "\n".join(filter(None, (status.description, status.target_url)))
-    shown = Output(summary=words)
+    shown = CheckOutput(summary=words)
     return CheckRun(id=0, name=status.context, conclusion=status.state, output=shown)
 
 
-async def _read_details(api: GithubApi, repository: str, run: CheckRun) -> Said:
+async def _read_details(api: GithubApi, repository: str, run: CheckRun) -> CheckReport:
     annotations: Sequence[Annotation] = ()
     if run.output.annotations_count:
         annotations = await api.annotations(repository, run.id)
     if run.app != WORKFLOWS:
-        return Said(run, annotations)
+        return CheckReport(run, annotations)
     try:
         # A job of a workflow has the number of its check.
-        return Said(run, annotations, await api.end_of_log(repository, run.id))
+        return CheckReport(run, annotations, await api.end_of_log(repository, run.id))
     except PostRejected as error:
         logger.info("cannot read the log of %s: %s", run.name, error)
-        return Said(run, annotations)
+        return CheckReport(run, annotations)
 
 
-def _explain(said: Said) -> str:
+def _explain(said: CheckReport) -> str:
     run = said.run
     lines = [
         f"{_line(each.path)}:{each.start_line or 1}: {_line(each.message or '')}"

@@ -10,12 +10,12 @@ from itsdangerous import BadData, URLSafeSerializer
 
 from app.errors import DeliveryUnreadable, ServiceRefused
 from app.model.keys import adapter_name
-from app.services.common.people import Roster
+from app.services.common.people import PlatformAgents
 from app.services.slack.api import SlackApi, SlackRefused
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class SlackIdentity:
     """One agent's ids on Slack."""
 
     user: str
@@ -27,7 +27,7 @@ class Identity:
     scopes: frozenset[str]
 
 
-async def identify(api: SlackApi, agent: str, suffix: str) -> Identity:
+async def identify(api: SlackApi, agent: str, suffix: str) -> SlackIdentity:
     """Ask Slack which app a bot token belongs to.
 
     Raises:
@@ -42,7 +42,7 @@ async def identify(api: SlackApi, agent: str, suffix: str) -> Identity:
             f"Slack rejected its bot token ({error.error})",
             f"Copy its app's Bot User OAuth Token into SLACK_BOT_TOKEN{suffix} again.",
         ) from error
-    return Identity(
+    return SlackIdentity(
         user=answer["user_id"],
         bot=answer.get("bot_id", ""),
         team=answer.get("team_id", ""),
@@ -51,7 +51,7 @@ async def identify(api: SlackApi, agent: str, suffix: str) -> Identity:
     )
 
 
-class Colleagues(Roster[Identity]):
+class Colleagues(PlatformAgents[SlackIdentity]):
     """All agents on Slack, shared by all adapters."""
 
     def __init__(self, agents: Iterable[str], absent: Mapping[str, str] | None = None) -> None:
@@ -60,7 +60,7 @@ class Colleagues(Roster[Identity]):
         self.agents = {user: agent for agent, user in (absent or {}).items()}
         """Agents by the user ids that people mention."""
 
-    def add(self, agent: str, identity: Identity) -> None:
+    def add(self, agent: str, identity: SlackIdentity) -> None:
         """Set an agent's identity."""
         self.agents[identity.user] = agent
         super().add(agent, identity)

@@ -13,10 +13,10 @@ from app.errors import PostError, ServiceRefused
 from app.model.inbound import Inbound
 from app.model.keys import PlaceKey
 from app.retry import Retries
-from app.services.common.people import Member, Members
+from app.services.common.people import Members, Profile
 from app.services.slack import events, wording
 from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused, SlackUncertain
-from app.services.slack.auth import Colleagues, Identity
+from app.services.slack.auth import Colleagues, SlackIdentity
 from app.services.slack.text import Event
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class People:
         self._api = api
         self._members = Members(self._look_up, clock, seconds=CACHE_SECONDS)
 
-    async def person(self, user: str, team: str) -> Member:
+    async def person(self, user: str, team: str) -> Profile:
         """Return what Slack says about a user.
 
         Raises:
@@ -61,22 +61,22 @@ class People:
             logger.info("Slack took too long to name %s", ", ".join(set(users) - found.keys()))
         return found
 
-    async def _look_up(self, key: tuple[str, str]) -> Member:
+    async def _look_up(self, key: tuple[str, str]) -> Profile:
         user, team = key
         try:
             answer = await self._api.read("users.info", user=user)
         except SlackRefused as error:
             if error.error not in {"user_not_found", "user_not_visible"}:
                 raise
-            return Member(wording.NOT_FOUND, user)
+            return Profile(wording.NOT_FOUND, user)
         return _member(answer["user"], team)
 
 
-def _member(user: dict[str, Any], team: str) -> Member:
+def _member(user: dict[str, Any], team: str) -> Profile:
     profile = user.get("profile") or {}
     names = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"))
     name = next(filter(None, names), None) or user.get("name") or user["id"]
-    return Member(_refusal(user, team), str(name))
+    return Profile(_refusal(user, team), str(name))
 
 
 def _refusal(user: dict[str, Any], team: str) -> str | None:
@@ -103,10 +103,10 @@ class Completion:
         self,
         api: SlackApi,
         people: People,
-        reader: events.Reader,
+        reader: events.FrameReader,
         colleagues: Colleagues,
         clock: Clock,
-        me: Callable[[], Awaitable[Identity]],
+        me: Callable[[], Awaitable[SlackIdentity]],
     ) -> None:
         self._api = api
         self._people = people

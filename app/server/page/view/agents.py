@@ -8,7 +8,7 @@ from typing import Literal
 
 from app.core.memory.log import Remembered
 from app.server.page.view.personas import FileLine
-from app.server.page.view.roster import Agent
+from app.server.page.view.roster import AgentView
 
 Kind = Literal[
     "text",
@@ -26,7 +26,7 @@ Offered = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class AgentField:
     """One key of an entry."""
 
     key: str
@@ -55,14 +55,14 @@ class Group:
     """Fields that belong together."""
 
     title: str
-    fields: tuple[Field, ...]
+    fields: tuple[AgentField, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AgentLine:
     """An agent in the list."""
 
-    agent: Agent
+    agent: AgentView
     driver: str = ""
     model: str = ""
     services: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ class Credential:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ServiceConnection:
     """An agent on a service, or on none."""
 
     name: str
@@ -154,7 +154,7 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class AgentDetails:
     """One agent with everything that can be changed."""
 
     line: AgentLine
@@ -163,18 +163,18 @@ class Shown:
     """The names of its variables."""
     known: tuple[str, ...]
     """The variables that its program takes."""
-    connections: tuple[Connection, ...]
+    connections: tuple[ServiceConnection, ...]
     titles: tuple[str, ...]
     """The titles of its last sessions."""
     files: tuple[FileLine, ...]
     """Who it is and what it remembers."""
-    tools: tuple[ToolLine, ...] = ()
+    tools: tuple[AgentTool, ...] = ()
     """The bridge's tools that it may use."""
     problems: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class ToolLine:
+class AgentTool:
     """A tool of the bridge that an agent may use."""
 
     name: str
