@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from app.acp.late import LateLauncher, build_launcher
 from app.agents.files import AgentFiles
-from app.agents.personas import AgentPersonas, DailyLogs
+from app.agents.personas import AgentPersonas
 from app.agents.prices import read_prices
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
@@ -21,7 +21,6 @@ from app.core.delegation.showing import Showing
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import OutgoingFiles
 from app.core.hooks import Hooks
-from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.forge import CurrentForge, Forge
 from app.core.roster import Availabilities
@@ -39,7 +38,7 @@ from app.main.vitals import Vitals
 from app.metrics import measure_members
 from app.model.delegation import SERVICE
 from app.model.types import Session
-from app.services.agents.adapter import AgentsAdapter
+from app.services.web.adapter import AgentsAdapter
 
 if TYPE_CHECKING:
     from app.main.fleet import Fleet
@@ -128,14 +127,6 @@ class TurnParts(RepositoryParts, ABC):
 
     def _name_asker(self, session: Session) -> str:
         return self._name_of(session.key.agent) if session.place.service == SERVICE else ""
-
-    @cached_property
-    def memory(self) -> MemoryKeeper:
-        """Keeps what agents remember."""
-        base = self._base
-        return MemoryKeeper(
-            self._stores.memory, DailyLogs(self.files), base.clock, signals=base.signals
-        )
 
     @cached_property
     def launcher(self) -> LateLauncher:
@@ -236,7 +227,7 @@ class TurnParts(RepositoryParts, ABC):
             adapters=self.adapters,
             agents=self._agents,
             showing=self.showing,
-            memory=self.memory,
+            hooks=self.hooks,
             look=self.progress.look,
             ensure=self._ensure,
             availability=self.availability,

@@ -15,7 +15,7 @@ from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import OutgoingFiles
-from app.core.memory.keeper import MemoryKeeper
+from app.core.hooks import Hooks
 from app.core.outbox import Outbox
 from app.core.repo_provider import RepoProvider
 from app.core.roster import Availabilities
@@ -74,8 +74,8 @@ class TurnContext:
     """Is told how turns end, so that it is known which agents can work."""
     showing: Showing
     """Shows what agents do for others."""
-    memory: MemoryKeeper
-    """What agents remember across conversations."""
+    hooks: Hooks
+    """What features do around a turn."""
     delegations: DelegationStore
     """What agents asked of each other."""
     abandon: Callable[[Sequence[int]], Awaitable[None]]

@@ -28,9 +28,9 @@ from app.services.common.live import (
 )
 from app.services.service import CheckContext, Finding, LiveRequest, ok, problem, warning
 from app.services.slack.api import SlackApi, SlackRefused
-from app.services.slack.auth import SlackIdentity, identify
 from app.services.slack.events import MISSED
 from app.services.slack.manifest import EVENTS, OPTIONAL, SCOPES
+from app.services.slack.people import SlackIdentity, identify
 from app.services.slack.settings import NAME, SlackCredentials, SlackSettings
 from app.services.slack.socket import Socket
 
