@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
     Options = list[dict[str, str]]
-    Method = Callable[[Json], Json | "Turn" | None]
+    Method = Callable[[Json], Json | "DemoTurn" | None]
 
 VERSION = "1.0.0"
 FAULTS = set(os.environ.get("AGENT_BRIDGE_DEMO_FAULTS", "").split(",")) - {""}

@@ -251,9 +251,7 @@ def _door_of(request: Request, site: Site) -> LoginLinks:
     return site.links.at(request.headers.get("host", ""))
 
 
-def _elsewhere(
-    request: Request, site: Site, token: str, *, plain: bool = False
-) -> Response | None:
+def _elsewhere(request: Request, site: Site, token: str, *, plain: bool = False) -> Response | None:
     """Answer a link that does not work, or one that was opened under another host name.
 
     Only a link that works redirects to the page's host name, which stays unknown to others; and

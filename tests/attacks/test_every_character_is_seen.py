@@ -113,8 +113,8 @@ def test_on_github_what_is_read_is_what_runs(fact: tuple[FactKind, str]) -> None
 @FEW
 @given(facts)
 def test_on_linear_what_is_read_is_what_runs(fact: tuple[FactKind, str]) -> None:
-    (step,) = linear.steps(content(*fact), linear.Shown())
-    assert isinstance(step.call, linear.Activity)
+    (step,) = linear.steps(content(*fact), linear.ShownTurn())
+    assert isinstance(step.call, linear.NewActivity)
 
     body = step.call.content["body"]
     assert conceal(asked.in_markdown(body)[-1]) == fact[1]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.model.conversations import Contents, last_words, path_of, title_of
-from app.model.types import Session, Thread
+from app.model.types import Thread
 from app.server.shapes import EntryOut, SessionOut, state_of
 
 if TYPE_CHECKING:
@@ -57,9 +57,7 @@ class ConversationOut(BaseModel):
             last=last_words(thread),
             found=thread.found,
             sessions=[
-                SessionOut.of(
-                    each, runtime.agents.name(each.key.agent), state_of(runtime, each)
-                )
+                SessionOut.of(each, runtime.agents.name(each.key.agent), state_of(runtime, each))
                 for each in thread.sessions
             ],
         )

@@ -120,7 +120,7 @@ async def make(
     book.check(new.expression, zone)
     thread, name = new.thread or uuid4().hex[:12], uuid4().hex
     text = write(new.expression, zone, new.words)
-    said = events.Said(
+    said = events.PageMessage(
         thread=thread,
         text=text,
         spoken=text,

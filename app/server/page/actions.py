@@ -82,7 +82,7 @@ async def repeat(runtime: RuntimeOf, who: Who, request: Request, thread: str) ->
     found = await queries.words_of(runtime, events.place_key(thread), message=message, turn=turn)
     if found is None or not to:
         raise Conflict("there is no message to send again")
-    said = events.Said(
+    said = events.PageMessage(
         thread=thread,
         text=found.text,
         spoken=queries.roster_of(runtime).names.after(found.text),
@@ -96,7 +96,9 @@ async def repeat(runtime: RuntimeOf, who: Who, request: Request, thread: str) ->
     return Response(status_code=204)
 
 
-async def _read_message(runtime: Runtime, who: Visitor, form: FormData, name: str) -> events.Said:
+async def _read_message(
+    runtime: Runtime, who: Visitor, form: FormData, name: str
+) -> events.PageMessage:
     """Read a message from a form, and store its files."""
     text, thread = _read_text(form), _field(form, "thread")
     sent = [
@@ -114,7 +116,7 @@ async def _read_message(runtime: Runtime, who: Visitor, form: FormData, name: st
         files = await uploads.keep(runtime.uploads, sent)
     except uploads.TooLarge as error:
         raise HTTPException(413, str(error)) from None
-    return events.Said(
+    return events.PageMessage(
         # From the id: a first message that is sent twice begins one thread.
         thread=thread or name[:12],
         text=text or "See the attached " + ("file." if len(files) == 1 else "files."),
@@ -200,7 +202,7 @@ async def configure(
     return Response(status_code=204)
 
 
-async def _settle(runtime: Runtime, said: events.Said, name: str) -> None:
+async def _settle(runtime: Runtime, said: events.PageMessage, name: str) -> None:
     """Send a message through the same intake as messages from platforms, for the default agent."""
     delivery = events.delivery(said, runtime.agents.default.id, now=runtime.clock.now(), name=name)
     try:
@@ -210,7 +212,7 @@ async def _settle(runtime: Runtime, said: events.Said, name: str) -> None:
         raise StoreUnavailable("the message is stored and will be handled later") from None
 
 
-async def _make_way(runtime: Runtime, said: events.Said) -> None:
+async def _make_way(runtime: Runtime, said: events.PageMessage) -> None:
     """Let words that reject an ask interrupt the work they are about."""
     if said.rejects is None:
         return

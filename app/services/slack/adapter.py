@@ -115,7 +115,7 @@ class SlackAdapter(Adapter):
         self._clock = clock
         self._api = SlackApi(app.base_url, app.bot_token, app.vault, clock)
         self._socket = Socket(app.agent, app.suffix, app.app_token, ping_seconds)
-        self._reader = events.Reader(app.agent, frozenset(app.bots), seal.open)
+        self._reader = events.FrameReader(app.agent, frozenset(app.bots), seal.open)
         self._people = People(self._api, clock)
         self._completion = Completion(
             self._api, self._people, self._reader, colleagues, clock, self._me
@@ -209,7 +209,7 @@ class SlackAdapter(Adapter):
         frames = [{"payload": {"event": message}} for message in found]
         users = dict.fromkeys(user for frame in frames for user in events.users_in(frame))
         names = await self._people.names(users, me.team)
-        known = text.Known(self.colleagues.agents, names, me.home)
+        known = text.FrameContext(self.colleagues.agents, names, me.home)
         return [text.said_earlier(message, known) for message in found]
 
     @override
@@ -338,7 +338,7 @@ class SlackAdapter(Adapter):
             adapter=self.service_name,
             delivery_id=payload.get("event_id") or frame["envelope_id"],
             signature=None,
-            headers=text.Known(self.colleagues.agents, home=me.home).headers(),
+            headers=text.FrameContext(self.colleagues.agents, home=me.home).headers(),
             body=raw,
             received_at=self._clock.now(),
         )

@@ -180,7 +180,7 @@ class Completion:
         self,
         api: SlackApi,
         people: People,
-        reader: events.Reader,
+        reader: events.FrameReader,
         colleagues: Colleagues,
         clock: Clock,
         me: Callable[[], Awaitable[SlackIdentity]],

@@ -77,7 +77,7 @@ class Renderer:
 
     def block(self, block: Block) -> str:
         """Render one block with its content."""
-        name = type(block).__name__.lower()
+        name = type(block).__name__.removesuffix("Block").lower()
         if isinstance(block, SaidBlock) and block.repeats is not None:
             name = "said_again"
         macro = getattr(self._macros, name, None) or getattr(self._talk, name)
