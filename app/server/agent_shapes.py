@@ -78,8 +78,7 @@ class AgentOut(BaseModel):
         services: Sequence[str],
         isolation_change: str = "",
     ) -> AgentOut:
-        """Show an agent that has a shelter, with what is known of it now."""
-        assert agent.shelter is not None
+        """Show an agent, with what is known of it now."""
         return cls(
             id=agent.id,
             name=agent.name,
@@ -89,7 +88,7 @@ class AgentOut(BaseModel):
             command=agent.config.command[0],
             isolation=isolation,
             checkout=checkout_words(agent.program),
-            limits=agent.shelter.limit_words,
+            limits=agent.shelter.limit_words if agent.shelter else "",
             emoji=agent.emoji,
             visible=agent.visible,
             services=list(services),

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -58,6 +59,8 @@ class Scene:
         self.application.state.site = _site(door)
         self.application.state.runtime = make_runtime(
             agents=make_registry(folder, demo={"command": "demo"}),
+            admission=SimpleNamespace(describe=str),
+            adapters={},
             stores=stores,
             clock=clock,
             metrics=Metrics(),
