@@ -131,7 +131,7 @@ class MemoryTools:
         await context.memory.keep(caller.agent, session.id, text)
         words = notes.KEPT.format(agent=context.name_of(caller.agent), text=text)
         notice = Entry("notice", words, session=session.id, turn=caller.turn.id)
-        await persist(context.clock, context.transcript.append, [notice])
+        await persist(context.clock, context.stores.transcript.append, [notice])
         context.feed.notify(session.id)
         return {"state": "kept"}
 

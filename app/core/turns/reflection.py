@@ -50,11 +50,11 @@ async def is_trusted(context: TurnContext, session: Session) -> bool:
     What a fork brings from the place it was copied from is not known here, and what an agent does
     for another one may be that one's own idea.
     """
-    now = context.sessions.session(session.id)
+    now = context.stores.sessions.session(session.id)
     if now is None or now.read_others or session.place.service == SERVICE:
         return False
-    turns = await context.turns.turns(session.id)
-    is_fork = context.places.place(session.place).is_fork
+    turns = await context.stores.turns.turns(session.id)
+    is_fork = context.stores.decisions.place(session.place).is_fork
     return not is_fork and not any(holds_words_of_others(each.prompt) for each in turns)
 
 
@@ -121,7 +121,7 @@ class Reflection:
             await context.memory.keep(agent, session.id, text)
             words = wording.KEPT.format(agent=name, text=text)
             notice = Entry("notice", words, session=session.id, turn=self._turn.id)
-            await persist(context.clock, context.transcript.append, [notice])
+            await persist(context.clock, context.stores.transcript.append, [notice])
         else:
             request = context.ledger.present(note_request(name, text))
             seconds = self._agent.ask_seconds
