@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from app.model.updates import AskKind
 from app.server.shapes import OptionOut
-from app.terminal.output import one_line
+from app.terminal.framing import one_line
 from app.terminal.screen import Screen
 
 LINE_BYTES: Final = 4096

@@ -22,7 +22,7 @@ from typer.main import get_group
 
 from app.errors import BridgeError
 from app.features import registered_features
-from app.terminal.framing import NAME, examples, hint
+from app.terminal.framing import NAME, examples, hint, one_line
 
 INTERRUPTED: Final = 130
 """The exit status that shells expect after Ctrl-C."""
@@ -77,8 +77,6 @@ def in_one_line() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
     else:
         return
-    from app.terminal.output import one_line  # noqa: PLC0415 - 0.1 s
-
     typer.echo(f"{NAME}: {one_line(hint(words))}", err=True)
     raise typer.Exit(1)
 

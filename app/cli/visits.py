@@ -29,7 +29,7 @@ from app.metrics import Metrics
 from app.model.updates import AskRequest, BridgeUpdate, TextUpdate
 from app.server.agent_shapes import AgentOut
 from app.terminal.api import agent_path, find_bridge
-from app.terminal.output import one_line, printable, show_table
+from app.terminal.framing import one_line, printable, show_table
 from app.terminal.screen import Margin, margin
 from app.vault import Vault
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from app.acp.late import LateLauncher, build_launcher
 from app.agents.files import AgentFiles
-from app.agents.personas import AgentPersonas, DailyLogs
+from app.agents.personas import AgentPersonas
 from app.agents.prices import read_prices
 from app.core.adapters import Adapter
 from app.core.base import Base
@@ -23,7 +23,6 @@ from app.core.delegation.showing import Showing
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
 from app.core.hooks import Hooks
-from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.forge import CurrentForge, Forge
 from app.core.roster import Availabilities
@@ -39,7 +38,7 @@ from app.main.resources import Resources, bridge_id
 from app.main.tooling import Tooling
 from app.main.vitals import Vitals
 from app.metrics import measure_members
-from app.services.agents.adapter import AgentsAdapter
+from app.services.web.adapter import AgentsAdapter
 
 if TYPE_CHECKING:
     from app.main.fleet import Fleet
@@ -123,14 +122,6 @@ class TurnParts(RepositoryParts, ABC):
         )
 
     @cached_property
-    def memory(self) -> MemoryKeeper:
-        """Keeps what agents remember."""
-        base = self._base
-        return MemoryKeeper(
-            self._stores.memory, DailyLogs(self.files), base.clock, signals=base.signals
-        )
-
-    @cached_property
     def launcher(self) -> LateLauncher:
         """Starts agents."""
         return LateLauncher(
@@ -208,7 +199,6 @@ class TurnParts(RepositoryParts, ABC):
             verbosity=configuration.settings.verbosity,
             place_prompt=partial(operator_prompt, configuration, self._directory.area_of),
             showing=self.showing,
-            memory=self.memory,
             look=self.progress.look,
             availability=self.availability,
             estimate=read_prices(configuration.shared_dir).estimate,

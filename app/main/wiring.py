@@ -49,7 +49,6 @@ class Joined(TurnParts):
             self.engine,
             Homes(stores.delegations, stores.sessions, stores.turns),
             self.forge,
-            self.files,
         )
 
     @cached_property

@@ -18,7 +18,6 @@ from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
-from app.core.memory.keeper import MemoryKeeper
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.directory import RepositoryPicker
 from app.core.repositories.following import WorkProgress
@@ -210,7 +209,6 @@ class Parts:
     """Returns whether an agent can work."""
     probe: Callable[[str], Awaitable[Availability]]
     """Checks that now, by starting the agent."""
-    memory: MemoryKeeper
     tree: DelegationTree
     """What agents asked of each other."""
     relabel: Callable[[str], Awaitable[None]] = _leave

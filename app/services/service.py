@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -193,6 +194,16 @@ class LiveRequest:
     """Removes what the steps made."""
     progress: Callable[[str], None]
     """Shows how far a step is."""
+
+
+def later(reference: str) -> Callable[..., Any]:
+    """Return a function, given as `module:name`, whose module is imported when it is called."""
+    module, _, name = reference.partition(":")
+
+    def call(*given: Any) -> Any:
+        return getattr(import_module(module), name)(*given)
+
+    return call
 
 
 def no_repository(_place: PlaceKey) -> None:

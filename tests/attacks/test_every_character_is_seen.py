@@ -18,11 +18,11 @@ from app.model.updates import AskFact, AskRequest, AskView, FactKind
 from app.server.page.view.blocks import Question as PageQuestion
 from app.server.page.view.render import Renderer
 from app.server.page.view.roster import Agent, Roster
-from app.services.github import board
+from app.services.github import checks as board
 from app.services.github import render as github
 from app.services.linear import render as linear
 from app.services.slack import render as slack
-from app.terminal import output as lines
+from app.terminal import screen as lines
 from app.terminal.screen import Plain, Screen
 from tests.support import asked
 

@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 from pydantic import SecretStr
 
 from app.agents.files import AgentFiles
-from app.agents.personas import DailyLogs
 from app.clock import SystemClock
 from app.core.base import Base
 from app.core.consent.ledger import Ledger
@@ -24,12 +24,13 @@ from app.core.hooks import Hooks
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.floor import Access
 from app.core.intake.reader import Intake
-from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.directory import RepositoryPicker
 from app.core.roster import Availabilities, Roster
 from app.core.session_manager import SessionManager
 from app.errors import AgentRefused, RepositoryGone
+from app.features.memory import FEATURE as MEMORY
+from app.features.memory.service import Memory
 from app.features.schedules import FEATURE as SCHEDULES
 from app.features.schedules.part import Schedules
 from app.features.schedules.service import ScheduleBook
@@ -48,6 +49,7 @@ from app.server.login_links import LoginLinks
 from app.server.page.stream import Stream
 from app.server.parts import AgentCard, MissingAgent, Parts
 from app.services.web.adapter import WebAdapter
+from app.signals import ALONE
 from app.store.stores import Stores
 from app.vault import Vault
 from tests.support.agent_values import make_agent
@@ -151,6 +153,10 @@ class Office:
             changed=lambda adapter: self.intake.wake(adapter),
         )
         hooks = Hooks(book)
+        runtime: Any = SimpleNamespace(
+            clock=clock, vault=vault, stores=stores, signals=ALONE, files=AgentFiles(folder, vault)
+        )
+        self.memory = Memory(runtime)
         self.schedules = Schedules.__new__(Schedules)
         self.schedules.book = book
         manager = SessionManager(
@@ -210,7 +216,6 @@ class Office:
             missing=[MissingAgent("Gemini", "npm install -g gemini")],
             availability=self.availability.of,
             probe=self._probe,
-            memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
             tree=stores.tree,
         )
         self._outbox = outbox
@@ -228,7 +233,11 @@ class Office:
         """Open a browser that is not signed in."""
         parts = self.parts
         front = Front(
-            build(parts, features=[self.schedules], routers=SCHEDULES.routers()),
+            build(
+                parts,
+                features=[self.schedules, self.memory],
+                routers=[*SCHEDULES.routers(), *MEMORY.routers()],
+            ),
             self.intake.take,
             parts.clock,
             parts.metrics,

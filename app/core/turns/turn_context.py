@@ -12,7 +12,6 @@ from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
-from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repo_provider import RepoProvider
 from app.core.roster import Availabilities
@@ -48,8 +47,6 @@ class TurnContext(Base):
     """Is told how turns end, so that it is known which agents can work."""
     showing: Showing
     """Shows what agents do for others."""
-    memory: MemoryKeeper
-    """What agents remember across conversations."""
     abandon: Callable[[Sequence[int]], Awaitable[None]]
     """Stops the delegations that a turn waited for when it failed."""
     look: Callable[[int], None] = lambda _session: None

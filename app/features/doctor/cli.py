@@ -26,8 +26,16 @@ from app.server.shapes import Page
 from app.services import added_services, registered_services
 from app.services.service import Finding, Verdict, ok, problem
 from app.terminal.api import connect, is_running
-from app.terminal.framing import Json, commands, examples, hint, read_all_agents
-from app.terminal.output import count, one_line, show_json
+from app.terminal.framing import (
+    Json,
+    commands,
+    count,
+    examples,
+    hint,
+    one_line,
+    read_all_agents,
+    show_json,
+)
 from app.terminal.screen import margin
 from app.terminal.stored import make_context, make_vault, read_registry
 from app.vault import Vault

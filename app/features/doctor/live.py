@@ -20,7 +20,7 @@ from app.errors import BridgeError, Conflict, NotFound
 from app.services import registered_services
 from app.services.common.live import LiveStep, Seen, Undo, Verdict
 from app.services.service import LiveRequest
-from app.terminal.output import count, one_line, show_table
+from app.terminal.framing import count, one_line, show_table
 from app.terminal.screen import Margin, margin
 from app.terminal.stored import make_context
 from app.vault import Vault

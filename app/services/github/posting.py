@@ -28,7 +28,7 @@ from app.model.proposals import Submission, Verdict
 from app.services.github import render, wording
 from app.services.github.api import GithubApi
 from app.services.github.auth import Directory
-from app.services.github.board import Board
+from app.services.github.checks import Board
 from app.services.github.events import Rerun
 from app.services.github.names import Identities, Name, Spot
 from app.services.github.payloads import Account, Comment, Review

@@ -40,7 +40,7 @@ from app.services.linear.identity import (
 from app.services.linear.manifest import install_address
 from app.services.linear.posting import Posting
 from app.services.linear.settings import NAME, LinearCredentials, LinearSettings
-from app.services.service import BuildContext
+from app.services.service import BuildContext, Presence
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -358,7 +358,7 @@ class LinearAdapter(Adapter):
         await self._api.close()
 
 
-def build(context: BuildContext) -> Sequence[Adapter]:
+def build(context: BuildContext) -> Presence:
     """Build one adapter per agent."""
     configuration, stores = context.configuration, context.stores
     sealer = Sealer(context.secret_key)
@@ -370,7 +370,7 @@ def build(context: BuildContext) -> Sequence[Adapter]:
         # A session about work that began elsewhere is a place of its own.
         return session.place if session.place.service == NAME else PlaceKey(NAME, key.external)
 
-    return [
+    adapters = [
         LinearAdapter(
             agent,
             credentials,
@@ -388,3 +388,4 @@ def build(context: BuildContext) -> Sequence[Adapter]:
         )
         for agent, credentials in configuration.credentials_of(LinearCredentials).items()
     ]
+    return Presence(adapters)

@@ -25,12 +25,21 @@ from app.model.types import ActivePlace, Earlier, File, Speaker
 from app.retry import Retries
 from app.services.common.people import Remembered
 from app.services.common.webhooks import CatchUp, Take
-from app.services.service import BuildContext
+from app.services.service import BuildContext, Presence
 from app.services.slack import events, text, wording
 from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused
-from app.services.slack.auth import Colleagues, Identity, Seal, identify
 from app.services.slack.cards import FINAL
-from app.services.slack.people import NOT_THERE, RETRY_PAUSES, Completion, People, Shortcuts
+from app.services.slack.people import (
+    NOT_THERE,
+    RETRY_PAUSES,
+    Colleagues,
+    Completion,
+    Identity,
+    People,
+    Seal,
+    Shortcuts,
+    identify,
+)
 from app.services.slack.posting import PACE_SECONDS, Poster
 from app.services.slack.settings import NAME, SlackCredentials, SlackSettings
 from app.services.slack.socket import PING_SECONDS, Socket
@@ -364,7 +373,7 @@ class SlackAdapter(Adapter):
                     yield self._delivery(me, frame, orjson.dumps(frame))
 
 
-def build(context: BuildContext) -> Sequence[Adapter]:
+def build(context: BuildContext) -> Presence:
     """Build one adapter per app; the apps of one bridge know each other."""
     configuration, sessions = context.configuration, context.stores.sessions
     owners = configuration.credentials_of(SlackCredentials)
@@ -397,4 +406,4 @@ def build(context: BuildContext) -> Sequence[Adapter]:
             clock=context.clock,
         )
 
-    return [adapter(name, credentials) for name, credentials in owners.items()]
+    return Presence([adapter(name, credentials) for name, credentials in owners.items()])

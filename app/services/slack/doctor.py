@@ -21,9 +21,9 @@ from app.model.keys import adapter_name
 from app.services.common.live import LiveStep, Seen, Verdict, compare, no_credentials, wrong_place
 from app.services.service import CheckContext, Finding, LiveRequest, ok, problem, warning
 from app.services.slack.api import SlackApi, SlackRefused
-from app.services.slack.auth import Identity, identify
 from app.services.slack.events import MISSED
 from app.services.slack.manifest import EVENTS, OPTIONAL, SCOPES
+from app.services.slack.people import Identity, identify
 from app.services.slack.settings import NAME, SlackCredentials, SlackSettings
 from app.services.slack.socket import Socket
 

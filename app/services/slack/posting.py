@@ -19,9 +19,9 @@ from app.model.keys import SessionKey
 from app.model.posts import PostSend, PostSent
 from app.services.slack import render, text
 from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
-from app.services.slack.auth import Identity, Seal
 from app.services.slack.cards import FINAL
 from app.services.slack.events import channel_and_thread
+from app.services.slack.people import Identity, Seal
 from app.services.slack.streams import KEEP_SECONDS, STREAM_SECONDS, Streams
 from app.services.slack.wording import REST_IN_FILE
 from app.services.slack.writing import BAD_FORM, FOR_GOOD, GONE, PLACE_GONE, Shown, Writer, search

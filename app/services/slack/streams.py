@@ -15,8 +15,8 @@ from app.markdown.links import disarm
 from app.model.posts import PostSend, Verbosity
 from app.services.slack import cards, render, text, wording
 from app.services.slack.api import SlackApi, SlackRefused
-from app.services.slack.auth import Identity
 from app.services.slack.events import channel_and_thread, is_person
+from app.services.slack.people import Identity
 from app.services.slack.writing import GONE, NO_STREAMS, NOT_STREAMING, PLACE_GONE, Shown, metadata
 
 logger = logging.getLogger(__name__)

@@ -24,8 +24,8 @@ from app.model.posts import Cleaned, MadeFile, PostSend, PostSent
 from app.model.text import size_words
 from app.services.slack import render, wording
 from app.services.slack.api import SlackApi, SlackRefused
-from app.services.slack.auth import Identity
 from app.services.slack.events import channel_and_thread
+from app.services.slack.people import Identity
 from app.services.slack.text import PART_CHARACTERS, escape, link_of
 from app.vault import Vault
 from app.vault.octets import is_in

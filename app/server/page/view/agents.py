@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from app.core.memory.log import Remembered
 from app.server.page.view.personas import FileLine
 from app.server.page.view.roster import Agent
 
@@ -79,14 +78,6 @@ class AgentLine:
     def path(self) -> str:
         """The address of its page."""
         return f"/agents/{self.agent.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryNote:
-    """One thing that an agent remembers, and the thread it came from."""
-
-    entry: Remembered
-    path: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from app.model.delegation import SERVICE
 from app.model.text import duration, money, reveal_line, size_words
 from app.model.wording import DELEGATED
 from app.server.page.view import cards, diffs, highlight, markdown, notices
-from app.server.page.view.agents import AgentLine, Crew, MemoryNote, NewForm, Shown
+from app.server.page.view.agents import Crew, NewForm, Shown
 from app.server.page.view.blocks import MORE_STEPS, STEPS, Block, Call, Said, Split, Words, split
 from app.server.page.view.listing import ThreadList, short_name
 from app.server.page.view.personas import Editor, Prompt
@@ -201,12 +201,6 @@ def agent(crew: Crew, shown: Shown) -> str:
     """Render the page of one agent."""
     template = _environment().get_template("agent.html")
     return template.render(crew=crew, shown=shown, on=shown.line.path)
-
-
-def memory(crew: Crew, line: AgentLine, notes: Sequence[MemoryNote], query: str) -> str:
-    """Render the page with what an agent remembers."""
-    template = _environment().get_template("memory.html")
-    return template.render(crew=crew, line=line, notes=notes, query=query, on=line.path)
 
 
 def new_agent(crew: Crew, form: NewForm) -> str:

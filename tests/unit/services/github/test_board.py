@@ -14,7 +14,7 @@ from app.model.inbound import Answered, Chore, Heard, Inbound
 from app.model.posts import PostContent
 from app.model.types import Speaker
 from app.model.updates import AskOption
-from app.services.github import board
+from app.services.github import checks as board
 from app.services.github.events import Rerun
 from app.services.github.names import Identities, Identity
 from tests.support import github_desk

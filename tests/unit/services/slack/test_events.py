@@ -14,8 +14,8 @@ from app.errors import DeliveryUnreadable
 from app.model.inbound import Answered, Changed, Delivery, Heard, Inbound
 from app.model.keys import PlaceKey
 from app.model.types import File, Speaker
-from app.services.slack.auth import Seal
 from app.services.slack.events import Reader
+from app.services.slack.people import Seal
 from app.services.slack.text import Known, everything_in, files_of, plain
 
 SEAL = Seal("secret-key-of-the-tests")
