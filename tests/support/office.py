@@ -152,7 +152,7 @@ class Office:
             names={},
             changed=lambda adapter: self.intake.wake(adapter),
         )
-        hooks = Hooks(book)
+        hooks.add((book,))
         runtime: Any = SimpleNamespace(
             clock=clock, vault=vault, stores=stores, signals=ALONE, files=AgentFiles(folder, vault)
         )
