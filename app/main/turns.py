@@ -21,7 +21,7 @@ from app.core.consent.ledger import Ledger
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.showing import Showing
 from app.core.files.attachments import Attachments
-from app.core.files.outgoing import Outgoing
+from app.core.files.outgoing import OutgoingFiles
 from app.core.hooks import Hooks
 from app.core.outbox import Outbox
 from app.core.repositories.forge import CurrentForge, Forge
@@ -31,7 +31,7 @@ from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.limits import DailyLimits
-from app.core.turns.place_context import Surroundings, operator_prompt
+from app.core.turns.place_context import ContextFinder, operator_prompt
 from app.core.turns.turn_context import TurnContext
 from app.main.repositories import RepositoryParts
 from app.main.resources import Resources, bridge_id
@@ -178,7 +178,7 @@ class TurnParts(RepositoryParts, ABC):
             choice=self._choice,
             attachments=Attachments(self.adapters),
             outgoing=self._outgoing,
-            surroundings=Surroundings(
+            surroundings=ContextFinder(
                 self._shared,
                 messages=configuration.settings.place_context,
                 name_of=self._name_of,
@@ -231,5 +231,5 @@ class TurnParts(RepositoryParts, ABC):
         )
 
     @cached_property
-    def _outgoing(self) -> Outgoing:
-        return Outgoing(self._shared, self.uploads, link=self._addresses.file)
+    def _outgoing(self) -> OutgoingFiles:
+        return OutgoingFiles(self._shared, self.uploads, link=self._addresses.file)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.clock import SystemClock
-from app.core.files.outgoing import Given, Outgoing
+from app.core.files.outgoing import Given, OutgoingFiles
 from app.model.keys import SessionKey
 from app.model.policy import PRESETS
 from app.model.ports import AgentListener
@@ -45,7 +45,7 @@ class Workplace:
         self.uploads = root / "uploads"
         self.workspace.mkdir(parents=True)
         self.folder.mkdir()
-        self._outgoing = Outgoing(
+        self._outgoing = OutgoingFiles(
             # It is asked for nothing but the post of a turn.
             make_base(
                 cast("Stores", SimpleNamespace(posts=self)), SystemClock(), vault=Vault([SECRET])
