@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from app.agents.files import AgentFiles
 from app.clock import SystemClock
+from app.core.base import Base
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.hooks import Hooks
@@ -112,18 +113,18 @@ class Office:
         self.stores = stores
         self.engine = Engine()
         self.feed = Feed(stores.transcript, stores.sessions, stores.tree.above)
-        outbox = Outbox(stores.posts, adapters, clock, vault, metrics)
-        self.ledger = Ledger(
-            stores.asks,
-            stores.grants,
-            stores.sessions,
-            outbox,
-            self.feed,
-            vault,
+        hooks = Hooks()
+        base = Base(
             clock=clock,
-            submit=self.engine.submit,
-            counters=metrics,
+            vault=vault,
+            stores=stores,
+            metrics=metrics,
+            agents=registry,
+            adapters=adapters,
+            hooks=hooks,
         )
+        outbox = Outbox(base)
+        self.ledger = Ledger(base, outbox, self.feed, submit=self.engine.submit)
         book = ScheduleBook(
             stores.open(ScheduleStore),
             zone="UTC",
@@ -133,7 +134,7 @@ class Office:
             names={},
             changed=lambda adapter: self.intake.wake(adapter),
         )
-        hooks = Hooks(book)
+        hooks.add((book,))
         runtime: Any = SimpleNamespace(
             clock=clock, vault=vault, stores=stores, signals=ALONE, files=AgentFiles(folder, vault)
         )
@@ -141,38 +142,22 @@ class Office:
         self.schedules = Schedules.__new__(Schedules)
         self.schedules.book = book
         manager = SessionManager(
-            stores.decisions,
-            stores.sessions,
-            stores.turns,
+            base,
             engine=self.engine,
             live=live,
             outbox=outbox,
             feed=self.feed,
-            clock=clock,
             directory=directory(folder),
-            hooks=hooks,
         )
         dispatcher = Dispatcher(
-            stores.decisions,
+            base,
             manager,
             self.ledger,
-            adapters=adapters,
             access=Access(users=frozenset(), only_users=False, bots=frozenset()),
             untagged="mention",
-            clock=clock,
-            vault=vault,
-            names=registry.names,
             roster=Roster(registry),
-            hooks=hooks,
         )
-        self.intake = Intake(
-            stores.deliveries,
-            dispatcher,
-            adapters=adapters,
-            clock=clock,
-            counters=metrics,
-            hooks=hooks,
-        )
+        self.intake = Intake(base, dispatcher)
         self.availability = Availabilities(clock)
         self.opens: dict[str, tuple[str, ...]] = {}
         """The repositories that an agent's credentials open."""
