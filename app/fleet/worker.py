@@ -20,7 +20,7 @@ from app.clock import Clock
 from app.errors import BridgeError, StoreUnavailable
 from app.model.members import COMMON, TASK
 from app.retry import retry
-from app.store.claims import ClaimStore
+from app.store.members import ClaimStore
 
 logger = logging.getLogger(__name__)
 

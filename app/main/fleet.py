@@ -15,10 +15,9 @@ from app.main.members import read_name
 from app.main.resources import Resources, bridge_id
 from app.model.members import HandedOut
 from app.server.elsewhere import Elsewhere
-from app.store.claims import ClaimStore
-from app.store.fencing import Fence
-from app.store.members import MemberStore
-from app.store.signals import Notifications
+from app.store.database.backend import Fence
+from app.store.database.signals import Notifications
+from app.store.members import ClaimStore, MemberStore
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from app.clock import Clock
 from app.server.guesses import Guesses
-from app.store.logins import LoginStore
+from app.store.sealed import LoginStore
 from app.vault import Vault
 
 LINK_SECONDS = 15 * 60

@@ -27,9 +27,9 @@ if TYPE_CHECKING:  # half of the core, which many commands do not need
     from app.core.repositories.forge import Forge
     from app.model.findings import Finding
     from app.services.common.live import LiveStep, Undo
+    from app.store.checkouts import ProposalStore
     from app.store.inbox import DeliveryStore
     from app.store.names import NameStore
-    from app.store.proposals import ProposalStore
     from app.store.sealed import SealedStore
     from app.store.sessions import SessionStore
     from app.vault import Vault

@@ -17,14 +17,9 @@ from app.model.posts import NewPost, PostContent
 from app.model.record import by_person
 from app.model.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
 from app.model.updates import ASK_PERSON, Ask, AskRequest
-from app.store.commits.admission import attach
-from app.store.commits.answers import tell_answer
-from app.store.commits.asks import close_ask, open_ask, shown_in
-from app.store.commits.choices import choose, remember
+from app.store.commits.admission import attach, choose, hold, remember, tell_suspended
+from app.store.commits.asks import close_ask, decide_offer, open_ask, shown_in, tell_answer
 from app.store.commits.endings import end_if_idle, end_waiting, go_on_after, stop_session
-from app.store.commits.holding import hold
-from app.store.commits.offers import decide_offer
-from app.store.commits.suspending import tell_suspended
 from app.store.database import Database
 from app.store.grants import write_grant
 from app.store.memory import decide_note

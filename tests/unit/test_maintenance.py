@@ -12,7 +12,7 @@ import pytest
 from app.agents.files import AgentFiles
 from app.config import Settings
 from app.main.maintenance import RETENTION_SECONDS, Maintenance
-from app.store.retention import DAY_SECONDS
+from app.store.upkeep import DAY_SECONDS
 from app.tasks import Tasks
 from app.vault import Vault
 from tests.support.clock import ManualClock

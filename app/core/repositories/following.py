@@ -29,9 +29,8 @@ from app.model.updates import AskRequest
 from app.model.workspaces import Checked, Proposed
 from app.repos.checkouts import GitCheckouts
 from app.retry import persist, retry
-from app.store.checkouts import CheckoutStore
+from app.store.checkouts import CheckoutStore, ProposalStore
 from app.store.names import NameStore
-from app.store.proposals import ProposalStore
 from app.store.sessions import SessionStore
 from app.tasks import Tasks
 

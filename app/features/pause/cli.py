@@ -22,7 +22,7 @@ from app.features.pause.store import SuspensionStore
 from app.model.suspension import AGENT, ALL, PLACE, Pending, describe_pause
 from app.server.shapes import Page
 from app.store.database import Database, locked
-from app.store.reading import reading
+from app.store.stores import reading
 from app.terminal.api import Api, find_bridge
 from app.terminal.framing import Json, Yes, commands, confirm, examples, read_configuration
 from app.terminal.output import count, one_line, show_json

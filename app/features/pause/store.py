@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from app.model.keys import PlaceKey, SessionKey
 from app.model.suspension import Pending, Reason, Suspension
 from app.model.types import TurnRef, TurnState
-from app.store.commits.suspending import SUSPENDED, tell_suspended
+from app.store.commits.admission import SUSPENDED, tell_suspended
 from app.store.database import Database
 from app.store.posts import UNSENT
 from app.store.tables import (

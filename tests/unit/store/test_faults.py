@@ -15,8 +15,7 @@ from sqlalchemy import Connection, insert, select
 from app.errors import StoreUnavailable
 from app.outage import hurried
 from app.retry import persist
-from app.store import postgresql
-from app.store.database import Database
+from app.store.database import Database, postgresql
 from app.store.tables import sealed
 from tests.support.clock import HastyClock
 from tests.support.postgres import need_server, run, server
