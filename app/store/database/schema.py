@@ -129,8 +129,9 @@ def _run(connection: Connection, revision: str, *, back: bool = False) -> None:
 
 def migrations_folder() -> Path:
     """Find the migrations: inside the installed package, else next to it in a checkout."""
-    installed = Path(__file__).parent / "migrations"
-    return installed if installed.is_dir() else Path(__file__).parents[2] / "alembic"
+    store = Path(__file__).parents[1]
+    installed = store / "migrations"
+    return installed if installed.is_dir() else store.parents[1] / "alembic"
 
 
 def revision_of(connection: Connection) -> str | None:
