@@ -13,11 +13,10 @@ from app.fleet.membership import Membership
 from app.fleet.worker import FleetWorker
 from app.main.members import read_name
 from app.main.resources import Resources, bridge_id
-from app.model.members import HandedOut
 from app.server.elsewhere import Elsewhere
 from app.store.database.backend import Fence
 from app.store.database.signals import Notifications
-from app.store.members import ClaimStore, MemberStore
+from app.store.members import ClaimStore, HandedOut, MemberStore
 
 logger = logging.getLogger(__name__)
 

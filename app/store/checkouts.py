@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, func, select, union, update
 
 from app.model.keys import PlaceKey, SessionKey
-from app.model.notes import Note, NoteCode
-from app.model.posts import NewPost, PostContent
+from app.model.posts import NewPost, Note, NoteCode, PostContent
+from app.model.proposals import Proposed
 from app.model.types import Entry, TurnRef
 from app.model.updates import AskRequest
-from app.model.workspaces import Changes, Checkout, Judged, Opened, Proposed, Repository
+from app.model.workspaces import Changes, Checkout, Judged, OpenedClone, Repository
 from app.store.commits.asks import open_ask, withdraw_offers
 from app.store.database import Database
 from app.store.dialects import insert
@@ -112,7 +112,7 @@ class CheckoutStore:
             lambda connection: connection.execute(insert(checkout), row)
         )
 
-    async def ready(self, session_id: int, number: int, opened: Opened, machine: str) -> None:
+    async def ready(self, session_id: int, number: int, opened: OpenedClone, machine: str) -> None:
         """Record that a clone is ready, on a machine."""
         await self._change(
             session_id,

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from socket import gethostname
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from procrastinate import App, SyncPsycopgConnector
 from procrastinate.exceptions import ConnectorException
@@ -33,7 +34,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import OperationalError
 
-from app.model.members import COMMON, TASK, Beat, Claim, HandedOut, Member, Role
 from app.model.types import Turn, TurnState
 from app.store.commits.admission import SUSPENDED
 from app.store.commits.endings import RUNNING
@@ -41,6 +41,47 @@ from app.store.database import Database
 from app.store.database.backend import Fence
 from app.store.tables import duty, machine, member, session, turn
 from app.store.turns import START, recover_turns
+
+Role = Literal["all", "front", "worker"]
+"""What a bridge does: a front talks with platforms and people, a worker runs turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One running bridge."""
+
+    name: str
+    epoch: int
+    """Tells this start from all others under its name."""
+    role: Role
+    slots: int
+    """How many turns it runs at once; none if it runs none."""
+    load: Mapping[str, int]
+    """How many it runs now, by agent."""
+    beats: int
+    """Grows as long as it is there."""
+    seen_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a member learns when it says that it is there."""
+
+    members: tuple[Member, ...]
+    """All of them, itself included."""
+    leader: str
+    """The leader; empty if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOut:
+    """What became of the work of a member that is gone."""
+
+    sessions: tuple[int, ...] = ()
+    """The sessions whose turns were cut off."""
+    posts: tuple[int, ...] = ()
+    """The posts to send."""
+
 
 LEADER = "desk"
 """The duty of the leader, under the name that earlier releases gave it."""
@@ -162,6 +203,23 @@ def _remember(connection: Connection, name: str, now: float) -> None:
 
 def _member_of(row: Row[Any]) -> Member:
     return Member(row.name, row.epoch, row.role, row.slots, row.load, row.beats, row.seen_at)
+
+
+COMMON: Final = "common"
+"""The queue of all workers; each also has one by its own name."""
+TASK: Final = "serve"
+"""What a job asks for: that a member serves its session, if that waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a worker learns when it wants to serve a session."""
+
+    answer: Literal["granted", "idle", "full", "elsewhere"]
+    """Whether it may: not if there is nothing to do, or as many turns run as may run; `elsewhere`
+    if another member runs a turn of the session, or was asked to."""
+    has_moved: bool = False
+    """Whether another member served the session last."""
 
 
 Reason = Literal["submitted", "announced", "served"]

@@ -26,7 +26,6 @@ from app.store.grants import GrantStore
 from app.store.guarding import Guard, put_on_guard
 from app.store.inbox import DeliveryStore
 from app.store.ledger import AskStore
-from app.store.memory import MemoryStore
 from app.store.names import NameStore
 from app.store.posts import PostStore
 from app.store.sealed import LoginStore, SealedStore
@@ -62,7 +61,6 @@ class Stores:
     names: NameStore
     sealed: SealedStore
     agents: AgentStore
-    memory: MemoryStore
     delegations: DelegationStore
     tree: DelegationTree
     vitals: VitalStore
@@ -95,7 +93,6 @@ class Stores:
             names=NameStore(database),
             sealed=SealedStore(database, now),
             agents=AgentStore(database, now),
-            memory=MemoryStore(database, now),
             delegations=DelegationStore(database, now),
             tree=DelegationTree(database, now),
             vitals=VitalStore(database, now),

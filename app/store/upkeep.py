@@ -13,8 +13,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Delete, Select, String, cast, func, or_, select
 
+from app.metrics import Vital
 from app.model.types import OPEN_TURN_STATES
-from app.model.vitals import Vital
 from app.store.database import Database
 from app.store.dialects import delete_some, measure
 from app.store.posts import UNSENT

@@ -12,9 +12,7 @@ from sqlalchemy import Connection, and_, bindparam, exists, func, literal, or_, 
 
 from app.model.delegation import SERVICE
 from app.model.keys import AreaOf, PlaceKey, SessionKey
-from app.model.notes import Note, NoteCode
-from app.model.posts import NewPost, PostContent
-from app.model.suspension import AGENT, ALL, PLACE
+from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.types import OPEN_TURN_STATES, BridgeSessionRequest, Entry, TurnRef, TurnState
 from app.store.dialects import insert
 from app.store.posts import insert_post, turn_post_key
@@ -31,6 +29,9 @@ from app.store.tables import (
 )
 from app.store.transcript import insert_entries
 
+ALL: Final = "all"
+AGENT: Final = "agent:"
+PLACE: Final = "place:"
 PAUSED: Final = Note(NoteCode.SUSPENDED)
 
 _paused_surface, _paused_place = surface.alias("paused_surface"), place.alias("paused_place")

@@ -16,21 +16,20 @@ from sqlalchemy import (
     Row,
     bindparam,
     cast,
+    delete,
     insert,
     select,
     update,
 )
 
-from app.model.ask_view import AskView
+from app.model.asks import TAKE, text_of
 from app.model.delegation import ANSWERS, SERVICE
 from app.model.keys import PlaceKey, SessionKey
-from app.model.notes import Note, NoteCode
-from app.model.offers import TAKE, text_of
-from app.model.posts import NewPost, PostContent
+from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.types import BridgeSessionRequest, Entry, Speaker, TurnRef
-from app.model.updates import AskRequest
+from app.model.updates import AskRequest, AskView
 from app.store.commits.admission import attach
-from app.store.dialects import Field
+from app.store.dialects import JsonField
 from app.store.posts import end_post, insert_post
 from app.store.tables import (
     ANSWER,
@@ -41,6 +40,7 @@ from app.store.tables import (
     ask,
     checkout,
     delegation,
+    memory_note,
     message,
     place,
     session,
@@ -243,7 +243,7 @@ def outlives(connection: Connection, turn_id: int) -> bool:
 def tell_unused_answers(connection: Connection, turn_id: int, now: float) -> list[int]:
     """Begin turns for the answers that came during a turn and that its agent did not read."""
     told = select(turn.c.told).where(turn.c.id == turn_id).scalar_subquery()
-    since = select(cast(Field(transcript.c.data, "ask"), Integer)).where(
+    since = select(cast(JsonField(transcript.c.data, "ask"), Integer)).where(
         transcript.c.turn == turn_id, transcript.c.kind == "ask", transcript.c.id > told
     )
     unused = connection.execute(
@@ -377,3 +377,12 @@ def _say(
         },
     )
     return number
+
+
+def decide_note(connection: Connection, ask: int, *, keep: bool) -> None:
+    """Keep the note that an ask is about, or forget it, inside the caller's commit."""
+    mine = memory_note.c.ask == ask
+    if keep:
+        connection.execute(update(memory_note).where(mine).values(state="kept"))
+    else:
+        connection.execute(delete(memory_note).where(mine))

@@ -10,10 +10,9 @@ from typing import Literal
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 
+from app.model.inbound import RUN, PauseReason
 from app.model.keys import SessionKey
-from app.model.notes import Note, NoteCode
-from app.model.posts import NewPost, PostContent
-from app.model.schedules import RUN, PauseReason
+from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.types import Entry, TurnRef, TurnState
 from app.store.commits.asks import (
     close_asks,

@@ -19,9 +19,9 @@ from sqlalchemy import URL, Connection, Executable, Row, delete, event, insert, 
 from sqlalchemy.exc import DatabaseError, DBAPIError
 
 from app.errors import ConfigurationError, Conflict, DataDirInUse, StoreUnavailable
-from app.model.clean import clean_text
+from app.model.text import clean_text
 from app.outage import is_hurried
-from app.store.database.backend import Backend, File, describe_cause, has_failed
+from app.store.database.backend import Backend, SqliteFile, describe_cause, has_failed
 from app.store.database.schema import (
     HEAD_REVISION,
     REVISION_BEFORE,
@@ -211,7 +211,7 @@ def open_backend(url: str, *, readonly: bool = False) -> Backend:
 
         backend = Server(url, readonly=readonly)
     else:
-        backend = File(_readonly(url) if readonly else url)
+        backend = SqliteFile(_readonly(url) if readonly else url)
     event.listen(backend.engine, "before_cursor_execute", _clean_parameters, retval=True)
     return backend
 

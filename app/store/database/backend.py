@@ -20,7 +20,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.pool import QueuePool
 
 from app.errors import FileUnusable, StoreUnavailable
-from app.model.clean import clean_json
+from app.model.text import clean_json
 from app.outage import Outage
 from app.store.dialects import measure
 
@@ -185,7 +185,7 @@ def clean_written(text: str) -> str:
     return to_json(json.loads(text)) if _REFUSED.search(text) else text
 
 
-class File:
+class SqliteFile:
     """A SQLite file."""
 
     is_file = True

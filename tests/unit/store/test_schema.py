@@ -17,7 +17,7 @@ from sqlalchemy import Connection, event, inspect, select
 from alembic import command
 from app.errors import Conflict, StoreUnavailable
 from app.model.delegation import DelegationLimits, NewDelegation
-from app.model.notes import NoteCode
+from app.model.posts import NoteCode
 from app.store.database import FILE_NAME, Database, open_backend, roll_back, sqlite_url
 from app.store.database.schema import (
     HEAD_REVISION,
