@@ -10,7 +10,7 @@ from app.core.turns.agents import LiveAgents
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.errors import StoreUnavailable
 from app.metrics import Check, Vital
-from app.store.vitals import VitalStore
+from app.store.upkeep import VitalStore
 
 Ready = Callable[[], Awaitable[Sequence[Check]]]
 """Checks each part of the bridge."""

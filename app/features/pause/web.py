@@ -16,7 +16,7 @@ from app.server.login import SignedInRoute, visitor
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
 from app.server.site import RuntimeOf
-from app.store.commits.suspending import AGENT, ALL, PLACE
+from app.store.commits.admission import AGENT, ALL, PLACE
 
 Pausing = Annotated[Pauses, Depends(find_part(Pauses))]
 
