@@ -21,10 +21,11 @@ from app.cli import machine_checks as machine
 from app.cli.agent_checks import check_agents, check_drift
 from app.config import Configuration, from_process
 from app.errors import BridgeError, ConfigurationError, Conflict, StoreUnavailable
+from app.features import GROUP as FEATURES
 from app.model.findings import Finding, Verdict, ok, problem
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import Page
-from app.services import added_services, registered_services
+from app.services import added_by_packages, registered_services
 from app.terminal.api import connect, is_running
 from app.terminal.framing import Json, commands, examples, hint, read_all_agents
 from app.terminal.output import count, one_line, show_json
@@ -93,7 +94,7 @@ def check_all(*, as_json: bool = False) -> bool:
         report.show(machine.refused(error))
         return report.end("Checks that need the configuration were skipped.")
     report.vault = make_vault(registry.configuration)
-    for name, package in added_services():
+    for name, package in [*added_by_packages(), *added_by_packages(FEATURES)]:
         report.show(ok("plug-in", f"{name} from {package} runs as part of the bridge"))
     for finding in check_drift(registry):
         report.show(finding)
