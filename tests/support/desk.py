@@ -357,7 +357,7 @@ async def lend_nothing(_session: Session, _branch: str, _folder: str) -> str:
 class Strangers:
     """Agents that are told nothing of themselves."""
 
-    async def standing(self, _surface: SessionKey, _turn: int) -> SystemPrompt:
+    async def system_prompt(self, _surface: SessionKey, _turn: int) -> SystemPrompt:
         return SystemPrompt()
 
 

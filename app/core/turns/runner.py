@@ -292,12 +292,12 @@ class TurnRun:
         context, display = self._context, self._display
         await context.check_room()
         await display.wait_until_announced()
-        standing = await context.personas.standing(self._session.key, self._turn.id)
+        system_prompt = await context.personas.system_prompt(self._session.key, self._turn.id)
         texts = [each.text for each in context.stores.turns.messages(self._turn.id)]
         joined = await context.workspaces.join(self._session, display.target, texts)
         display.add(joined.told)
         live = self._live = await context.live.take(
-            self._session, display.target, standing, meanwhile=self._slot.lend
+            self._session, display.target, system_prompt, meanwhile=self._slot.lend
         )
         briefing = await brief(
             context,
@@ -305,12 +305,12 @@ class TurnRun:
             self._turn,
             live,
             display.target,
-            standing,
+            system_prompt,
             joined,
             is_fork=self._place.is_fork,
         )
         display.add(briefing.note)
-        digests = standing.digests()
+        digests = system_prompt.digests()
         committed = await persist(
             context.clock,
             context.stores.turns.prompted,
