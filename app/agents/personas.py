@@ -193,12 +193,12 @@ class AgentPersonas:
         """Say who an agent without a file is, as far as its entry says."""
         if agent not in self._registry:
             return ""
-        entry = self._registry.get(agent)
+        entry = self._registry[agent].config
         if entry.prompt is not None:
             return entry.prompt
         if entry.display_name is None and entry.description is None:
             return ""
-        name = self._registry.display_name(agent).rstrip(".")
+        name = self._registry[agent].title.rstrip(".")
         return f"You are {name}. {entry.description or ''}".rstrip()
 
 
@@ -206,6 +206,12 @@ def label(configuration: Configuration, files: AgentFiles) -> Configuration:
     """Return the configuration with what each agent's file says of how people see it."""
     agents = {agent: _label(entry, files) for agent, entry in configuration.agents.items()}
     return replace(configuration, agents=agents)
+
+
+async def label_again(registry: Registry, files: AgentFiles) -> None:
+    """Show all agents as their files now say; nothing else changes."""
+    async with registry.lock:
+        registry.replace(await asyncio.to_thread(label, registry.configuration, files))
 
 
 def _label(entry: AgentConfig, files: AgentFiles) -> AgentConfig:

@@ -66,7 +66,7 @@ class Joined(TurnParts):
     @cached_property
     def _roster(self) -> Roster:
         registry = self._base.registry
-        return Roster(registry.agents, registry.removed, self.availability.of, registry.title)
+        return Roster(registry, registry.removed, self.availability.of, registry.title)
 
     @cached_property
     def delegations(self) -> Delegations:
@@ -176,6 +176,13 @@ class Joined(TurnParts):
             signals=base.signals,
             metrics=base.metrics,
             agents=base.registry,
+            admission=base.admission,
+            hooks=self.hooks,
+            listeners=self.listeners,
+            toolbox=self.tooling.toolbox,
+            picker=self.picker,
+            progress=self.progress,
+            room=self.room,
             files=base.files,
             adapters=self.adapters,
             availability=self.availability,

@@ -26,7 +26,7 @@ class Told:
 
     def __init__(self, folder: Path, ada: dict[str, Any], **others: dict[str, Any]) -> None:
         self.files = AgentFiles(folder, Vault())
-        self.registry = Registry(_load(folder, ada, others), known_agents())
+        self.registry = Registry(_load(folder, ada, others))
         self.personas = AgentPersonas(self.files, self.registry)
 
     def put(self, owner: str | None, path: str, text: str) -> None:
@@ -120,6 +120,6 @@ def test_people_see_the_name_of_the_file_unless_the_entry_has_one(tmp_path: Path
 
     told.registry.replace(label(told.registry.configuration, told.files), ())
 
-    ada = told.registry.get("ada")
-    assert [told.registry.display_name(name) for name in ("ada", "bob")] == ["Nemo", "Bob"]
+    ada = told.registry["ada"].config
+    assert [told.registry[name].title for name in ("ada", "bob")] == ["Nemo", "Bob"]
     assert (ada.own_emoji, ada.own_colour) == ("\N{OWL}", "teal")
