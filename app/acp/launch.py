@@ -18,24 +18,22 @@ from app.acp.card import card_path
 from app.agents.admission import Admission
 from app.agents.agent import Agent
 from app.agents.availability import explain_command
-from app.agents.catalog import known_agents
 from app.agents.isolation import Shelter
 from app.agents.registry import Registry
 from app.children.homes import SessionHomes, give
 from app.children.layout import Confinement
 from app.children.limits import ResourceLimits
 from app.children.network.access import SessionHosts
-from app.children.network.link import Handover, Link, NetworkPlan
+from app.children.network.link import NetworkLink, NetworkPlan, PortHandover
 from app.children.process import Child
 from app.children.sandbox import Plain, Sandbox
-from app.children.spawn import Command, spawn
+from app.children.spawn import ChildCommand, spawn
 from app.children.stop import spawn_linked
 from app.config import Configuration
 from app.errors import AgentNotStarted
-from app.model.folders import attachment_folder, folder_name
-from app.model.tools import ToolExposure
+from app.model.agents import ToolExposure
 from app.model.types import Session
-from app.model.workspaces import Workspace
+from app.model.workspaces import Workspace, attachment_folder, folder_name
 
 if TYPE_CHECKING:
     from acp.schema import AcpMcpServer, HttpMcpServer, McpServerStdio, SseMcpServer
@@ -157,12 +155,9 @@ def launches(
     configuration: Configuration, shelters: Mapping[str, Shelter]
 ) -> dict[str, AgentLaunch]:
     """Return the launch settings of agents that run outside a bridge."""
-    registry = Registry(configuration, known_agents())
-    registry.shelters = dict(shelters)
-    admission = Admission(registry, shelters)
-    return {
-        agent: launch_of(registry.agents[agent], configuration, admission) for agent in shelters
-    }
+    registry = Registry(configuration, shelters=shelters)
+    admission = Admission(registry)
+    return {agent: launch_of(registry[agent], configuration, admission) for agent in shelters}
 
 
 class CurrentLaunches(Mapping[str, AgentLaunch]):
@@ -174,13 +169,13 @@ class CurrentLaunches(Mapping[str, AgentLaunch]):
 
     def __getitem__(self, agent: str) -> AgentLaunch:
         registry = self._registry
-        return launch_of(registry.agents[agent], registry.configuration, self._admission)
+        return launch_of(registry[agent], registry.configuration, self._admission)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._registry.agents)
+        return iter(self._registry)
 
     def __len__(self) -> int:
-        return len(self._registry.agents)
+        return len(self._registry)
 
 
 async def start(
@@ -207,7 +202,7 @@ async def start(
         return await spawn(command, name=launch.name, env=environment, cwd=workspace.folder)
     return await spawn_linked(
         prepared,
-        partial(Link, launch.network, launch.name, hosts),
+        partial(NetworkLink, launch.network, launch.name, hosts),
         name=launch.name,
         env=environment,
         cwd=workspace.folder,
@@ -244,8 +239,8 @@ async def open_home(launch: AgentLaunch, session: Session) -> AgentLaunch:
 
 
 def prepare(
-    launch: AgentLaunch, workspace: Workspace, path: str, handover: Handover | None = None
-) -> Command:
+    launch: AgentLaunch, workspace: Workspace, path: str, handover: PortHandover | None = None
+) -> ChildCommand:
     """Check the command and the workspace, and build the sandboxed command line.
 
     Raises:
@@ -263,7 +258,7 @@ def prepare(
             )
     launch.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if launch.confinement is None:
-        return Command(launch.argv)
+        return ChildCommand(launch.argv)
     writable = () if workspace.outgoing is None else (workspace.outgoing,)
     user = launch.confinement.user
     if user is not None:

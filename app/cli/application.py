@@ -22,7 +22,7 @@ from typer.main import get_group
 
 from app.errors import BridgeError
 from app.features import registered_features
-from app.terminal.framing import NAME, examples, hint
+from app.terminal.framing import NAME, examples, hint, one_line
 
 INTERRUPTED: Final = 130
 """The exit status that shells expect after Ctrl-C."""
@@ -34,19 +34,10 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
         "login": "Print a link that opens the page of the running bridge.",
     },
     "app.cli.ask": {"ask": "Ask an agent something and follow what it does."},
-    "app.cli.doctor": {"doctor": "Check this machine, the settings and the services."},
     "app.cli.manifest": {"manifest": "Set up an agent on Slack, GitHub or Linear."},
     "app.cli.agent_list": {"agents": "List, add, change, probe and log in agents."},
     "app.cli.agents": {"agents": ""},
     "app.cli.agent_files": {"agents": ""},
-    "app.cli.sessions": {"sessions": "Show the work of agents in conversations."},
-    "app.cli.conversations": {
-        "conversations": "List, search and manage conversations of the running bridge."
-    },
-    "app.cli.grants": {
-        "grants": "See and take back what people always allow.",
-        "spending": "Show what today has cost so far, where a daily budget is set.",
-    },
     "app.cli.backup": {
         "backup": "Back up everything, while the bridge runs.",
         "restore": "Restore a backup on an empty machine.",
@@ -86,8 +77,6 @@ def in_one_line() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
     else:
         return
-    from app.terminal.output import one_line  # noqa: PLC0415 - 0.1 s
-
     typer.echo(f"{NAME}: {one_line(hint(words))}", err=True)
     raise typer.Exit(1)
 
@@ -111,7 +100,7 @@ class Later(TyperCommand):
         return self.load().make_context(*given, **more)
 
 
-class Application(TyperGroup):
+class CommandGroup(TyperGroup):
     """The group of all commands."""
 
     def __init__(self, **attributes: Any) -> None:
@@ -128,7 +117,7 @@ class Application(TyperGroup):
 
 app = typer.Typer(
     name=NAME,
-    cls=Application,
+    cls=CommandGroup,
     help="Coding agents in the places where a team already talks.",
     epilog=examples("serve", 'ask claude "fix the failing test"', "doctor"),
     no_args_is_help=True,

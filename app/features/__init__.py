@@ -11,11 +11,21 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 from app.errors import ConfigurationError
-from app.features.feature import Feature
+from app.features.feature import GROUP, Feature
 
-BUILT_IN = ("pause", "conversations", "schedules", "together", "spending", "erasing", "backup")
+BUILT_IN = (
+    "doctor",
+    "pause",
+    "conversations",
+    "memory",
+    "schedules",
+    "together",
+    "grants",
+    "spending",
+    "erasing",
+    "backup",
+)
 """In the order in which they start; each is optional."""
-GROUP = "agent_bridge.features"
 
 
 @cache

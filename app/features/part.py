@@ -9,9 +9,7 @@ from fastapi import Request
 
 from app.core.hooks import Hook
 from app.core.runtime import Runtime
-from app.model.keys import PlaceKey
-from app.model.tools import Tool
-from app.server.parts import Check
+from app.metrics import Check
 
 P = TypeVar("P", bound="Part")
 
@@ -20,7 +18,8 @@ class Part(Hook):
     """What a feature does in one bridge; a default for everything that it may leave out."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+        self.runtime = runtime
+        """The bridge."""
 
     async def recover(self) -> None:
         """Finish what a crash cut off, before any turn goes on."""
@@ -30,6 +29,9 @@ class Part(Hook):
 
     async def close(self) -> None:
         """End background work; before running turns get their grace time."""
+
+    async def finish(self) -> None:
+        """End what running turns still needed; after their grace time."""
 
     async def expire(self) -> None:
         """Delete what is older than the operator wants it; now and every few hours."""
@@ -42,17 +44,9 @@ class Part(Hook):
         """Say why a bridge that works should get no requests."""
         return ()
 
-    def notices(self, place: PlaceKey | None, agents: Iterable[str]) -> Sequence[str]:
-        """Say what people must know on every page, or in one place with its agents."""
-        return ()
-
     def hooks(self) -> Iterable[Hook]:
         """List what the pipe asks: itself, or parts of it."""
         return (self,)
-
-    def tools(self) -> Iterable[Tool]:
-        """List the tools that agents get."""
-        return ()
 
 
 def find_part(kind: type[P]) -> Callable[[Request], P]:

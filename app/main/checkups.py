@@ -15,12 +15,11 @@ from dataclasses import asdict
 from app.acp.late import greet
 from app.acp.launch import launch_of
 from app.agents.availability import FILES, check_entry, check_files, check_isolation
-from app.core.availability import Availabilities
-from app.core.turns.limits.obstacles import obstacle
+from app.core.roster import Availabilities
+from app.core.turns.failure import obstacle
 from app.errors import AgentError, AgentRefused
 from app.main.resources import Resources, bridge_id
-from app.model.availability import AgentCheck, Availability, login_needed, passed, unmet
-from app.model.updates import Choices
+from app.model.agents import AgentCheck, Availability, Choices, login_needed, passed, unmet
 from app.signals import Facts, Topic
 from app.tasks import Tasks
 
@@ -162,7 +161,7 @@ class Checkups:
         try:
             base, configuration = self._base, self._base.configuration
             greeting = await greet(
-                launch_of(base.registry.agents[agent], configuration, base.admission),
+                launch_of(base.registry[agent], configuration, base.admission),
                 configuration.data_dir / "workspaces" / f"check-{agent}",
                 base.metrics,
                 bridge=bridge_id(configuration),
@@ -191,10 +190,10 @@ class Checkups:
 
     def _check(self, agent: str) -> None:
         if self._is_there(agent):
-            registry = self._base.registry
-            entry, program = registry.get(agent), registry.program(agent)
+            found = self._base.registry[agent]
             if self._runs_agents:
-                self._found.note(agent, *check_entry(registry.configuration, entry, program))
+                checks = check_entry(self._base.configuration, found.config, found.program)
+                self._found.note(agent, *checks)
             self.check_files(agent)
             self._seen[agent] = self._terms(agent)
 

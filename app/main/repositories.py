@@ -15,14 +15,13 @@ from app.children.disk import DiskSpace, identify
 from app.children.warden import Warden
 from app.config import Configuration
 from app.core.feed import Feed
-from app.core.folders import Folders
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.folders import DiskRoom, Folders
 from app.core.repositories.following import WorkProgress
 from app.core.repositories.forge import CurrentForge
 from app.core.repositories.joint_work import JointWork
 from app.core.repositories.shipping import SharedClones, Shipper
-from app.core.room import Room
 from app.main.resources import Resources, bridge_id
 from app.main.terms import directory_of, fetched_as, variables_of
 from app.repos.checkouts import GitCheckouts
@@ -62,10 +61,10 @@ class RepositoryParts:
         )
 
     @cached_property
-    def room(self) -> Room:
+    def room(self) -> DiskRoom:
         """Keeps room on the disk."""
         warn = _in_bytes(self._configuration.settings.disk_warn_mb)
-        return Room(self._disk, self._base.clock, self.workspaces.unused.shed, warn_bytes=warn)
+        return DiskRoom(self._disk, self._base.clock, self.workspaces.unused.shed, warn_bytes=warn)
 
     @property
     def _names(self) -> Mapping[str, str]:
@@ -74,7 +73,7 @@ class RepositoryParts:
 
     @property
     def _agents(self) -> Mapping[str, Agent]:
-        return self._base.registry.agents
+        return self._base.registry
 
     @cached_property
     def checkouts(self) -> GitCheckouts:
@@ -122,7 +121,7 @@ class RepositoryParts:
         return Warden(self._disk)
 
     def _user_of(self, agent: str) -> int | None:
-        shelter = self._base.shelters.get(agent)
+        shelter = self._base.registry.shelters.get(agent)
         return shelter.user if shelter else None
 
     @cached_property

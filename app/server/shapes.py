@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from app.core.consent.ledger import ANSWER_CHARACTERS
-from app.model.attributes import KEY
+from app.model.conversations import KEY
 from app.model.delegation import SERVICE as DELEGATIONS
 from app.model.inbound import DeliveryLine
 from app.model.posts import Post
 from app.model.types import Entry, Session, SessionState, Turn
 from app.model.updates import Ask, AskKind
 from app.services import PAGE
+
+if TYPE_CHECKING:
+    from app.core.runtime import Runtime
 
 T = TypeVar("T")
 
@@ -129,6 +132,14 @@ def state_on(session: Session, services: Collection[str]) -> str:
     is_asleep = session.state in {SessionState.IDLE, SessionState.PARKED}
     is_connected = session.place.service in {PAGE, DELEGATIONS, *services}
     return DISCONNECTED if is_asleep and not is_connected else session.state
+
+
+def state_of(runtime: Runtime, session: Session) -> str:
+    """Return the state of a session; `disconnected` if its agent left the session's service."""
+    agent = session.key.agent
+    if agent not in runtime.agents:
+        return session.state
+    return state_on(session, runtime.services_of(agent))
 
 
 class SessionOut(BaseModel):

@@ -12,27 +12,31 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import suppress
+import stat
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from app.core.adapters import Adapter
+from app.core.base import Base
 from app.core.files import wording
-from app.core.files.hostile import FOLDER, NotTaken, open_inside, read, unfit
 from app.descent import discard
-from app.model.file_names import HEAD_BYTES, media_type, safe_name, size_words
 from app.model.posts import MadeFile
+from app.model.text import HEAD_BYTES, media_type, safe_name, size_words
 from app.model.types import Turn
 from app.model.updates import FileUpdate
-from app.store.posts import PostStore
-from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
+FILE_BYTES: Final = 20 * 1024 * 1024
+"""Size limit of one file, the same as for attachments."""
+
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+FOLDER: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+"""Opens a folder that may have become a link meanwhile."""
 FILES: Final = 10
 """Files per turn: more are better packed into one."""
 ALL_BYTES: Final = 50 * 1024 * 1024
@@ -41,11 +45,64 @@ LOOKED_AT: Final = 200
 """Names in the folder that are read: an agent may have made a million."""
 REFUSALS: Final = 5
 """Refusals that are named one by one."""
-
 TOO_MANY: Final = wording.FILES_TOO_MANY.format(limit=FILES)
 TOGETHER: Final = wording.FILES_TOGETHER.format(limit=size_words(ALL_BYTES))
-
 _PART: Final = ".agent-bridge-part"
+
+
+class NotTaken(Exception):
+    """The reason why a file is refused, worded for people."""
+
+
+def unfit(found: os.stat_result) -> str:
+    """Say why a file is refused; empty if it is accepted."""
+    if stat.S_ISDIR(found.st_mode):
+        return wording.FILE_IS_FOLDER
+    if not stat.S_ISREG(found.st_mode):
+        return wording.FILE_IRREGULAR
+    if found.st_nlink > 1:
+        return wording.FILE_LINKED
+    if not found.st_size:
+        return wording.FILE_EMPTY
+    return _too_large(found.st_size) if found.st_size > FILE_BYTES else ""
+
+
+@contextmanager
+def open_inside(root: Path, path: PurePosixPath) -> Iterator[int]:
+    """Open a regular file below a folder, step by step, so that no link leads out of it."""
+    here = os.open(root, FOLDER)
+    try:
+        *folders, name = path.parts or ("",)
+        if ".." in path.parts:
+            raise NotTaken(wording.FILE_OUTSIDE)
+        for step in folders:
+            above, here = here, os.open(step, FOLDER, dir_fd=here)
+            os.close(above)
+        file = os.open(name, _READ, dir_fd=here)
+    except OSError as error:
+        raise NotTaken(wording.FILE_UNREADABLE.format(cause=error.strerror)) from error
+    finally:
+        os.close(here)
+    try:
+        if why := unfit(os.fstat(file)):
+            raise NotTaken(why)
+        yield file
+    finally:
+        os.close(file)
+
+
+def read(file: int) -> bytes:
+    """Read a file to its end, up to the size limit."""
+    data = bytearray()
+    while piece := os.read(file, 1024 * 1024):
+        data += piece
+        if len(data) > FILE_BYTES:
+            raise NotTaken(_too_large(len(data)))
+    return bytes(data)
+
+
+def _too_large(size: int) -> str:
+    return wording.FILE_TOO_LARGE.format(size=size_words(size), limit=size_words(FILE_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +114,18 @@ class Given:
     """What was refused, and why, worded for people."""
 
 
-class Outgoing:
+class OutgoingFiles:
     """The files that agents make for people, for all sessions."""
 
     def __init__(
         self,
+        base: Base,
         uploads: Path,
-        posts: PostStore,
-        adapters: Mapping[str, Adapter],
-        vault: Vault,
         link: Callable[[str], str],
     ) -> None:
         """Store files in the uploads; `link` tells where the page serves them."""
+        self.base = base
         self.uploads = uploads
-        self.posts = posts
-        self.adapters = adapters
-        self.vault = vault
         self.link = link
         self.told: set[tuple[int, str, int, int]] = set()
         """Known refusals, by session, name, size and time: each is said once."""
@@ -105,14 +158,14 @@ class Outgoing:
 
     def holds_secret(self, data: bytes) -> bool:
         """Tell whether a file holds a secret of the bridge."""
-        contains = self.vault.contains
+        contains = self.base.vault.contains
         text = data.decode(errors="replace")
         # Without its zero bytes, UTF-16 text reads like ASCII.
         return contains(text) or ("\0" in text and contains(text.replace("\0", "")))
 
     def keep(self, name: str, data: bytes) -> MadeFile:
         """Store a file by its content: the same file twice is stored once."""
-        name = safe_name(self.vault.redact(name))
+        name = safe_name(self.base.vault.redact(name))
         folder = self.uploads / hashlib.sha256(data).hexdigest()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not (folder / name).is_file():
@@ -122,15 +175,15 @@ class Outgoing:
         kind = media_type(name, data[:HEAD_BYTES])
         return MadeFile(name, kind, url, len(data), self.link(url))
 
-    def of(self, turn: Turn, folder: Path) -> Handover:
+    def of(self, turn: Turn, folder: Path) -> FileHandover:
         """Begin to collect the files of a turn from its agent's folder."""
-        return Handover(self, turn, folder)
+        return FileHandover(self, turn, folder)
 
 
-class Handover:
+class FileHandover:
     """Collects the files of one turn."""
 
-    def __init__(self, outgoing: Outgoing, turn: Turn, folder: Path) -> None:
+    def __init__(self, outgoing: OutgoingFiles, turn: Turn, folder: Path) -> None:
         self._of = outgoing
         self._turn = turn
         self._folder = folder
@@ -143,7 +196,7 @@ class Handover:
     @property
     def is_shared(self) -> bool:
         """Whether the files are shown in their own post."""
-        adapter = self._of.adapters.get(self._turn.surface.adapter)
+        adapter = self._of.base.adapters.get(self._turn.surface.adapter)
         return adapter is not None and adapter.shares_files
 
     async def take(self, update: FileUpdate, workspace: Path) -> None:
@@ -242,7 +295,7 @@ class Handover:
         discard(folder)
 
     def _is_told(self, turn: str) -> bool:
-        post = self._of.posts.of_turn(int(turn)) if turn.isdecimal() else None
+        post = self._of.base.stores.posts.of_turn(int(turn)) if turn.isdecimal() else None
         return post is None or bool(post.content.files)
 
     def _check(self, path: Path, *, room: int, number: int) -> bytes:
@@ -263,7 +316,7 @@ class Handover:
             self._refuse(name, why)
 
     def _refuse(self, name: str, why: str) -> None:
-        shown = safe_name(self._of.vault.redact(name))
+        shown = safe_name(self._of.base.vault.redact(name))
         self._refused.append(wording.FILE_NOT_SENT.format(name=shown, why=why))
 
     def _words(self) -> str:

@@ -12,15 +12,14 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from app.core.files.hostile import NotTaken
-from app.core.files.outgoing import FILES, listed
+from app.core.files.outgoing import FILES, NotTaken, listed
 from app.core.tools import wording
-from app.core.tools.home import Home, Homes
+from app.core.tools.home import HomePlace, Homes
 from app.core.turns.turn_context import TurnContext
 from app.markdown.hidden import strip
-from app.model.file_names import size_words
+from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.posts import MadeFile, NewPost, PostContent
-from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.text import size_words
 from app.model.types import Entry
 from app.retry import persist
 
@@ -101,7 +100,7 @@ class PlaceTools:
     async def _read(self, caller: Caller, arguments: Arguments) -> Result:
         home = self._homes.find(caller)
         limit, before = arguments.get("limit", 20), arguments.get("before", 0) or _LAST
-        found = await self._context.transcript.said(home.surface, before=before, limit=limit)
+        found = await self._context.stores.transcript.said(home.surface, before=before, limit=limit)
         shown: list[dict[str, Any]] = []
         room = HISTORY_CHARACTERS
         for entry in reversed(found):
@@ -157,7 +156,7 @@ class PlaceTools:
             await asyncio.to_thread(context.outgoing.drop, arguments["path"], own)
         return {"state": "posted", "name": file.name, "size": size_words(file.size)}
 
-    def _show_file(self, home: Home, file: MadeFile, words: str) -> PostContent:
+    def _show_file(self, home: HomePlace, file: MadeFile, words: str) -> PostContent:
         adapter = self._context.adapters.get(home.surface.adapter)
         if adapter is not None and adapter.shares_files:
             return PostContent(kind="files", files=(file,))
@@ -171,7 +170,7 @@ class PlaceTools:
     async def _say(
         self,
         caller: Caller,
-        home: Home,
+        home: HomePlace,
         what: str,
         name: str,
         content: PostContent,
@@ -186,7 +185,7 @@ class PlaceTools:
             f"{what}:{caller.turn.id}:{digest}", home.surface, content, home.session, home.turn
         )
         said = Entry(entry.kind, entry.text, data=entry.data, session=home.session, turn=home.turn)
-        post = await persist(context.clock, context.posts.say, new, said, most=most)
+        post = await persist(context.clock, context.stores.posts.say, new, said, most=most)
         if post is None:
             raise ToolRefused(wording.TOO_MANY_POSTS.format(most=most))
         context.outbox.send(post)

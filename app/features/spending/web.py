@@ -6,16 +6,27 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
+from pydantic import BaseModel
 
 from app.core.runtime import Runtime
-from app.core.turns.limits.daily import DailyLimits
+from app.core.turns.limits import DailyLimits
 from app.features.part import Part, find_part
-from app.features.spending.shapes import SpendingOut
-from app.model.spending import Spending
 from app.server.login import SignedInRoute, visitor
-from app.server.parts import PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
+from app.server.site import RuntimeOf
+from app.store.spending import Share, Spending
+
+
+class SpendingOut(BaseModel):
+    """What a person, a place, an agent or everyone has spent today."""
+
+    share: Share
+    name: str
+    """Who or what: `slack:U024BE7LH`, `slack:C0123`, an agent's name; empty for the whole day."""
+    usd: float
+    limit_usd: float | None
+    """What it may be; no limit if absent."""
 
 
 class DailySpending(Part):
@@ -27,8 +38,8 @@ class DailySpending(Part):
 
     async def list_today(self) -> Sequence[Spending]:
         """List what today has cost so far, the most first."""
-        today = self.limits.day_of(self._runtime.clock.now())
-        return await self._runtime.stores.spending.list(today)
+        today = self.limits.day_of(self.runtime.clock.now())
+        return await self.runtime.stores.spending.list(today)
 
 
 router = APIRouter(
@@ -41,14 +52,14 @@ router = APIRouter(
 
 @router.get("/spending")
 async def list_spending(
-    parts: PartsOf, daily: Annotated[DailySpending, Depends(find_part(DailySpending))]
+    runtime: RuntimeOf, daily: Annotated[DailySpending, Depends(find_part(DailySpending))]
 ) -> Page[SpendingOut]:
     """List what today has cost so far, the most first; empty unless a daily budget is set."""
     return Page(
         items=[
             SpendingOut(
                 share=each.share,
-                name=parts.name_of(each.name) if each.share == "agent" else each.name,
+                name=runtime.agents.name(each.name) if each.share == "agent" else each.name,
                 usd=round(each.usd, 4),
                 limit_usd=daily.limits.usd.get(each.share),
             )

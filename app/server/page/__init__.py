@@ -9,12 +9,8 @@ from app.server.page import (
     agent_pages,
     agents,
     assets,
-    browse,
-    file_names,
-    memory,
-    menu,
+    composer,
     personas,
-    repositories,
     routes,
     uploads,
     workspace,
@@ -26,16 +22,13 @@ def install(application: FastAPI) -> None:
     application.state.recent = agent_pages.Recent()
     for part in (
         routes,
-        menu,
-        file_names,
         actions,
-        repositories,
+        composer,
         uploads,
         assets,
         workspace,
-        browse,
     ):
         application.include_router(part.router)
-    own = (personas, memory, agents)
+    own = (personas, agents)
     for router in (router for part in own for router in (part.pages, part.forms)):
         application.include_router(router)

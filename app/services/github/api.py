@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import httpx
 
+from app.clock import Clock
+from app.config.network import HostPattern
 from app.services.github.auth import (
     CHECKING,
     LOGS,
@@ -18,24 +20,28 @@ from app.services.github.auth import (
     RESOLVING,
     SHOWING,
     TALKING,
+    AppAuth,
+    Installations,
 )
 from app.services.github.client import RepositoryClient
 from app.services.github.names import Name, Spot
 from app.services.github.payloads import (
     Annotation,
+    BranchRules,
     ChangedFile,
     CheckRun,
     Comment,
+    CommitStatus,
     Described,
+    GitHubReview,
     Issue,
     Pull,
-    Review,
-    Rules,
-    Status,
-    Thread,
+    ReviewThread,
 )
-from app.services.github.reviews import Remark
+from app.services.github.reviews import LineRemark
+from app.services.github.settings import GithubCredentials
 from app.services.github.transport import PAGE, REQUESTER, Gone
+from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +90,26 @@ mutation ($thread: ID!) {
 
 class GithubApi(RepositoryClient):
     """The repositories that one App reaches."""
+
+    @classmethod
+    def of(
+        cls,
+        given: GithubCredentials,
+        clock: Clock,
+        vault: Vault,
+        *,
+        api_url: str,
+        pictures: Sequence[HostPattern] = (),
+    ) -> GithubApi:
+        """Call as the App that settings give an agent."""
+        auth = AppAuth(
+            given.app_id,
+            given.private_key,
+            clock,
+            keep_secret=vault.register,
+            installations=Installations(given.installations, given.installation_id),
+        )
+        return cls(auth, clock, api_url=api_url, vault=vault, pictures=pictures)
 
     async def permission(self, repository: str, login: str) -> str:
         """Ask what permission a person has in a repository."""
@@ -136,19 +162,21 @@ class GithubApi(RepositoryClient):
                 break
         return found
 
-    async def review(self, spot: Spot, number: int) -> tuple[Review, list[Comment]]:
+    async def review(self, spot: Spot, number: int) -> tuple[GitHubReview, list[Comment]]:
         """Read a review and its comments on lines."""
         path = f"pulls/{spot.number}/reviews/{number}"
-        review = Review.model_validate(await self._get(spot.repository, path))
+        review = GitHubReview.model_validate(await self._get(spot.repository, path))
         comments = [
             each for each in await self.line_comments(spot) if each.pull_request_review_id == number
         ]
         return review, comments[::-1]
 
-    async def reviews(self, spot: Spot) -> list[Review]:
+    async def reviews(self, spot: Spot) -> list[GitHubReview]:
         """Read the reviews of a pull request, oldest first."""
         path = f"pulls/{spot.number}/reviews"
-        return [Review.model_validate(each) for each in await self._all(spot.repository, path)]
+        return [
+            GitHubReview.model_validate(each) for each in await self._all(spot.repository, path)
+        ]
 
     async def patches(self, spot: Spot) -> dict[str, str]:
         """Read what a pull request changes, file by file; a large change is not shown."""
@@ -160,10 +188,10 @@ class GithubApi(RepositoryClient):
         self,
         spot: Spot,
         body: str,
-        remarks: Sequence[Remark],
+        remarks: Sequence[LineRemark],
         commit: str,
         event: Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"] = "COMMENT",
-    ) -> Review:
+    ) -> GitHubReview:
         """Review a commit of a pull request; without one, its last commit."""
         path = f"pulls/{spot.number}/reviews"
         asked: dict[str, object] = {"event": event, "body": body}
@@ -171,7 +199,7 @@ class GithubApi(RepositoryClient):
             asked["commit_id"] = commit
         if remarks:
             asked["comments"] = [_on_lines(each) for each in remarks]
-        return Review.model_validate(await self._write(spot.repository, "post", path, asked))
+        return GitHubReview.model_validate(await self._write(spot.repository, "post", path, asked))
 
     async def say(self, spot: Spot, body: str, *, under: int | None = None) -> Name:
         """Comment on an issue, or under a comment on a line of its diff."""
@@ -184,37 +212,33 @@ class GithubApi(RepositoryClient):
 
     async def edit(self, spot: Spot, name: Name, body: str, *, progress: bool = False) -> None:
         """Change one of our comments."""
-        kind = "pulls" if name.kind == "review-comment" else "issues"
-        path = f"{kind}/comments/{name.id}"
+        path = _comment_path(name)
         await self._write(spot.repository, "patch", path, {"body": body}, progress=progress)
 
     async def delete(self, spot: Spot, name: Name) -> None:
         """Delete one of our comments, with the history of its edits."""
-        kind = "pulls" if name.kind == "review-comment" else "issues"
-        await self._write(spot.repository, "delete", f"{kind}/comments/{name.id}", {})
+        await self._write(spot.repository, "delete", _comment_path(name), {})
 
     async def comment(self, spot: Spot, name: Name) -> Comment:
         """Read one comment."""
-        kind = "pulls" if name.kind == "review-comment" else "issues"
-        found = await self._get(spot.repository, f"{kind}/comments/{name.id}")
-        return Comment.model_validate(found)
+        return Comment.model_validate(await self._get(spot.repository, _comment_path(name)))
 
     async def minimize(self, spot: Spot, comment: Comment) -> None:
         """Hide one of our comments from readers, as outdated."""
-        await self._mutate(spot.repository, MINIMIZE, TALKING, comment=comment.node_id)
+        await self._query(spot.repository, MINIMIZE, TALKING, comment=comment.node_id)
 
-    async def threads(self, spot: Spot) -> list[Thread]:
+    async def threads(self, spot: Spot) -> list[ReviewThread]:
         """Read the latest threads on lines of a pull request."""
         owner, _, name = spot.repository.partition("/")
         found = await self._query(
             spot.repository, THREADS, TALKING, owner=owner, name=name, number=spot.number
         )
         nodes = found["repository"]["pullRequest"]["reviewThreads"]["nodes"]
-        return [Thread.model_validate(each) for each in nodes]
+        return [ReviewThread.model_validate(each) for each in nodes]
 
-    async def resolve(self, spot: Spot, thread: Thread) -> None:
+    async def resolve(self, spot: Spot, thread: ReviewThread) -> None:
         """Resolve a thread on a line of a pull request."""
-        await self._mutate(spot.repository, RESOLVE, RESOLVING, thread=thread.id)
+        await self._query(spot.repository, RESOLVE, RESOLVING, thread=thread.id)
 
     async def react(self, spot: Spot, name: Name, content: str) -> None:
         """React to a message, where GitHub supports it."""
@@ -247,7 +271,7 @@ class GithubApi(RepositoryClient):
             found = await self._get(repository, path, {"branch": branch}, may=READING)
         except Gone:
             return False
-        return Rules.model_validate(found).protected
+        return BranchRules.model_validate(found).protected
 
     async def pulls_onto(self, repository: str, branch: str) -> list[int]:
         """List the open pull requests, by number, that are to be merged into a branch."""
@@ -270,11 +294,11 @@ class GithubApi(RepositoryClient):
         found = await self._all(repository, path, "check_runs", may=CHECKING)
         return [CheckRun.model_validate(each) for each in found]
 
-    async def statuses(self, repository: str, commit: str) -> list[Status]:
+    async def statuses(self, repository: str, commit: str) -> list[CommitStatus]:
         """Read what services last said about a commit, each once."""
         path = f"commits/{commit}/status"
         found = await self._all(repository, path, "statuses", may=REPORTED)
-        return [Status.model_validate(each) for each in found]
+        return [CommitStatus.model_validate(each) for each in found]
 
     async def annotations(self, repository: str, run: int) -> list[Annotation]:
         """Read the first annotations of a check."""
@@ -317,7 +341,12 @@ class GithubApi(RepositoryClient):
         await self._write(spot.repository, "patch", path, asked, progress=progress, may=SHOWING)
 
 
-def _on_lines(remark: Remark) -> dict[str, str | int]:
+def _comment_path(name: Name) -> str:
+    kind = "pulls" if name.kind == "review-comment" else "issues"
+    return f"{kind}/comments/{name.id}"
+
+
+def _on_lines(remark: LineRemark) -> dict[str, str | int]:
     where: dict[str, str | int] = {"path": remark.path, "line": remark.last, "side": "RIGHT"}
     if remark.first != remark.last:
         where |= {"start_line": remark.first, "start_side": "RIGHT"}

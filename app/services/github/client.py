@@ -21,7 +21,7 @@ from app.errors import PostDelayed, PostRejected
 from app.services.common.outgoing import Outgoing
 from app.services.github import wording
 from app.services.github.auth import LOOKING, RENEW_SECONDS, TALKING, AppAuth, Installations
-from app.services.github.payloads import Opened
+from app.services.github.payloads import AccessibleRepository
 from app.services.github.transport import (
     LIMITED_SECONDS,
     MOST_PAGES,
@@ -131,7 +131,7 @@ class AppClient:
                     break
         return found
 
-    async def opened(self) -> list[Opened]:
+    async def opened(self) -> list[AccessibleRepository]:
         """List the repositories that the App can work in."""
         await self.installations.wait_briefly()
         numbers = await self._active_installations()
@@ -147,7 +147,13 @@ class AppClient:
         async with self._minting:
             kept = self._tokens.get(key)
             if kept is None or kept.until - RENEW_SECONDS < self._clock.now():
-                kept = self._tokens[key] = await self._mint(repository, permissions)
+                scope = {"repositories": [repository.partition("/")[2]]}
+                number = await self.installation(repository)
+                kept = await self._make_token(number, scope, permissions)
+                if kept is None:
+                    self.forget(repository)
+                    raise AppNotInstalled(repository)
+                self._tokens[key] = kept
         return kept.value
 
     def forget(self, repository: str) -> None:
@@ -185,15 +191,6 @@ class AppClient:
             raise AppNotInstalled(repository)
         return dict(found.get("permissions", {}))
 
-    async def _mint(self, repository: str, permissions: Mapping[str, str]) -> _Token:
-        number = await self.installation(repository)
-        name = repository.partition("/")[2]
-        made = await self._make_token(number, {"repositories": [name]}, permissions)
-        if made is None:
-            self.forget(repository)
-            raise AppNotInstalled(repository)
-        return made
-
     async def _listing_token(self, installation: int) -> str | None:
         """Get a token that can only read metadata, for all repositories of an installation."""
         made = await self._make_token(installation, {}, LOOKING)
@@ -221,15 +218,15 @@ class AppClient:
             if self.installations.includes(*whose(each)) and not each.get("suspended_at")
         ]
 
-    async def _list_repositories(self, installation: int) -> list[Opened]:
+    async def _list_repositories(self, installation: int) -> list[AccessibleRepository]:
         token = await self._listing_token(installation)
-        found: list[Opened] = []
+        found: list[AccessibleRepository] = []
         if token is None:
             return found
         for page in range(1, MOST_PAGES + 1):
             path = f"/installation/repositories?per_page={PAGE}&page={page}"
             answer = await self._transport.get(path, token=token)
-            some = [Opened.model_validate(each) for each in answer["repositories"]]
+            some = [AccessibleRepository.model_validate(each) for each in answer["repositories"]]
             found += some
             if len(some) < PAGE:
                 break
@@ -315,22 +312,14 @@ class RepositoryClient(AppClient):
     async def _query(
         self, repository: str, document: str, may: Mapping[str, str], **variables: object
     ) -> Any:
-        """Read something by GraphQL."""
+        """Read something by GraphQL, or change something that only tidies up."""
 
         async def call(token: str) -> Any:
             return await self._transport.query(document, variables, token=token)
 
+        if document.lstrip().startswith("mutation"):
+            return await self._paced(repository, call, may, progress=True)
         return await self._with_token(repository, call, may)
-
-    async def _mutate(
-        self, repository: str, document: str, may: Mapping[str, str], **variables: object
-    ) -> Any:
-        """Change something by GraphQL that only tidies up."""
-
-        async def call(token: str) -> Any:
-            return await self._transport.query(document, variables, token=token)
-
-        return await self._paced(repository, call, may, progress=True)
 
     async def _paced(
         self,

@@ -21,12 +21,12 @@ from pydantic import ValidationError
 from app.clock import Clock
 from app.errors import PostError, PostRejected, RepositoryError
 from app.model.keys import PlaceKey, SessionKey
-from app.model.reviews import Submission
+from app.model.proposals import Examined, Proposal, Submission
 from app.model.types import Session
-from app.model.workspaces import Author, Examined, Head, Judged, Proposal, Repository
+from app.model.workspaces import Author, Judged, PullHead, Repository
 from app.services.github import wording
 from app.services.github.api import GithubApi
-from app.services.github.auth import WRITING, Directory
+from app.services.github.auth import WRITING, GitHubApps
 from app.services.github.checks import examine, read_judgement
 from app.services.github.manifest import WORKFLOWS
 from app.services.github.names import SERVICE, Spot
@@ -54,7 +54,7 @@ class GithubForge:
     def __init__(
         self,
         apis: Mapping[str, GithubApi],
-        directory: Directory,
+        directory: GitHubApps,
         clock: Clock,
         *,
         git_url: str,
@@ -79,12 +79,10 @@ class GithubForge:
         Raises:
             RepositoryError: GitHub gives none.
         """
-        api = self._api(repository, agent)
-        if api is None:
-            return None
         may = {**WRITING, **WORKFLOWS} if workflows else WRITING
-        return await self._retry(
-            wording.NO_TOKEN.format(agent=agent), lambda: api.token(repository.name, may)
+        trouble = wording.NO_TOKEN.format(agent=agent)
+        return await self._ask(
+            repository, agent, trouble, lambda api: api.token(repository.name, may)
         )
 
     async def workflow_refusal(self, repository: Repository, agent: str) -> str:
@@ -108,8 +106,15 @@ class GithubForge:
             RepositoryError: GitHub does not say.
         """
         api = self._apis.get(agent)
+        if api is None:
+            return ()
         try:
-            return () if api is None else await self._list(agent, api)
+            async with self._listing[agent]:
+                if (names := self._listed.get(agent)) is None:
+                    found = await api.opened()
+                    found.sort(key=lambda each: each.pushed_at or "", reverse=True)
+                    names = self._listed[agent] = tuple(each.full_name for each in found)
+                return names
         except (PostError, GitHubException, httpx.HTTPError) as error:
             words = wording.NO_REPOSITORIES.format(agent=agent, error=error)
             raise RepositoryError(words) from error
@@ -120,12 +125,11 @@ class GithubForge:
         Raises:
             RepositoryError: GitHub does not say.
         """
-        api = self._api(repository, agent)
-        if api is None:
-            return None
-        return await self._retry(
+        return await self._ask(
+            repository,
+            agent,
             wording.PULL_NOT_READ.format(branch=branch),
-            lambda: read_judgement(api, repository.name, branch, self._directory.us),
+            lambda api: read_judgement(api, repository.name, branch, self._directory.us),
         )
 
     async def examine(self, repository: Repository, agent: str, branch: str) -> Examined | None:
@@ -134,12 +138,11 @@ class GithubForge:
         Raises:
             RepositoryError: GitHub does not say.
         """
-        api = self._api(repository, agent)
-        if api is None:
-            return None
-        return await self._retry(
+        return await self._ask(
+            repository,
+            agent,
             wording.PULL_NOT_READ.format(branch=branch),
-            lambda: examine(api, repository.name, branch, self._directory.us),
+            lambda api: examine(api, repository.name, branch, self._directory.us),
         )
 
     async def author(self, agent: str) -> Author | None:
@@ -192,7 +195,7 @@ class GithubForge:
             lambda: submit(api, submission, self._directory.us),
         )
 
-    async def head(self, session: Session) -> Head | None:
+    async def head(self, session: Session) -> PullHead | None:
         """Tell what a session is about whose place is a pull request; None for other places.
 
         Raises:
@@ -203,7 +206,7 @@ class GithubForge:
             return None
         return await self._head(api, Spot.parse(session.place.name), session.key.agent)
 
-    async def pull(self, repository: Repository, agent: str, number: int) -> Head | None:
+    async def pull(self, repository: Repository, agent: str, number: int) -> PullHead | None:
         """Return the head of a pull request; None if there is none of this number.
 
         Raises:
@@ -215,7 +218,7 @@ class GithubForge:
         found = await self._head(api, Spot(repository.name, number), agent)
         return None if found is None else replace(found, branch="")
 
-    async def _head(self, api: GithubApi, spot: Spot, agent: str) -> Head | None:
+    async def _head(self, api: GithubApi, spot: Spot, agent: str) -> PullHead | None:
         async def find() -> Pull | None:
             return await api.pull(spot) if (await api.issue(spot)).is_pull else None
 
@@ -228,7 +231,7 @@ class GithubForge:
         # A pull request of a fork or of another agent can be read, not pushed to.
         branch = "" if is_fork or by_colleague else pull.head.ref
         commit = f"refs/pull/{spot.number}/head" if is_fork else pull.head.sha
-        return Head(branch, commit, pull.base.ref, pull.head.ref)
+        return PullHead(branch, commit, pull.base.ref, pull.head.ref)
 
     async def guard(self, repository: Repository, agent: str, branch: str) -> str:
         """Say why pushes to a branch need a person's approval; empty if they do not."""
@@ -247,13 +250,16 @@ class GithubForge:
         is_here = repository.url == f"{self._git_url}/{repository.name}.git"
         return self._apis.get(agent) if is_here else None
 
-    async def _list(self, agent: str, api: GithubApi) -> Sequence[str]:
-        async with self._listing[agent]:
-            if (names := self._listed.get(agent)) is None:
-                found = await api.opened()
-                found.sort(key=lambda each: each.pushed_at or "", reverse=True)
-                names = self._listed[agent] = tuple(each.full_name for each in found)
-            return names
+    async def _ask(
+        self,
+        repository: Repository,
+        agent: str,
+        trouble: str,
+        call: Callable[[GithubApi], Awaitable[T]],
+    ) -> T | None:
+        """Make a call with retries about a repository; None if the agent has no App for it."""
+        api = self._api(repository, agent)
+        return None if api is None else await self._retry(trouble, lambda: call(api))
 
     async def _retry(self, trouble: str, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call with retries; what GitHub refuses, or fails for too long, is an error."""

@@ -16,25 +16,34 @@ from typing_extensions import override
 
 from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.files.download import download
+from app.core.files.attachments import download
 from app.errors import PostError, PostRejected, ServiceRefused
 from app.model.inbound import Changed, Delivery, Heard, Inbound
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import Cleaned, PostSend, PostSent
 from app.model.types import ActivePlace, Earlier, File, Speaker
-from app.retry import retry
-from app.services.common.people import Remembered
+from app.retry import Retries
+from app.services.common.people import PastAgents
 from app.services.common.webhooks import CatchUp, Take
-from app.services.service import BuildContext
+from app.services.service import BuildContext, Presence
 from app.services.slack import events, text, wording
 from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused
-from app.services.slack.auth import Colleagues, Identity, Seal, identify
 from app.services.slack.cards import FINAL
-from app.services.slack.people import NOT_THERE, RETRY_PAUSES, Completion, People, Shortcuts
+from app.services.slack.people import (
+    NOT_THERE,
+    RETRY_PAUSES,
+    Colleagues,
+    Completion,
+    People,
+    Seal,
+    Shortcuts,
+    SlackIdentity,
+    identify,
+)
 from app.services.slack.posting import PACE_SECONDS, Poster
 from app.services.slack.settings import NAME, SlackCredentials, SlackSettings
 from app.services.slack.socket import PING_SECONDS, Socket
-from app.services.slack.status import Reactions, Status
+from app.services.slack.status import Reactions, ThreadStatuses
 from app.services.slack.text import escape
 from app.services.slack.writing import Sharer, purge
 from app.tasks import Tasks
@@ -42,6 +51,7 @@ from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+Said = TypeVar("Said", Heard, Changed)
 
 CATCH_UP_SECONDS: Final = 3 * 24 * 3600.0
 """How far back the threads in use are read after a gap: a weekend."""
@@ -53,9 +63,6 @@ ABSENCE_SECONDS: Final = 2.0
 """Time limit to check whether the agent is in the channel of a mention."""
 STATUS_SECONDS: Final = 3600.0
 """How long Slack shows a status that is not ended."""
-
-
-Active = Callable[[float], Awaitable[Sequence[ActivePlace]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +92,7 @@ class SlackAdapter(Adapter):
         *,
         colleagues: Colleagues,
         seal: Seal,
-        active: Active,
+        active: Callable[[float], Awaitable[Sequence[ActivePlace]]],
         uploads: Path,
         clock: Clock,
         title: Callable[[SessionKey], str] = lambda _key: "",
@@ -106,21 +113,18 @@ class SlackAdapter(Adapter):
         self._clock = clock
         self._api = SlackApi(app.base_url, app.bot_token, app.vault, clock)
         self._socket = Socket(app.agent, app.suffix, app.app_token, ping_seconds)
-        self._reader = events.Reader(app.agent, frozenset(app.bots), seal.open)
-        self._people = People(self._api, clock)
-        self._completion = Completion(
-            self._api, self._people, self._reader, colleagues, clock, self._me
-        )
+        self._reader = events.FrameReader(app.agent, frozenset(app.bots), seal.open)
+        self._people = people = People(self._api, clock)
+        self._completion = Completion(people, self._reader, colleagues, self._me)
         self._poster = Poster(self._api, seal, clock, pace, app.agent)
         self._sharer = Sharer(self._api, uploads)
-        self._status = Status(self._api, clock, app.agent, title)
+        self._status = ThreadStatuses(self._api, clock, app.agent, title)
         self._reactions = Reactions(self._api, clock, app.agent)
         self._shortcuts = Shortcuts(self._api)
         self._tasks = Tasks(f"slack of {app.agent}")
-        self._catch_up = CatchUp(
-            self.service_name, clock, reach=CATCH_UP_SECONDS, overlap=OVERLAP_SECONDS
-        )
-        self._identity: Identity | None = None
+        reach, overlap = CATCH_UP_SECONDS, OVERLAP_SECONDS
+        self._catch_up = CatchUp(self.service_name, clock, reach=reach, overlap=overlap)
+        self._identity: SlackIdentity | None = None
         self._asking = asyncio.Lock()
         self._messages: deque[tuple[str, str]] = deque(maxlen=RECENT_MESSAGES)
 
@@ -149,19 +153,20 @@ class SlackAdapter(Adapter):
     @override
     async def gather(self, heard: Heard) -> Heard:
         """Add the names and files that were not known when a message was stored."""
-        if not isinstance(heard.metadata, events.Origin):
-            return heard
-        await self._shortcuts.check(heard.metadata.frame)
-        found = await self._completion.complete(heard.metadata)
-        return found if isinstance(found, Heard) else heard
+        if isinstance(heard.metadata, events.Origin):
+            await self._shortcuts.check(heard.metadata.frame)
+        return await self._complete(heard)
 
     @override
     async def reread(self, changed: Changed) -> Changed:
         """Add the names that were not known when a change was stored."""
-        if not isinstance(changed.metadata, events.Origin):
-            return changed
-        found = await self._completion.complete(changed.metadata)
-        return found if isinstance(found, Changed) else changed
+        return await self._complete(changed)
+
+    async def _complete(self, said: Said) -> Said:
+        if not isinstance(said.metadata, events.Origin):
+            return said
+        found = await self._completion.complete(said.metadata)
+        return found if isinstance(found, type(said)) else said
 
     @override
     async def name_speaker(self, speaker: Speaker) -> Speaker:
@@ -200,7 +205,7 @@ class SlackAdapter(Adapter):
         frames = [{"payload": {"event": message}} for message in found]
         users = dict.fromkeys(user for frame in frames for user in events.users_in(frame))
         names = await self._people.names(users, me.team)
-        known = text.Known(self.colleagues.agents, names, me.home)
+        known = text.FrameContext(self.colleagues.agents, names, me.home)
         return [text.said_earlier(message, known) for message in found]
 
     @override
@@ -221,13 +226,8 @@ class SlackAdapter(Adapter):
     async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
         """Tell one person something that no one else in the thread sees."""
         channel, thread = events.channel_and_thread(key.external)
-        await self._api.call(
-            "chat.postEphemeral",
-            channel=channel,
-            thread_ts=thread,
-            user=speaker.id,
-            text=escape(words),
-        )
+        shown: dict[str, Any] = {"channel": channel, "thread_ts": thread, "user": speaker.id}
+        await self._api.call("chat.postEphemeral", **shown, text=escape(words))
 
     @override
     async def send(self, post: PostSend) -> PostSent:
@@ -300,13 +300,10 @@ class SlackAdapter(Adapter):
     @override
     async def close(self) -> None:
         """Stop all tasks and close the connection."""
-        await self._tasks.close()
-        await self._poster.close()
-        await self._status.close()
-        await self._reactions.close()
-        await self._api.close()
+        for each in (self._tasks, self._poster, self._status, self._reactions, self._api):
+            await each.close()
 
-    async def _me(self) -> Identity:
+    async def _me(self) -> SlackIdentity:
         async with self._asking:
             if self._identity is None:
                 try:
@@ -319,7 +316,7 @@ class SlackAdapter(Adapter):
                     await self._app.remember(self._identity.user)
             return self._identity
 
-    def _delivery(self, me: Identity, frame: text.Event, raw: bytes) -> Delivery:
+    def _delivery(self, me: SlackIdentity, frame: text.Event, raw: bytes) -> Delivery:
         """Convert a frame to the form in which it is stored, without a call to Slack."""
         payload = frame.get("payload") or {}
         event = payload.get("event") or {}
@@ -329,17 +326,22 @@ class SlackAdapter(Adapter):
             adapter=self.service_name,
             delivery_id=payload.get("event_id") or frame["envelope_id"],
             signature=None,
-            headers=text.Known(self.colleagues.agents, home=me.home).headers(),
+            headers=text.FrameContext(self.colleagues.agents, home=me.home).headers(),
             body=raw,
             received_at=self._clock.now(),
         )
 
     async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call Slack, and retry a few times while it does not answer."""
-        return await retry(self._clock, call, RETRY_PAUSES, on=TRANSIENT)
+        retries = Retries(self._clock, RETRY_PAUSES)
+        while True:
+            try:
+                return await call()
+            except TRANSIENT as error:
+                await retries.wait(error)
 
     async def _find_missed(
-        self, me: Identity, at_start: Sequence[ActivePlace] | None, since: float
+        self, me: SlackIdentity, at_start: Sequence[ActivePlace] | None, since: float
     ) -> AsyncGenerator[Delivery, None]:
         """Read the replies of a gap, or at the start those since the last known one."""
         places = at_start or ()
@@ -359,11 +361,11 @@ class SlackAdapter(Adapter):
                     yield self._delivery(me, frame, orjson.dumps(frame))
 
 
-def build(context: BuildContext) -> Sequence[Adapter]:
+def build(context: BuildContext) -> Presence:
     """Build one adapter per app; the apps of one bridge know each other."""
     configuration, sessions = context.configuration, context.stores.sessions
     owners = configuration.credentials_of(SlackCredentials)
-    remembered = Remembered(NAME, context.stores.sealed, context.clock)
+    remembered = PastAgents(NAME, context.stores.sealed, context.clock)
     colleagues = Colleagues(owners, remembered.all(context.absent(owners)))
     seal = Seal(context.secret_key.get_secret_value())
     bots = frozenset(who.id for who in configuration.settings.allowed_bots if who.service == NAME)
@@ -392,4 +394,4 @@ def build(context: BuildContext) -> Sequence[Adapter]:
             clock=context.clock,
         )
 
-    return [adapter(name, credentials) for name, credentials in owners.items()]
+    return Presence([adapter(name, credentials) for name, credentials in owners.items()])

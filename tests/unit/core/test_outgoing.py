@@ -6,20 +6,25 @@ import os
 import socket
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.files.outgoing import Given, Outgoing
-from app.model.file_names import safe_name
+from app.clock import SystemClock
+from app.core.files.outgoing import Given, OutgoingFiles
 from app.model.keys import SessionKey
 from app.model.policy import PRESETS
 from app.model.ports import AgentListener
 from app.model.posts import MadeFile
+from app.model.text import safe_name
 from app.model.types import Turn, TurnState
 from app.model.updates import AskOption, AskRequest, FileUpdate, ToolUpdate
+from app.store.stores import Stores
 from app.vault import Vault
+from tests.support.base import make_base
 from tests.support.desk import Desk, Rules, running_desk, say_ok
 from tests.support.memory import decision, heard
 
@@ -40,11 +45,12 @@ class Workplace:
         self.uploads = root / "uploads"
         self.workspace.mkdir(parents=True)
         self.folder.mkdir()
-        self._outgoing = Outgoing(
+        self._outgoing = OutgoingFiles(
+            # It is asked for nothing but the post of a turn.
+            make_base(
+                cast("Stores", SimpleNamespace(posts=self)), SystemClock(), vault=Vault([SECRET])
+            ),
             self.uploads,
-            self,  # type: ignore[arg-type]  # it is asked for nothing but the post of a turn
-            {},
-            Vault([SECRET]),
             link=lambda url: f"https://bridge.example/uploads/{url}",
         )
 
@@ -139,7 +145,7 @@ async def test_sockets_and_huge_holes_are_not_sent(work: Workplace) -> None:
 async def test_what_was_refused_is_said_once_and_stays_where_it_is(
     work: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.core.files.hostile.FILE_BYTES", 10)
+    monkeypatch.setattr("app.core.files.outgoing.FILE_BYTES", 10)
     (work.folder / "film.mp4").write_bytes(b"x" * 11)
 
     first, second = await work.end(), await work.end()

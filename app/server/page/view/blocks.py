@@ -7,11 +7,12 @@ made from stored numbers, so that every page gives a block the same id.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal
 
-from app.model.ask_view import AskView
+from app.model.updates import AskView
 
 NOTHING = AskView("")
 _WORKSPACE = re.compile(r"/[^\s`'\"]*/workspaces/\d+-[a-z0-9-]+/")
@@ -20,7 +21,7 @@ LOG = "log"
 
 
 @dataclass(slots=True)
-class Said:
+class SaidBlock:
     """A message."""
 
     id: str
@@ -49,7 +50,7 @@ class Silence:
 
 
 @dataclass(slots=True)
-class Failed:
+class FailedBlock:
     """The failure of a turn."""
 
     id: str
@@ -65,7 +66,7 @@ class Failed:
 
 
 @dataclass(slots=True)
-class Note:
+class NoteBlock:
     """A notice from the bridge."""
 
     id: str
@@ -81,7 +82,7 @@ class Note:
 
 
 @dataclass(slots=True)
-class Words:
+class WordsBlock:
     """A piece of an agent's text or thoughts."""
 
     id: str
@@ -102,7 +103,7 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Call:
+class CallBlock:
     """The current state of a tool call, and the calls of its sub-agent."""
 
     id: str
@@ -153,11 +154,11 @@ class Batch:
 
     id: str
     home: str
-    calls: list[Call] = field(default_factory=list)
+    calls: list[CallBlock] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Question:
+class QuestionBlock:
     """An ask: a question for a person to decide."""
 
     id: str
@@ -190,7 +191,7 @@ class Question:
 
 
 @dataclass(slots=True)
-class Head:
+class HeadBlock:
     """The agent of a turn, with duration and cost."""
 
     id: str
@@ -207,12 +208,12 @@ class Head:
 
 
 @dataclass(slots=True)
-class Turn:
+class TurnBlock:
     """Everything one agent did in one turn."""
 
     id: str
     agent: str
-    head: Head
+    head: HeadBlock
     session: int
     number: int
     home: str = LOG
@@ -226,7 +227,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedBlock:
     """What an agent was asked by another one."""
 
     delegation: int
@@ -243,10 +244,10 @@ class Asked:
 
 
 @dataclass(slots=True)
-class ErrandHead(Head):
+class ErrandHead(HeadBlock):
     """What an agent was asked by another one, and how far it is."""
 
-    asked: Asked = field(kw_only=True)
+    asked: AskedBlock = field(kw_only=True)
     session: int = field(kw_only=True)
     state: str = "queued"
 
@@ -257,10 +258,97 @@ class ErrandHead(Head):
 
 
 @dataclass(slots=True)
-class Errand(Turn):
+class ErrandBlock(TurnBlock):
     """Everything one agent did for another one, folded under the turn that asked."""
 
     head: ErrandHead
 
 
-Block = Said | Silence | Failed | Note | Words | Plan | Call | Batch | Question | Head | Turn
+Block = (
+    SaidBlock
+    | Silence
+    | FailedBlock
+    | NoteBlock
+    | WordsBlock
+    | Plan
+    | CallBlock
+    | Batch
+    | QuestionBlock
+    | HeadBlock
+    | TurnBlock
+)
+
+
+STEPS = 40
+"""Steps of a turn that a page shows at first: more than people scroll through."""
+MORE_STEPS = 200
+"""Steps that are fetched at once."""
+FAILURES = 20
+"""Failed steps that are shown although they are earlier, the last of them."""
+STEP_CHARACTERS = 2_500
+"""Characters of a text that count as a step: about a screen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The blocks of a turn or of a sub-agent, split into those to fetch and those to show."""
+
+    earlier: Sequence[Block]
+    shown: Sequence[Block]
+    until: str = ""
+    """The block after the last one that is hidden."""
+
+    @property
+    def calls(self) -> int:
+        """How many calls are hidden."""
+        return sum(len(calls_of(block)) for block in self.earlier)
+
+
+def split(blocks: Sequence[Block], limit: int) -> Split:
+    """Hide all but the last steps, the last failures, and what is not over yet."""
+    cut, steps = len(blocks), 0
+    while cut and steps < limit:
+        cut -= 1
+        steps += _steps(blocks[cut])
+    if not any(map(_steps, islice(blocks, cut))):
+        return Split((), blocks)
+    before = blocks[:cut]
+    failures = [block.id for block in before if any(map(_has_failed, calls_of(block)))]
+    kept = set(failures[-FAILURES:])
+    earlier = [block for block in before if not (_stays(block) or block.id in kept)]
+    if not any(map(_steps, earlier)):
+        return Split((), blocks)
+    hidden = {block.id for block in earlier}
+    shown = [block for block in blocks if block.id not in hidden]
+    while blocks[cut - 1].id not in hidden:
+        cut -= 1
+    return Split(earlier, shown, blocks[cut].id)
+
+
+def calls_of(block: Block) -> Sequence[CallBlock]:
+    """Return the calls that a block shows, without those of sub-agents."""
+    match block:
+        case CallBlock():
+            return (block,)
+        case Batch():
+            return block.calls
+    return ()
+
+
+def _steps(block: Block) -> int:
+    if isinstance(block, WordsBlock):
+        return len(block.text) // STEP_CHARACTERS
+    return len(calls_of(block))
+
+
+def _stays(block: Block) -> bool:
+    match block:
+        case Plan() | NoteBlock() | FailedBlock() | TurnBlock():
+            return True
+        case QuestionBlock():
+            return block.state == "open"
+    return any(not (call.has_ended or call.stopped) for call in calls_of(block))
+
+
+def _has_failed(call: CallBlock) -> bool:
+    return call.status == "failed" and not call.rejected

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import PurePosixPath
 
+from markupsafe import Markup
+
+from app.model.text import HEAD_BYTES, picture_type, size_words
 from app.model.workspaces import Diff, Scope, WorkspaceView
 from app.server.page.view import changes, diffs, highlight
 from app.server.page.view.changes import FileChange
@@ -39,7 +43,7 @@ _NUMBER = re.compile(r"/(\d{1,12})/?$")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ChangeHunk:
     """Some lines of a file's change."""
 
     blocks: tuple[diffs.Block, ...]
@@ -55,14 +59,14 @@ class ShownFile:
 
     number: int
     change: FileChange
-    piece: Piece | None = None
+    piece: ChangeHunk | None = None
     """Its first lines, if they come with the page."""
     settings_of: str = ""
     """The agent program whose own settings it is, if so."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ChangePart:
     """Changes that got equally far."""
 
     title: str
@@ -77,10 +81,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class WorkspaceChanges:
     """All changes of a workspace."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ChangePart, ...]
     digest: str
 
     @property
@@ -100,7 +104,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
+class WorkspacePage:
     """A workspace as the page shows it."""
 
     session: int
@@ -129,12 +133,14 @@ class Workspace:
         return f" #{found[1]}" if found else ""
 
 
-def read(found: Sequence[Diff], settings_of: Callable[[str], str] = lambda _path: "") -> Changes:
+def read(
+    found: Sequence[Diff], settings_of: Callable[[str], str] = lambda _path: ""
+) -> WorkspaceChanges:
     """Parse what git wrote, and prepare the lines that come with the page.
 
     `settings_of` names the agent program whose own settings a file is.
     """
-    parts: list[Part] = []
+    parts: list[ChangePart] = []
     count, room = 0, FIRST_LINES
     for diff in found:
         parsed = changes.parse(diff.text)
@@ -148,7 +154,7 @@ def read(found: Sequence[Diff], settings_of: Callable[[str], str] = lambda _path
             room -= len(change.body) if comes else 0
             count += 1
         parts.append(
-            Part(
+            ChangePart(
                 TITLES[diff.scope],
                 tuple(files),
                 parsed.lead,
@@ -158,7 +164,7 @@ def read(found: Sequence[Diff], settings_of: Callable[[str], str] = lambda _path
             )
         )
     said = "\0".join(each for diff in found for each in (diff.scope, diff.text, diff.stat))
-    return Changes(tuple(parts), hashlib.sha256(said.encode()).hexdigest()[:16])
+    return WorkspaceChanges(tuple(parts), hashlib.sha256(said.encode()).hexdigest()[:16])
 
 
 def _warnings(diff: Diff) -> Iterator[str]:
@@ -179,13 +185,125 @@ def some(names: Sequence[str], count: int) -> str:
     return ", ".join(names[:NAMED]) + more
 
 
-def piece(change: FileChange, after: int = 0) -> Piece:
+def piece(change: FileChange, after: int = 0) -> ChangeHunk:
     """Prepare some lines of a file's change, from the one with this number."""
     lines = list(islice(changes.lines_of(change), after, after + LINES_AT_ONCE))
     left = max(0, len(change.body) - after - len(lines))
     rows = diffs.rows(lines, highlight.language_of(change.path))
-    return Piece(
+    return ChangeHunk(
         tuple(diffs.blocks(rows)),
         after + len(lines) if left else 0,
         left,
     )
+
+
+SHOWN_BYTES = 512 * 1024
+"""What is shown of a file: more than people read. The rest is downloaded."""
+_PROBED_BYTES = 8 * 1024
+"""Where a zero byte tells that a file is not text, as git does it."""
+
+
+_UNSAFE = re.compile(rb"[^A-Za-z0-9._~/-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One line of a folder."""
+
+    name: str
+    address: str
+    """Relative to the folder of all files."""
+    size: str = ""
+    folder: bool = False
+    link: bool = False
+    current: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether it can be read: a link or a socket cannot."""
+        return bool(self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Crumb:
+    """One folder on the way to a file."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilePage:
+    """A file as the page shows it."""
+
+    name: str
+    address: str
+    size: str
+    path: str
+    lines: tuple[Markup, ...] = ()
+    binary: bool = False
+    picture: bool = False
+    cut: bool = False
+    """Whether only its beginning is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder with what is in it, and the file that is open."""
+
+    crumbs: tuple[Crumb, ...]
+    entries: tuple[Listed, ...]
+    more: bool = False
+    """Whether it has more entries than are listed."""
+    opened: FilePage | None = None
+    count: str = ""
+    """How many files a scratch folder has, in words."""
+
+
+def address_of(path: PurePosixPath) -> str:
+    """Write a path for use in an address; every byte of it comes back."""
+    raw = str(path).encode(errors="surrogateescape") if path.parts else b""
+    return _UNSAFE.sub(lambda byte: b"%%%02X" % byte[0][0], raw).decode()
+
+
+def crumbs_of(path: PurePosixPath) -> tuple[Crumb, ...]:
+    """List the folders on the way to a path, and itself."""
+    steps = [*reversed(path.parents[:-1]), path] if path.parts else []
+    return tuple(Crumb(name_of(step), address_of(step)) for step in steps)
+
+
+def name_of(path: PurePosixPath) -> str:
+    """Write a file's name for people: it may be no text at all."""
+    return highlight.show(_text(path.name).replace("\n", "\\u{A}"))
+
+
+def in_order(entries: Iterable[Listed]) -> tuple[Listed, ...]:
+    """Sort a folder: folders first, then by name."""
+    return tuple(sorted(entries, key=lambda each: (not each.folder, each.name.casefold())))
+
+
+def open_file(path: PurePosixPath, content: bytes, *, size: int, cut: bool) -> FilePage:
+    """Prepare the beginning of a file."""
+    name, address, words = name_of(path), address_of(path), size_words(size)
+    shown = highlight.show(_text(str(path)))
+    if picture_type(content[:HEAD_BYTES]):
+        return FilePage(name, address, words, shown, picture=True)
+    if b"\0" in content[:_PROBED_BYTES]:
+        return FilePage(name, address, words, shown, binary=True)
+    text = content.decode(errors="replace").removesuffix("\n")
+    code = "\n".join(highlight.show(line) for line in text.split("\n"))
+    lines = highlight.lines(code, highlight.language_of(path.name)) if text else []
+    made = tuple(Markup(line) for line in lines)  # noqa: S704 - escaped there
+    return FilePage(name, address, words, shown, made, cut=cut)
+
+
+def count_words(count: int, *, more: bool) -> str:
+    """Say how many files a folder has."""
+    if more:
+        return f"{count} or more files are"
+    return "1 file is" if count == 1 else f"{count} files are"
+
+
+def _text(name: str) -> str:
+    """Replace what is no text in a name."""
+    return name.encode(errors="surrogateescape").decode(errors="replace")
