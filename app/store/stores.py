@@ -12,7 +12,6 @@ from app.store.checkouts import CheckoutStore
 from app.store.conversations import ConversationStore
 from app.store.database import Database
 from app.store.decisions import IntakeStore
-from app.store.delegations import DelegationStore
 from app.store.grants import GrantStore
 from app.store.inbox import DeliveryStore
 from app.store.ledger import AskStore
@@ -53,7 +52,6 @@ class Stores:
     names: NameStore
     sealed: SealedStore
     agents: AgentStore
-    delegations: DelegationStore
     tree: DelegationTree
     vitals: VitalStore
     spending: SpendingStore
@@ -85,7 +83,6 @@ class Stores:
             names=NameStore(database),
             sealed=SealedStore(database, now),
             agents=AgentStore(database, now),
-            delegations=DelegationStore(database, now),
             tree=DelegationTree(database, now),
             vitals=VitalStore(database, now),
         )
