@@ -39,7 +39,7 @@ CLOSE_SECONDS = 10.0  # the longest polite end of a process, all steps together
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class StartedAgent:
     """An agent that was started, and how its conversation began."""
 
     session: AcpSession
@@ -84,7 +84,7 @@ class AcpLauncher:
         listener: AgentListener,
         *,
         system: str = "",
-    ) -> Opened:
+    ) -> StartedAgent:
         """Start the agent's process and its conversation, an earlier one if there was one.
 
         Raises:
@@ -125,7 +125,7 @@ class AcpLauncher:
         workspace: Workspace,
         listener: AgentListener,
         system: str,
-    ) -> Opened:
+    ) -> StartedAgent:
         marker = new_marker(self._bridge)
         launch = await open_home(launch, session)
         hosts = self._hosts.setdefault(session.id, SessionHosts())
@@ -162,7 +162,7 @@ class AcpLauncher:
         except BaseException:
             await peer.close(AT_ONCE)
             raise
-        return Opened(conversation, begun.how, begun.instructed)
+        return StartedAgent(conversation, begun.how, begun.instructed)
 
     def _admit(self, launch: AgentLaunch, workspace: Path, peer: AgentPeer, child: Child) -> None:
         """Watch the resources of an agent for as long as its process lives."""

@@ -100,7 +100,7 @@ class Later(TyperCommand):
         return self.load().make_context(*given, **more)
 
 
-class Application(TyperGroup):
+class CommandGroup(TyperGroup):
     """The group of all commands."""
 
     def __init__(self, **attributes: Any) -> None:
@@ -117,7 +117,7 @@ class Application(TyperGroup):
 
 app = typer.Typer(
     name=NAME,
-    cls=Application,
+    cls=CommandGroup,
     help="Coding agents in the places where a team already talks.",
     epilog=examples("serve", 'ask claude "fix the failing test"', "doctor"),
     no_args_is_help=True,

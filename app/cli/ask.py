@@ -21,7 +21,7 @@ import typer
 from pydantic import ValidationError
 from typer import Argument, Option
 
-from app.cli.answers import Allow, Person, Responder, Rule
+from app.cli.answers import Allow, KeyboardAnswers, Responder, RuleAnswers
 from app.cli.conversation import AgentUnknown, Conversation, Remote, Way
 from app.config import Configuration
 from app.errors import BridgeError, Conflict
@@ -126,10 +126,10 @@ def ask(
         one_terminal=sys.stdout.isatty() and sys.stderr.isatty(),
         uploads=configuration.shared_dir / "uploads",
     )
-    responder: Responder = Rule(screen, allow)
+    responder: Responder = RuleAnswers(screen, allow)
     if allow is None and at_terminal:
-        responder = Person(screen, sys.stdin.fileno())
-    asking = Asking(configuration, screen, responder, chosen.hint)
+        responder = KeyboardAnswers(screen, sys.stdin.fileno())
+    asking = PromptRun(configuration, screen, responder, chosen.hint)
     raise typer.Exit(asking.run(new))
 
 
@@ -155,7 +155,7 @@ def _new_session(agent: str, text: str, thread: str | None, repository: str | No
             raise typer.BadParameter("a thread name has only letters, digits, '.', '_' and '-'.")
 
 
-class Asking:
+class PromptRun:
     """One prompt at the terminal; a first signal stops its turn, a second one quits at once."""
 
     def __init__(

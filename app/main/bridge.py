@@ -35,7 +35,7 @@ from app.model.keys import PlaceKey
 from app.outage import watch
 from app.server.application import build
 from app.server.front import Front, Redacting
-from app.server.installations import Installations
+from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks
 from app.server.parts import Check, Parts
 from app.store.members import HandedOut
@@ -113,7 +113,7 @@ class Bridge:
             secret_key=base.secrets.secret_key,
             plain_url=plain_url_of(configuration),
         )
-        self._installs = Installations(
+        self._installs = PendingInstallations(
             joined.adapters,
             base.stores.sealed,
             base.clock,

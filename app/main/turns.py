@@ -19,7 +19,7 @@ from app.core.consent.ledger import Ledger
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.showing import Showing
 from app.core.files.attachments import Attachments
-from app.core.files.outgoing import Outgoing
+from app.core.files.outgoing import OutgoingFiles
 from app.core.hooks import Hooks
 from app.core.outbox import Outbox
 from app.core.repositories.forge import CurrentForge, Forge
@@ -29,7 +29,7 @@ from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.limits import DailyLimits
-from app.core.turns.place_context import Surroundings, operator_prompt
+from app.core.turns.place_context import ContextFinder, operator_prompt
 from app.core.turns.turn_context import TurnContext
 from app.main.repositories import RepositoryParts
 from app.main.resources import Resources, bridge_id
@@ -197,7 +197,7 @@ class TurnParts(RepositoryParts, ABC):
             choice=self._choice,
             attachments=Attachments(self.adapters),
             outgoing=self._outgoing,
-            surroundings=Surroundings(
+            surroundings=ContextFinder(
                 stores.transcript,
                 self.adapters,
                 base.vault,
@@ -265,8 +265,8 @@ class TurnParts(RepositoryParts, ABC):
         )
 
     @cached_property
-    def _outgoing(self) -> Outgoing:
-        return Outgoing(
+    def _outgoing(self) -> OutgoingFiles:
+        return OutgoingFiles(
             self.uploads,
             self._stores.posts,
             self.adapters,

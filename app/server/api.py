@@ -330,7 +330,7 @@ async def _say(
     hands_over: str = "",
 ) -> Accepted:
     """Send a message through the same intake as messages from platforms."""
-    said = events.Said(
+    said = events.PageMessage(
         thread=thread,
         text=text,
         speaker_id=OPERATOR[0],

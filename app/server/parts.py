@@ -27,7 +27,7 @@ from app.metrics import Metrics, Vital
 from app.model.agents import Availability, Choices, Tool
 from app.model.keys import PlaceKey
 from app.model.types import Session
-from app.server.installations import Installations
+from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks
 from app.server.shapes import state_on
 from app.services.service import Setup
@@ -202,7 +202,7 @@ class Parts:
     """The folder of attachments."""
     admin_token: str
     ready: Callable[[], Awaitable[Sequence[Check]]]
-    installs: Installations
+    installs: PendingInstallations
     picker: RepositoryPicker
     files: AgentFiles
     availability: Callable[[str], Availability]

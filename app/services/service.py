@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from app.vault import Vault
 
 
-class Verdict(StrEnum):
+class Severity(StrEnum):
     """How much a finding matters."""
 
     OK = "ok"
@@ -48,7 +48,7 @@ class Verdict(StrEnum):
 class Finding:
     """What one check found."""
 
-    verdict: Verdict
+    verdict: Severity
     what: str
     reason: str
     remedy: str = ""
@@ -56,17 +56,17 @@ class Finding:
 
 def ok(what: str, reason: str) -> Finding:
     """Say that something is as it should be."""
-    return Finding(Verdict.OK, what, reason)
+    return Finding(Severity.OK, what, reason)
 
 
 def warning(what: str, reason: str, remedy: str) -> Finding:
     """Say that something could be better."""
-    return Finding(Verdict.WARNING, what, reason, remedy)
+    return Finding(Severity.WARNING, what, reason, remedy)
 
 
 def problem(what: str, reason: str, remedy: str) -> Finding:
     """Say that something will not work."""
-    return Finding(Verdict.PROBLEM, what, reason, remedy)
+    return Finding(Severity.PROBLEM, what, reason, remedy)
 
 
 class ServiceStores(Protocol):

@@ -49,7 +49,7 @@ class Margin:
         """Erase the status."""
 
 
-class Plain(Margin):
+class PlainLines(Margin):
     """Writes lines to a file or a pipe, without a status."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -132,7 +132,7 @@ def margin(stream: TextIO, *, quiet: bool) -> Margin:
     """Choose how everything but the answer is shown."""
     if quiet:
         return Margin()
-    return Terminal(stream) if stream.isatty() else Plain(stream)
+    return Terminal(stream) if stream.isatty() else PlainLines(stream)
 
 
 class Screen:

@@ -25,7 +25,7 @@ from app.core.delegation.deputies import Deputies
 from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
-from app.core.files.outgoing import Outgoing
+from app.core.files.outgoing import OutgoingFiles
 from app.core.hooks import Hooks
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.floor import Access
@@ -41,7 +41,7 @@ from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.limits import NO_LIMITS, DailyLimits
-from app.core.turns.place_context import Surroundings
+from app.core.turns.place_context import ContextFinder
 from app.core.turns.reach import Reach
 from app.core.turns.turn_context import TurnContext
 from app.features.memory.service import Memory
@@ -610,14 +610,14 @@ def join_desk(
             list_repositories=rules.list_repositories,
         ),
         attachments=Attachments(adapters),
-        outgoing=Outgoing(
+        outgoing=OutgoingFiles(
             folder / "uploads",
             stores.posts,
             adapters,
             vault,
             link=lambda url: rules.page and f"{rules.page}/uploads/{url}",
         ),
-        surroundings=Surroundings(stores.transcript, adapters, vault, messages=30),
+        surroundings=ContextFinder(stores.transcript, adapters, vault, messages=30),
         personas=rules.personas,
         ledger=ledger,
         outbox=outbox,

@@ -43,7 +43,7 @@ from app.model.updates import AskOption, AskRequest
 from app.model.workspaces import Repository
 from app.server.application import build
 from app.server.front import Front
-from app.server.installations import Installations
+from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks
 from app.server.page.stream import Stream
 from app.server.parts import AgentCard, MissingAgent, Parts
@@ -225,7 +225,7 @@ class Office:
                 reach=_reach,
             ),
             files=AgentFiles(folder, vault),
-            installs=Installations(
+            installs=PendingInstallations(
                 {}, stores.sealed, clock, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),
             workspaces=empty_folders(folder, stores, clock, vault),

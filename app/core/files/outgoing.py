@@ -116,7 +116,7 @@ class Given:
     """What was refused, and why, worded for people."""
 
 
-class Outgoing:
+class OutgoingFiles:
     """The files that agents make for people, for all sessions."""
 
     def __init__(
@@ -181,15 +181,15 @@ class Outgoing:
         kind = media_type(name, data[:HEAD_BYTES])
         return MadeFile(name, kind, url, len(data), self.link(url))
 
-    def of(self, turn: Turn, folder: Path) -> Handover:
+    def of(self, turn: Turn, folder: Path) -> FileHandover:
         """Begin to collect the files of a turn from its agent's folder."""
-        return Handover(self, turn, folder)
+        return FileHandover(self, turn, folder)
 
 
-class Handover:
+class FileHandover:
     """Collects the files of one turn."""
 
-    def __init__(self, outgoing: Outgoing, turn: Turn, folder: Path) -> None:
+    def __init__(self, outgoing: OutgoingFiles, turn: Turn, folder: Path) -> None:
         self._of = outgoing
         self._turn = turn
         self._folder = folder

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from app.agents.personas import SystemPrompt, write_for_prompt
-from app.core.repositories.joint_work import Joined
+from app.core.repositories.joint_work import SharedWork
 from app.core.turns.agents import LiveAgent
 from app.core.turns.errands import recall_errands
-from app.core.turns.prompt import Asked, compose
+from app.core.turns.prompt import TurnPrompt, compose
 from app.core.turns.turn_context import TurnContext
 from app.model import wording
 from app.model.types import Attachment, Entry, Session, Turn
@@ -42,7 +42,7 @@ async def brief(
     live: LiveAgent,
     target: Target,
     standing: SystemPrompt,
-    joined: Joined,
+    joined: SharedWork,
     *,
     is_fork: bool,
 ) -> Briefing:
@@ -61,7 +61,7 @@ async def brief(
     errands = recall_errands(context, session, turn)
     added = await context.hooks.prompt_parts(session, turn, messages, begins=begins)
     prompt = compose(
-        Asked(
+        TurnPrompt(
             surface=turn.surface,
             messages=messages,
             files=paths,

@@ -28,7 +28,7 @@ _COMMAND = re.compile(r"(?:@[\w-]+[,:]?\s+)?(/[\w.:-]+(?: [^\n]*)?)")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class QuotedMessage:
     """Something that another speaker said."""
 
     name: str
@@ -36,7 +36,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TurnPrompt:
     """What a prompt is made of."""
 
     surface: SessionKey
@@ -54,7 +54,7 @@ class Asked:
     """What the operator adds in this place; set only when a conversation begins."""
     own: Sequence[tuple[str, str]] = ()
     """What the agent itself wrote elsewhere, each with its origin."""
-    said: Sequence[Said] = ()
+    said: Sequence[QuotedMessage] = ()
     """What others said here and the agent has not been told yet."""
     notes: Sequence[str] = ()
     """What the bridge tells the agent about the work of others."""
@@ -68,7 +68,7 @@ class Asked:
     """What people answered after the agent had been parked."""
 
 
-def compose(asked: Asked) -> str:
+def compose(asked: TurnPrompt) -> str:
     """Write the prompt of a turn."""
     parts = [_first_line(asked)]
     if asked.standing:
@@ -114,7 +114,7 @@ def brings_words(tool: ToolUpdate, own: Collection[str]) -> bool:
     return tool.kind in _READING
 
 
-def _first_line(asked: Asked) -> str:
+def _first_line(asked: TurnPrompt) -> str:
     names = list(dict.fromkeys(message.speaker.name for message in asked.messages))
     where = f"{asked.surface.service}, {asked.surface}"
     pointed = dict.fromkeys(message.pointed for message in asked.messages)

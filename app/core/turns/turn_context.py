@@ -14,7 +14,7 @@ from app.core.consent.ledger import Ledger
 from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
-from app.core.files.outgoing import Outgoing
+from app.core.files.outgoing import OutgoingFiles
 from app.core.hooks import Hooks
 from app.core.outbox import Outbox
 from app.core.repo_provider import RepoProvider
@@ -22,7 +22,7 @@ from app.core.roster import Availabilities
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.limits import NO_LIMITS, DailyLimits, Estimate
-from app.core.turns.place_context import Surroundings
+from app.core.turns.place_context import ContextFinder
 from app.model.keys import PlaceKey
 from app.model.ports import Counters
 from app.model.posts import Verbosity
@@ -49,8 +49,8 @@ class TurnContext:
     workspaces: RepoProvider
     choice: RepositoryChoice
     attachments: Attachments
-    outgoing: Outgoing
-    surroundings: Surroundings
+    outgoing: OutgoingFiles
+    surroundings: ContextFinder
     personas: Personas
     ledger: Ledger
     outbox: Outbox

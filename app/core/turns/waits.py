@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from app.agents.agent import Agent
 from app.clock import Clock
-from app.core.consent.gate import Gate
+from app.core.consent.gate import PermissionGate
 from app.core.delegation.deputies import find_presence
 from app.core.repositories.folders import Hold
 from app.core.turns.display import TurnDisplay
@@ -112,7 +112,9 @@ class TurnAsks:
         self._course = course
         self._display = display
         self._router = display.router
-        self._gate = Gate(context.ledger, agent, TurnRef(session.id, turn.id), context.clock)
+        self._gate = PermissionGate(
+            context.ledger, agent, TurnRef(session.id, turn.id), context.clock
+        )
         self._in_order = asyncio.Lock()
         """Judging takes a moment, and asks must be shown in the order they came."""
         self._answerable = True

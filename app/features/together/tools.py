@@ -10,7 +10,7 @@ from app.features.together import wording
 from app.features.together.review import Reviews
 from app.features.together.service import Together
 from app.model.agents import Arguments, Caller, Result, Tool
-from app.model.proposals import VERDICTS, Finding
+from app.model.proposals import VERDICTS, ReviewFinding
 
 MOST_COMMENTS: Final = 50
 """Comments of one review: more than a person reads."""
@@ -96,7 +96,7 @@ def make_submit_tool(reviews: Reviews) -> Tool:
 
 
 async def _submit(reviews: Reviews, caller: Caller, arguments: Arguments) -> Result:
-    findings = [Finding.read(each) for each in arguments.get("comments", ())]
+    findings = [ReviewFinding.read(each) for each in arguments.get("comments", ())]
     body, verdict = str(arguments.get("body", "")), arguments["verdict"]
     review = await reviews.submit(
         caller.session, caller.turn.id, verdict, body=body, findings=findings

@@ -32,7 +32,14 @@ from app.services.github import wording
 from app.services.github.api import GithubApi
 from app.services.github.events import STOP, Rerun, name_button
 from app.services.github.names import Identities, Name, Spot
-from app.services.github.payloads import Annotation, CheckRun, Output, Pull, Review, Status
+from app.services.github.payloads import (
+    Annotation,
+    CheckOutput,
+    CheckRun,
+    CommitStatus,
+    GitHubReview,
+    Pull,
+)
 from app.services.github.transport import Gone
 
 logger = logging.getLogger(__name__)
@@ -63,7 +70,7 @@ _ODD = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CheckReport:
     """What a failed check says."""
 
     run: CheckRun
@@ -77,7 +84,7 @@ async def read_checks(api: GithubApi, news: News, us: Identities) -> Checked | N
     Raises:
         PostDelayed: not now.
     """
-    statuses: list[Status] = []
+    statuses: list[CommitStatus] = []
     try:
         pull = await api.find_pull(news.repository, news.branch)
         if pull is None or pull.head.sha != news.mark:
@@ -145,13 +152,13 @@ async def examine(api: GithubApi, repository: str, branch: str, us: Identities) 
 
 async def _read_all(
     api: GithubApi, repository: str, branch: str, us: Identities
-) -> tuple[Pull, list[CheckRun], list[Status], list[Review]] | None:
+) -> tuple[Pull, list[CheckRun], list[CommitStatus], list[GitHubReview]] | None:
     """Read checks, statuses and reviews of a branch's open pull request; those it may read."""
     pull = await api.find_pull(repository, branch)
     if pull is None:
         return None
     runs: list[CheckRun] = []
-    statuses: list[Status] = []
+    statuses: list[CommitStatus] = []
     try:
         found = await api.check_runs(repository, pull.head.sha)
         runs = [each for each in found if not us.is_app(each.app)]
@@ -162,20 +169,20 @@ async def _read_all(
 
 
 def _ended(
-    runs: Iterable[CheckRun], statuses: Iterable[Status]
+    runs: Iterable[CheckRun], statuses: Iterable[CommitStatus]
 ) -> tuple[list[CheckRun], list[CheckRun]]:
     """List the checks and statuses that ended, as checks, and those of them that failed."""
     ended = [each for each in runs if each.status == "completed"]
     for each in statuses:
         if each.state != "pending":
             words = "\n".join(filter(None, (each.description, each.target_url)))
-            shown = Output(summary=words)
+            shown = CheckOutput(summary=words)
             ended.append(CheckRun(id=0, name=each.context, conclusion=each.state, output=shown))
     return ended, [each for each in ended if each.conclusion not in PASSED]
 
 
 def _judge(
-    runs: Sequence[CheckRun], statuses: Sequence[Status], reviews: Iterable[Review]
+    runs: Sequence[CheckRun], statuses: Sequence[CommitStatus], reviews: Iterable[GitHubReview]
 ) -> Judged:
     """Sum up checks and reviews: of a reviewer the last verdict counts, and a request above all."""
     ended, failed = _ended(runs, statuses)
@@ -200,7 +207,7 @@ def end_of_log(log: str) -> str:
     return text if len(text) <= LOG_CHARACTERS else f"…{text[1 - LOG_CHARACTERS :]}"
 
 
-async def _read_details(api: GithubApi, repository: str, run: CheckRun) -> Said:
+async def _read_details(api: GithubApi, repository: str, run: CheckRun) -> CheckReport:
     counted, log = run.output.annotations_count, ""
     annotations = await api.annotations(repository, run.id) if counted else ()
     try:
@@ -208,10 +215,10 @@ async def _read_details(api: GithubApi, repository: str, run: CheckRun) -> Said:
         log = await api.end_of_log(repository, run.id) if run.app == WORKFLOWS else ""
     except PostRejected as error:
         logger.info("cannot read the log of %s: %s", run.name, error)
-    return Said(run, annotations, log)
+    return CheckReport(run, annotations, log)
 
 
-def excerpt(failed: Iterable[Said]) -> str:
+def excerpt(failed: Iterable[CheckReport]) -> str:
     """Write what failed checks say: title, annotations, summary, and the end of the log."""
     shown: list[str] = []
     for said in failed:

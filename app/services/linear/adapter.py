@@ -29,7 +29,7 @@ from app.services.common.people import Members
 from app.services.common.webhooks import DeliveryStale, Take
 from app.services.linear import events, webhook, wording
 from app.services.linear.api import LinearApi, LinearRefused
-from app.services.linear.auth import Grants, Tokens
+from app.services.linear.auth import Grants, LinearTokens
 from app.services.linear.events import add_subject, read_subject
 from app.services.linear.identity import (
     CACHE_SECONDS,
@@ -94,7 +94,7 @@ class LinearAdapter(Adapter):
         self._uploads = uploads
         self._secret = credentials.webhook_secret
         self._clock = clock
-        self._tokens = Tokens(
+        self._tokens = LinearTokens(
             self.service_name,
             credentials,
             api_url,

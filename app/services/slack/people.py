@@ -15,14 +15,14 @@ from app.errors import DeliveryUnreadable, PostError, ServiceRefused
 from app.model.inbound import Inbound
 from app.model.keys import PlaceKey, adapter_name
 from app.retry import Retries
-from app.services.common.people import Member, Members, Roster
+from app.services.common.people import Members, PlatformAgents, Profile
 from app.services.slack import events, wording
 from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused, SlackUncertain
 from app.services.slack.text import Event
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class SlackIdentity:
     """One agent's ids on Slack."""
 
     user: str
@@ -34,7 +34,7 @@ class Identity:
     scopes: frozenset[str]
 
 
-async def identify(api: SlackApi, agent: str, suffix: str) -> Identity:
+async def identify(api: SlackApi, agent: str, suffix: str) -> SlackIdentity:
     """Ask Slack which app a bot token belongs to.
 
     Raises:
@@ -49,7 +49,7 @@ async def identify(api: SlackApi, agent: str, suffix: str) -> Identity:
             f"Slack rejected its bot token ({error.error})",
             f"Copy its app's Bot User OAuth Token into SLACK_BOT_TOKEN{suffix} again.",
         ) from error
-    return Identity(
+    return SlackIdentity(
         user=answer["user_id"],
         bot=answer.get("bot_id", ""),
         team=answer.get("team_id", ""),
@@ -58,7 +58,7 @@ async def identify(api: SlackApi, agent: str, suffix: str) -> Identity:
     )
 
 
-class Colleagues(Roster[Identity]):
+class Colleagues(PlatformAgents[SlackIdentity]):
     """All agents on Slack, shared by all adapters."""
 
     def __init__(self, agents: Iterable[str], absent: Mapping[str, str] | None = None) -> None:
@@ -67,7 +67,7 @@ class Colleagues(Roster[Identity]):
         self.agents = {user: agent for agent, user in (absent or {}).items()}
         """Agents by the user ids that people mention."""
 
-    def add(self, agent: str, identity: Identity) -> None:
+    def add(self, agent: str, identity: SlackIdentity) -> None:
         """Set an agent's identity."""
         self.agents[identity.user] = agent
         super().add(agent, identity)
@@ -112,7 +112,7 @@ class People:
         self._api = api
         self._members = Members(self._look_up, clock, seconds=CACHE_SECONDS)
 
-    async def person(self, user: str, team: str) -> Member:
+    async def person(self, user: str, team: str) -> Profile:
         """Return what Slack says about a user.
 
         Raises:
@@ -138,22 +138,22 @@ class People:
             logger.info("Slack took too long to name %s", ", ".join(set(users) - found.keys()))
         return found
 
-    async def _look_up(self, key: tuple[str, str]) -> Member:
+    async def _look_up(self, key: tuple[str, str]) -> Profile:
         user, team = key
         try:
             answer = await self._api.read("users.info", user=user)
         except SlackRefused as error:
             if error.error not in {"user_not_found", "user_not_visible"}:
                 raise
-            return Member(wording.NOT_FOUND, user)
+            return Profile(wording.NOT_FOUND, user)
         return _member(answer["user"], team)
 
 
-def _member(user: dict[str, Any], team: str) -> Member:
+def _member(user: dict[str, Any], team: str) -> Profile:
     profile = user.get("profile") or {}
     names = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"))
     name = next(filter(None, names), None) or user.get("name") or user["id"]
-    return Member(_refusal(user, team), str(name))
+    return Profile(_refusal(user, team), str(name))
 
 
 def _refusal(user: dict[str, Any], team: str) -> str | None:
@@ -180,10 +180,10 @@ class Completion:
         self,
         api: SlackApi,
         people: People,
-        reader: events.Reader,
+        reader: events.FrameReader,
         colleagues: Colleagues,
         clock: Clock,
-        me: Callable[[], Awaitable[Identity]],
+        me: Callable[[], Awaitable[SlackIdentity]],
     ) -> None:
         self._api = api
         self._people = people

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.files.outgoing import Given, Outgoing
+from app.core.files.outgoing import Given, OutgoingFiles
 from app.model.keys import SessionKey
 from app.model.policy import PRESETS
 from app.model.ports import AgentListener
@@ -40,7 +40,7 @@ class Workplace:
         self.uploads = root / "uploads"
         self.workspace.mkdir(parents=True)
         self.folder.mkdir()
-        self._outgoing = Outgoing(
+        self._outgoing = OutgoingFiles(
             self.uploads,
             self,  # type: ignore[arg-type]  # it is asked for nothing but the post of a turn
             {},

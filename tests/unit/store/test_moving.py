@@ -14,7 +14,7 @@ from app.model.delegation import DelegationLimits, NewDelegation
 from app.model.updates import AskOption, AskRequest
 from app.store import moving, tables
 from app.store.database import Database, sqlite_url
-from app.store.dialects import Field
+from app.store.dialects import JsonField
 from app.store.guarding import Guard, put_on_guard
 from app.store.moving import move
 from app.store.stores import Stores
@@ -147,7 +147,7 @@ async def test_rows_with_what_a_server_refuses_are_moved_and_fail_no_turn(
 
     target.open()
     await check_turns(target)
-    row = target.one(select(tables.transcript.c.data, Field(tables.transcript.c.data, "value")))
+    row = target.one(select(tables.transcript.c.data, JsonField(tables.transcript.c.data, "value")))
     kept = "a\ufffdb\ufffdc \\u0000"
     assert row == ({"value": kept, "number": None}, kept)
 
