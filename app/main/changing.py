@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from app.agents.admission import note_isolation
-from app.agents.enrolling import SINGLE, enrol, explain_fixed, restore
+from app.agents.enrolling import SINGLE, enrol, explain_fixed, label, restore
 from app.agents.isolation import shelter_all
-from app.agents.personas import label
 from app.children.sandbox import Unavailable, find_bubblewrap
 from app.config import AgentConfig, AgentRecord, Configuration
 from app.config.agents import EXTENDS

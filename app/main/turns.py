@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING
 
 from app.acp.late import LateLauncher, build_launcher
 from app.agents.files import AgentFiles
-from app.agents.personas import AgentPersonas
 from app.agents.prices import read_prices
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
-from app.core.delegation.delegations import Delegations
-from app.core.delegation.showing import Showing
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import OutgoingFiles
 from app.core.hooks import Hooks
@@ -33,8 +30,8 @@ from app.core.turns.place_context import ContextFinder, operator_prompt
 from app.core.turns.turn_context import TurnContext
 from app.main.repositories import RepositoryParts
 from app.main.resources import Resources, bridge_id
-from app.main.tooling import Tooling
 from app.main.vitals import Vitals
+from app.mcp_server.endpoints import McpEndpoints
 from app.metrics import measure_members
 from app.model.delegation import SERVICE
 from app.model.types import Session
@@ -78,13 +75,8 @@ class TurnParts(RepositoryParts, ABC):
 
     @property
     @abstractmethod
-    def delegations(self) -> Delegations:
-        """Lets agents ask agents."""
-
-    @property
-    @abstractmethod
-    def tooling(self) -> Tooling:
-        """Lets agents call the bridge's tools."""
+    def endpoints(self) -> McpEndpoints:
+        """Serves the bridge's tools to agents."""
 
     @cached_property
     def outbox(self) -> Outbox:
@@ -120,7 +112,6 @@ class TurnParts(RepositoryParts, ABC):
             page=self._addresses.page,
             hooks=self.hooks,
             name_asker=self._name_asker,
-            find_voice=lambda session: self.showing.voice_of(session),
             signals=self._base.signals,
             counters=self._base.metrics,
         )
@@ -140,7 +131,7 @@ class TurnParts(RepositoryParts, ABC):
                 self._base.metrics,
                 bridge=bridge_id(self._configuration),
                 warden=self.warden,
-                endpoints=self.tooling.doors,
+                endpoints=self.endpoints,
                 timeouts=self._timeouts,
             )
         )
@@ -204,14 +195,6 @@ class TurnParts(RepositoryParts, ABC):
                 messages=configuration.settings.place_context,
                 name_of=self._name_of,
             ),
-            personas=AgentPersonas(
-                self.files,
-                base.registry,
-                lambda agent: self.tooling.list_skills(agent),
-                lambda agent, turn: self.tooling.list_colleagues(
-                    agent, self.delegations.colleagues(agent, turn)
-                ),
-            ),
             ledger=self.ledger,
             outbox=self.outbox,
             feed=self.feed,
@@ -226,31 +209,11 @@ class TurnParts(RepositoryParts, ABC):
             place_prompt=partial(operator_prompt, configuration, self._directory.area_of),
             adapters=self.adapters,
             agents=self._agents,
-            showing=self.showing,
             hooks=self.hooks,
             look=self.progress.look,
             ensure=self._ensure,
             availability=self.availability,
             estimate=read_prices(configuration.shared_dir).estimate,
-            delegations=stores.delegations,
-            abandon=lambda asked: self.delegations.stop(asked),
-        )
-
-    @cached_property
-    def showing(self) -> Showing:
-        """Shows people what agents do for others."""
-        return Showing(
-            self._stores.tree,
-            self._stores.sessions,
-            self._stores.posts,
-            adapters=self.adapters,
-            agents=self._agents,
-            name_of=self._name_of,
-            page=self._addresses.page,
-            outbox=self.outbox,
-            feed=self.feed,
-            clock=self._base.clock,
-            signals=self._base.signals,
         )
 
     @cached_property

@@ -9,10 +9,10 @@ from sqlalchemy import Connection, Row, Select, bindparam, exists, func, select,
 
 from app.model.delegation import SERVICE, Branch, BranchState, Errand
 from app.model.keys import PlaceKey, SessionKey
-from app.model.posts import NewPost, PostContent
-from app.model.types import Entry, TurnState
+from app.model.posts import PostContent
+from app.model.types import TurnState
 from app.store.database import Database
-from app.store.posts import insert_post, turn_post_key
+from app.store.posts import turn_post_key
 from app.store.tables import (
     ASK_HOLDS,
     ASK_IS_OPEN,
@@ -22,9 +22,10 @@ from app.store.tables import (
     post,
     session,
     surface,
+    told,
+    transcript,
     turn,
 )
-from app.store.transcript import insert_entries
 from app.store.values import content_of, turn_error
 
 _STATES: dict[str, BranchState] = {

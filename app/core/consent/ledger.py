@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -37,11 +37,6 @@ ANSWER_CHARACTERS = 10_000
 """Length of an answer in words: a page or two."""
 
 
-async def _no_voice(_session: Session) -> str:
-    """Have every ask shown by the agent of its place."""
-    return ""
-
-
 class Ledger:
     """The open asks of all sessions."""
 
@@ -59,14 +54,13 @@ class Ledger:
         page: Callable[[PlaceKey], str] = lambda _place: "",
         hooks: Hooks | None = None,
         name_asker: Callable[[Session], str] = lambda _session: "",
-        find_voice: Callable[[Session], Awaitable[str]] = _no_voice,
         signals: Signals = ALONE,
         counters: Counters,
     ) -> None:
         """Keep asks; `submit` runs the queued turns of a session.
 
         `page` returns the address of a place's page; `name_asker` names an agent whose asks another
-        one shows, `find_voice` returns the agent that shows them itself elsewhere.
+        one shows.
         """
         self._asks = asks
         self._grants = grants
@@ -79,7 +73,6 @@ class Ledger:
         self._page = page
         self._hooks = hooks or Hooks()
         self._name_asker = name_asker
-        self._find_voice = find_voice
         self._waits = Waits()
         self._putting = asyncio.Lock()
         """Questions of tools are counted and opened one after another."""
@@ -124,7 +117,7 @@ class Ledger:
 
     async def _address(self, request: AskRequest, session: Session) -> AskRequest:
         """Have an agent that works for another one ask itself, or name it where that one asks."""
-        if voice := await self._find_voice(session):
+        if voice := await self._hooks.voice_of(session):
             return replace(request, voice=voice)
         if name := self._name_asker(session):
             title = wording.ASKED_FOR_OTHERS.format(agent=name, title=request.title)

@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from app.clock import Clock
-from app.core.adapters import Adapter
+from app.core.adapters import Adapter, find_presence
 from app.core.consent.ledger import Ledger
-from app.core.delegation.deputies import find_presence
 from app.core.intake.floor import Access
 from app.core.session_manager import SessionManager
 from app.errors import BridgeError, SpeakerUnknown

@@ -12,10 +12,9 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from app.clock import Clock
-from app.core.adapters import Adapter
+from app.core.adapters import Adapter, find_presence
 from app.core.commands import Command, parse
 from app.core.consent.ledger import Ledger
-from app.core.delegation.deputies import find_presence
 from app.core.hooks import Hooks
 from app.core.intake.answers import Answers, Whispers, notice, refusal, speak
 from app.core.intake.floor import Access, Floor, Handover, decide, hand_to

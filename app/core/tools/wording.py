@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
-from app.agents.agent import Agent
 from app.model.agents import COMMAND
 
 NO_TOOL: Final = "There is no tool {name!r} for you. List your tools to see which there are."
@@ -21,7 +20,6 @@ SKILLS: Final = """Tools of the bridge through which people talk to you; they wo
 Run `{command} NAME --KEY VALUE` in a shell. `{command} NAME --help` describes a tool, and so does
 its SKILL.md in the folder `$AGENT_BRIDGE_SKILLS`:
 {tools}"""
-
 
 
 def first_sentence(description: str) -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from app.agents.agent import Agent
-from app.agents.personas import Personas
 from app.clock import Clock
 from app.config import AgentConfig
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
-from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import OutgoingFiles
@@ -27,7 +25,6 @@ from app.model.keys import PlaceKey
 from app.model.ports import Counters
 from app.model.posts import Verbosity
 from app.store.decisions import IntakeStore
-from app.store.delegations import DelegationStore
 from app.store.posts import PostStore
 from app.store.sessions import SessionStore
 from app.store.spending import SpendingStore
@@ -51,7 +48,6 @@ class TurnContext:
     attachments: Attachments
     outgoing: OutgoingFiles
     surroundings: ContextFinder
-    personas: Personas
     ledger: Ledger
     outbox: Outbox
     feed: Feed
@@ -72,14 +68,8 @@ class TurnContext:
     """The agents as they are now, by id."""
     availability: Availabilities
     """Is told how turns end, so that it is known which agents can work."""
-    showing: Showing
-    """Shows what agents do for others."""
     hooks: Hooks
     """What features do around a turn."""
-    delegations: DelegationStore
-    """What agents asked of each other."""
-    abandon: Callable[[Sequence[int]], Awaitable[None]]
-    """Stops the delegations that a turn waited for when it failed."""
     ensure: Callable[[], None] | None = None
     """Ends this process if others have its work: called before what cannot be taken back."""
     look: Callable[[int], None] = lambda _session: None

@@ -149,7 +149,7 @@ class Delegations(Part):
             self.showing.tell()
         awaited = self._awaited.pop(turn.id, ())
         if state is TurnState.FAILED:
-            await self.stop(tuple(awaited))
+            await self.cancel(tuple(awaited))
 
     # Who may ask whom.
 
@@ -393,7 +393,7 @@ class Delegations(Part):
                 await changed.wait()
                 changed.clear()
 
-    async def stop(self, delegations: Sequence[int]) -> None:
+    async def cancel(self, delegations: Sequence[int]) -> None:
         """Stop delegations, and all that they led to."""
         if delegations:
             self.runtime.outbox.send(*await persist(self._clock, self.store.stop, delegations))

@@ -152,4 +152,6 @@ class Showing:
 
     def _words(self, branch: Branch) -> str:
         """Say how a delegated turn ended."""
-        return wording.delegated_end(self._line(branch), caller=self._runtime.agents.title(branch.caller_agent))
+        return wording.delegated_end(
+            self._line(branch), caller=self._runtime.agents.title(branch.caller_agent)
+        )

@@ -8,16 +8,17 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, or_, select, update
 
 from app.model.delegation import (
-    SERVICE,
     Answer,
+    Branch,
     DelegatedCall,
     Delegation,
     DelegationLimits,
-    Errand,
     NewDelegation,
     StartedDelegation,
 )
 from app.model.keys import PlaceKey
+from app.model.posts import NewPost
+from app.model.types import Entry
 from app.store.commits.delegating import (
     BY_TURN,
     EACH,
@@ -33,13 +34,10 @@ from app.store.commits.delegating import (
 )
 from app.store.commits.endings import stop_errands
 from app.store.database import Database
-from app.store.tree import BRANCHES, OVER, SAID, branch_of, find_last_words
 from app.store.posts import insert_post
+from app.store.tables import delegation, place, session, turn
 from app.store.transcript import insert_entries
-from app.model.posts import NewPost
-from app.model.types import Entry
-from app.model.delegation import Branch
-from app.store.tables import delegation, place, session, told, transcript, turn
+from app.store.tree import BRANCHES, OVER, SAID, branch_of, find_last_words
 from app.store.values import turn_error
 
 _callers = session.alias()

@@ -255,7 +255,7 @@ class AgentTools:
 
     async def _stop(self, caller: Caller, arguments: Arguments) -> Result:
         found = self._own(caller, arguments["id"])
-        await self._delegations.stop([found.id])
+        await self._delegations.cancel([found.id])
         return self._describe(self._delegations.read(found.id))
 
     def _own(self, caller: Caller, number: str) -> Delegation:
