@@ -19,6 +19,7 @@ from app.clock import Clock, SystemClock
 from app.config.agents import AgentLimits
 from app.config.settings import Settings
 from app.core.adapters import Adapter
+from app.core.base import Base
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
@@ -52,7 +53,7 @@ from app.features.schedules.tools import ScheduleTools
 from app.metrics import Metrics
 from app.model.agents import Choice, Choices, Scope
 from app.model.conversations import EVERYTHING, ListFilter
-from app.model.delegation import SERVICE, DelegationLimits
+from app.model.delegation import DelegationLimits
 from app.model.inbound import (
     Accepted,
     Answered,
@@ -517,25 +518,8 @@ def join_desk(
     launcher = ScriptedLauncher(stir)
     deliveries = StirringDeliveries(stores.deliveries, stir)
     feed = StirringFeed(stores, stir, signals)
-    outbox = Outbox(stores.posts, adapters, clock, vault, metrics, signals=signals)
     availability = Availabilities(clock, vault.redact, signals=signals)
     hooks = Hooks()
-    ledger = Ledger(
-        stores.asks,
-        stores.grants,
-        stores.sessions,
-        outbox,
-        feed,
-        vault,
-        clock=clock,
-        submit=lambda session: engine.submit(session),
-        hooks=hooks,
-        name_asker=lambda session: (
-            rules.names.get(session.key.agent, "") if session.place.service == SERVICE else ""
-        ),
-        signals=signals,
-        counters=metrics,
-    )
     workspaces = empty_folders(folder, stores, clock, vault)
     agents = {
         agent: make_agent(
@@ -559,59 +543,51 @@ def join_desk(
         )
         for agent in rules.agents
     }
-    live = LiveAgents(
-        launcher,
-        workspaces,
-        stores.sessions,
-        clock,
-        vault,
-        max_processes=rules.max_processes,
-        agents=agents,
+    base = Base(
+        clock=clock,
+        vault=vault,
+        stores=replace(stores, deliveries=cast("DeliveryStore", deliveries)),
+        metrics=metrics,
         signals=signals,
+        agents=agents,
+        adapters=adapters,
+        hooks=hooks,
+        page=lambda place: rules.page and f"{rules.page}/{place}",
     )
-    shop = TurnContext(
-        places=stores.decisions,
-        turns=stores.turns,
-        sessions=stores.sessions,
-        transcript=stores.transcript,
-        posts=stores.posts,
+    outbox = Outbox(base)
+    ledger = Ledger(
+        base,
+        outbox,
+        feed,
+        submit=lambda session: engine.submit(session),
+    )
+    live = LiveAgents(base, launcher, workspaces, max_processes=rules.max_processes)
+    shop: TurnContext = base.extend(
+        TurnContext,
         live=live,
         workspaces=workspaces,
         choice=RepositoryChoice(
-            stores.decisions,
-            stores.sessions,
+            base,
             directory(folder),
-            clock,
-            adapters=adapters,
             list_repositories=rules.list_repositories,
         ),
         attachments=Attachments(adapters),
         outgoing=OutgoingFiles(
+            base,
             folder / "uploads",
-            stores.posts,
-            adapters,
-            vault,
             link=lambda url: rules.page and f"{rules.page}/uploads/{url}",
         ),
-        surroundings=ContextFinder(stores.transcript, adapters, vault, messages=30),
+        surroundings=ContextFinder(base, messages=30),
         ledger=ledger,
         outbox=outbox,
         feed=feed,
-        clock=clock,
-        spending=stores.spending,
         daily=rules.daily,
-        counters=metrics,
-        vault=vault,
         check_room=at_once,
         verbosity=None,
-        page=lambda place: rules.page and f"{rules.page}/{place}",
         place_prompt=lambda _place: rules.place_prompt,
-        adapters=adapters,
         availability=availability,
-        hooks=hooks,
-        agents=agents,
     )
-    engine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns, signals=signals)
+    engine: EmbeddedTurnEngine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns)
     traces = Traces(
         folder / "workspaces",
         folder / "gates",
@@ -622,7 +598,7 @@ def join_desk(
         own=folder,
         user_of=lambda _agent: None,
     )
-    reach = Reach(live, stores.sessions, workspaces, traces, signals, ended=engine.ended)
+    reach = Reach(base, live, workspaces, traces, ended=engine.ended)
     schedule_store = stores.open(ScheduleStore)
     book = ScheduleBook(
         schedule_store,
@@ -666,37 +642,24 @@ def join_desk(
     memory, delegations = Memory(runtime), Delegations(runtime)
     hooks.add((book, memory, delegations))
     manager = SessionManager(
-        stores.decisions,
-        stores.sessions,
-        stores.turns,
+        base,
         engine=engine,
         live=reach,
         outbox=outbox,
         feed=feed,
-        clock=clock,
         directory=directory(folder),
-        hooks=hooks,
-        names=rules.names,
     )
     dispatcher = Dispatcher(
-        stores.decisions,
+        base,
         manager,
         ledger,
-        adapters=adapters,
         access=Access(),
         untagged="mention",
-        clock=clock,
-        vault=Vault(),
-        names={agent: rules.names.get(agent, agent) for agent in rules.agents},
         roster=roster,
-        hooks=hooks,
     )
     intake = Intake(
-        cast("DeliveryStore", deliveries),
+        base,
         dispatcher,
-        adapters=adapters,
-        clock=clock,
-        counters=metrics,
         renames=Renames(
             stores.names,
             NoGit(),  # type: ignore[arg-type]  # it answers only what may be asked
@@ -704,10 +667,8 @@ def join_desk(
             directory=directory(folder),
             clock=clock,
         ),
-        hooks=hooks,
-        signals=signals,
     )
-    scheduler = Scheduler(
+    scheduler: Scheduler = Scheduler(
         schedule_store,
         clock,
         adapters=adapters,

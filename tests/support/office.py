@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from app.agents.files import AgentFiles
 from app.clock import SystemClock
+from app.core.base import Base
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.hooks import Hooks
@@ -126,18 +127,22 @@ class Office:
         self.stores = stores
         self.engine = Engine()
         self.feed = Feed(stores.transcript, stores.sessions, stores.tree.above)
-        outbox = Outbox(stores.posts, adapters, clock, vault, metrics)
-        self.ledger = Ledger(
-            stores.asks,
-            stores.grants,
-            stores.sessions,
-            outbox,
-            self.feed,
-            vault,
+        agents = {
+            card.id: make_agent(card.name, id=card.id, display_name=card.display_name)
+            for card in CARDS.values()
+        }
+        hooks = Hooks()
+        base = Base(
             clock=clock,
-            submit=self.engine.submit,
-            counters=metrics,
+            vault=vault,
+            stores=stores,
+            metrics=metrics,
+            agents=agents,
+            adapters=adapters,
+            hooks=hooks,
         )
+        outbox = Outbox(base)
+        self.ledger = Ledger(base, outbox, self.feed, submit=self.engine.submit)
         book = ScheduleBook(
             stores.open(ScheduleStore),
             zone="UTC",
@@ -147,7 +152,7 @@ class Office:
             names={},
             changed=lambda adapter: self.intake.wake(adapter),
         )
-        hooks = Hooks(book)
+        hooks.add((book,))
         runtime: Any = SimpleNamespace(
             clock=clock, vault=vault, stores=stores, signals=ALONE, files=AgentFiles(folder, vault)
         )
@@ -155,43 +160,22 @@ class Office:
         self.schedules = Schedules.__new__(Schedules)
         self.schedules.book = book
         manager = SessionManager(
-            stores.decisions,
-            stores.sessions,
-            stores.turns,
+            base,
             engine=self.engine,
             live=live,
             outbox=outbox,
             feed=self.feed,
-            clock=clock,
             directory=directory(folder),
-            hooks=hooks,
         )
         dispatcher = Dispatcher(
-            stores.decisions,
+            base,
             manager,
             self.ledger,
-            adapters=adapters,
             access=Access(users=frozenset(), only_users=False, bots=frozenset()),
             untagged="mention",
-            clock=clock,
-            vault=vault,
-            names={card.id: card.display_name for card in CARDS.values()},
-            roster=Roster(
-                {
-                    card.id: make_agent(card.name, id=card.id, display_name=card.display_name)
-                    for card in CARDS.values()
-                }
-            ),
-            hooks=hooks,
+            roster=Roster(agents),
         )
-        self.intake = Intake(
-            stores.deliveries,
-            dispatcher,
-            adapters=adapters,
-            clock=clock,
-            counters=metrics,
-            hooks=hooks,
-        )
+        self.intake = Intake(base, dispatcher)
         self.availability = Availabilities(clock)
         self.opens: dict[str, tuple[str, ...]] = {}
         """The repositories that an agent's credentials open."""
