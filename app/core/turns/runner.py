@@ -297,12 +297,12 @@ class TurnRun:
         await context.check_room()
         await display.wait_until_announced()
         parts = await context.hooks.system_parts(self._session.key, self._turn.id)
-        system = SystemPrompt(**parts)
+        system_prompt = SystemPrompt(**parts)
         texts = [each.text for each in context.stores.turns.messages(self._turn.id)]
         joined = await context.workspaces.join(self._session, display.target, texts)
         display.add(joined.told)
         live = self._live = await context.live.take(
-            self._session, display.target, system, meanwhile=self._slot.lend
+            self._session, display.target, system_prompt, meanwhile=self._slot.lend
         )
         briefing = await brief(
             context,
@@ -310,12 +310,12 @@ class TurnRun:
             self._turn,
             live,
             display.target,
-            system,
+            system_prompt,
             joined,
             is_fork=self._place.is_fork,
         )
         display.add(briefing.note)
-        digests = system.digests()
+        digests = system_prompt.digests()
         committed = await persist(
             context.clock,
             context.stores.turns.prompted,
