@@ -38,7 +38,7 @@ class Joined(TurnParts):
         base = self._base
         return Toolbox(
             self._tools(),
-            base.registry.agents,
+            base.registry,
             self._stores.sessions,
             self._stores.turns,
             base.metrics,
@@ -71,7 +71,7 @@ class Joined(TurnParts):
     @cached_property
     def _roster(self) -> Roster:
         registry = self._base.registry
-        return Roster(registry.agents, registry.removed, self.availability.of, registry.title)
+        return Roster(registry, registry.removed, self.availability.of, registry.title)
 
     @cached_property
     def picker(self) -> RepositoryPicker:
@@ -160,6 +160,12 @@ class Joined(TurnParts):
             signals=base.signals,
             metrics=base.metrics,
             agents=base.registry,
+            admission=base.admission,
+            hooks=self.hooks,
+            listeners=self.listeners,
+            picker=self.picker,
+            progress=self.progress,
+            room=self.room,
             files=base.files,
             adapters=self.adapters,
             availability=self.availability,

@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 
 from typing_extensions import override
 
+from app.agents.agent import Agent
 from app.agents.files import AgentFiles
 from app.children.kept_files import Traces
 from app.clock import Clock, SystemClock
@@ -347,6 +348,14 @@ class Rules:
     delegation: DelegationLimits = field(default_factory=DelegationLimits)
 
 
+class Known(dict[str, Agent]):
+    """Agents by id, as a registry has them."""
+
+    def title(self, agent: str) -> str:
+        """Return what people call an agent."""
+        return self[agent].title if agent in self else agent
+
+
 async def lend_nothing(_session: Session, _branch: str, _folder: str) -> str:
     """Let every session work in an empty folder."""
     return "none"
@@ -625,9 +634,7 @@ def join_desk(
         stores=stores,
         signals=signals,
         files=AgentFiles(folder, vault),
-        agents=SimpleNamespace(
-            agents=agents, title=lambda agent: rules.names.get(agent, agent), names=rules.names
-        ),
+        agents=Known(agents),
         feed=feed,
         outbox=outbox,
         ledger=ledger,

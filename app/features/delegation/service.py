@@ -97,7 +97,7 @@ class Delegations(Part):
     @override
     async def system_parts(self, surface: SessionKey, turn: int) -> Mapping[str, str]:
         """Tell an agent whom it can ask, and with which tool."""
-        agent = self.runtime.agents.agents.get(surface.agent)
+        agent = self.runtime.agents.get(surface.agent)
         tools = [each.name for each in self.runtime.toolbox.tools(surface.agent)]
         as_command = agent is not None and agent.tool_exposure == "skills"
         found = self.colleagues(surface.agent, turn)
@@ -245,7 +245,7 @@ class Delegations(Part):
 
         `agent` is the one that asks or, if a person does, the one they talk to: its lists count.
         """
-        agents = self.runtime.agents.agents
+        agents = self.runtime.agents
         asking = agents.get(agent)
         scope = Scope(agents_allow=()) if asking is None else asking.scope
         if by == "agent" and not scope.allows_agent(asked.name):

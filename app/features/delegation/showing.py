@@ -125,7 +125,7 @@ class Showing:
 
     async def find_voice(self, branch: Branch) -> SessionKey | None:
         """Find where an agent speaks for itself, if it may and can."""
-        found = self._runtime.agents.agents.get(branch.agent)
+        found = self._runtime.agents.get(branch.agent)
         key = SessionKey(branch.root.service, branch.root.external, branch.agent)
         adapters = self._runtime.adapters
         own, there = adapters.get(key.adapter), adapters.get(branch.root.adapter)

@@ -64,10 +64,10 @@ class Personas(Part):
         registry = self.runtime.agents
         if agent not in registry:
             return ""
-        entry = registry.get(agent)
+        entry = registry[agent].config
         if entry.prompt is not None:
             return entry.prompt
         if entry.display_name is None and entry.description is None:
             return ""
-        name = registry.display_name(agent).rstrip(".")
+        name = registry[agent].title.rstrip(".")
         return f"You are {name}. {entry.description or ''}".rstrip()

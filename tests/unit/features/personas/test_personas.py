@@ -32,7 +32,7 @@ class Told:
 
     def __init__(self, folder: Path, ada: dict[str, Any], **others: dict[str, Any]) -> None:
         self.files = AgentFiles(folder, Vault())
-        self.registry = Registry(_load(folder, ada, others), known_agents())
+        self.registry = Registry(_load(folder, ada, others))
         runtime: Any = SimpleNamespace(files=self.files, agents=self.registry)
         self.personas = Personas(runtime)
 
@@ -136,6 +136,6 @@ def test_people_see_the_name_of_the_file_unless_the_entry_has_one(tmp_path: Path
 
     told.registry.replace(label(told.registry.configuration, told.files), ())
 
-    ada = told.registry.get("ada")
-    assert [told.registry.display_name(name) for name in ("ada", "bob")] == ["Nemo", "Bob"]
+    ada = told.registry["ada"].config
+    assert [told.registry[name].title for name in ("ada", "bob")] == ["Nemo", "Bob"]
     assert (ada.own_emoji, ada.own_colour) == ("\N{OWL}", "teal")
