@@ -114,7 +114,7 @@ class RepoProvider:
                 readonly = await self._checkouts.in_place.protected(folder, session.key.agent)
             elif session.acp_session_id is not None and not had_folder:
                 await self._clones.note(session, wording.FOLDER_LOST)
-            errand = self._base.stores.delegations.errand(session.id)
+            errand = self._base.stores.tree.errand(session.id)
             within = errand.folder if errand is not None and target is not None else ""
             if within and not await asyncio.to_thread(is_folder_below, folder, within):
                 raise RepositoryError(wording.NO_FOLDER.format(folder=within))
@@ -298,7 +298,7 @@ class RepoProvider:
             return Shipped(note=await self._warn_of_repositories(now, target))
         if target is None:
             return Shipped()
-        if self._base.stores.delegations.is_held(session.id):
+        if self._base.stores.tree.is_held(session.id):
             await self._shipper.hold(now, target, work)
             return Shipped()
         return await self._shipper.ship(now, target, work)

@@ -78,7 +78,7 @@ class RepositoryParts(ABC):
 
     @property
     def _agents(self) -> Mapping[str, Agent]:
-        return self._base.registry.agents
+        return self._base.registry
 
     @cached_property
     def checkouts(self) -> GitCheckouts:
@@ -126,7 +126,7 @@ class RepositoryParts(ABC):
         return Warden(self._disk)
 
     def _user_of(self, agent: str) -> int | None:
-        shelter = self._base.shelters.get(agent)
+        shelter = self._base.registry.shelters.get(agent)
         return shelter.user if shelter else None
 
     @cached_property

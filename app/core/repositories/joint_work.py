@@ -136,9 +136,9 @@ class JointWork:
         Raises:
             RepositoryError: the repository cannot be used.
         """
-        if (author := self._base.stores.delegations.author_of(session.id)) is not None:
+        if (author := self._base.stores.tree.author_of(session.id)) is not None:
             return await self._review_work_of(author, session, target)
-        if (errand := self._base.stores.delegations.errand(session.id)) is not None:
+        if (errand := self._base.stores.tree.errand(session.id)) is not None:
             return await self._share(session, target, errand)
         if (theirs := self._find_inherited(session, target)) is not None:
             return await self._take_over(session, target, theirs, ask)
