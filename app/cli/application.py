@@ -36,11 +36,7 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
     "app.cli.ask": {"ask": "Ask an agent something and follow what it does."},
     "app.cli.manifest": {"manifest": "Set up an agent on Slack, GitHub or Linear."},
     "app.cli.agent_files": {"agents": ""},
-    "app.cli.backup": {
-        "backup": "Back up everything, while the bridge runs.",
-        "restore": "Restore a backup on an empty machine.",
-        "migrate": "Bring the database to this release, or move it.",
-    },
+    "app.cli.migrate": {"migrate": "Bring the database to this release, or move it."},
 }
 """Each module with `COMMANDS`, a Typer application; its commands and groups with their help lines.
 

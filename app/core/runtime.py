@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
 from app.agents.admission import Admission
@@ -16,8 +17,6 @@ from app.config import Configuration, describe_unserved
 from app.config.fields import is_loopback
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
-from app.core.delegation.delegations import Delegations
-from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.hooks import Hooks
 from app.core.intake.dispatch import Dispatcher
@@ -30,7 +29,7 @@ from app.core.repositories.directory import RepositoryPicker
 from app.core.repositories.folders import DiskRoom
 from app.core.repositories.following import WorkProgress
 from app.core.repositories.forge import CurrentForge, Forge
-from app.core.roster import Availabilities
+from app.core.roster import Availabilities, Roster
 from app.core.session_manager import SessionManager
 from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents
@@ -47,6 +46,8 @@ from app.signals import Signals
 from app.store.database import Database
 from app.store.stores import Stores
 from app.vault import Vault
+
+T = TypeVar("T")
 
 
 class Addresses:
@@ -103,7 +104,6 @@ class Runtime:
     intake: Intake
     listeners: Listeners
     live: LiveAgents
-    toolbox: Toolbox
     workspaces: RepoProvider
     picker: RepositoryPicker
     progress: WorkProgress
@@ -115,10 +115,10 @@ class Runtime:
     reach: Reach
     forge: CurrentForge
     """Where repositories are hosted: proposals and reviews."""
-    delegations: Delegations
-    """What agents ask of agents."""
-    showing: Showing
-    """Where people see what agents do for others."""
+    roster: Roster
+    """The agents as people know them."""
+    toolbox: Toolbox
+    """The tools that agents get."""
     page: Callable[[PlaceKey], str]
     """Returns the address of a place's page; empty if only this machine could open it."""
     uploads: Path
@@ -135,6 +135,12 @@ class Runtime:
     """Whether each agent is started once in the background to see if it works."""
     go_on: Callable[[], Awaitable[None]]
     """Begins the work of a bridge that did not begin it at its start."""
+    parts: list[object] = field(default_factory=list)
+    """The parts of its features that are built so far."""
+
+    def part(self, kind: type[T]) -> T:
+        """Return the part of a feature that another one builds on."""
+        return next(each for each in self.parts if isinstance(each, kind))
 
     @property
     def zone(self) -> str:
