@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Annotated
 from uuid import uuid4
 
@@ -12,17 +12,18 @@ from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
 
 from app.core.feed import Unfinished
-from app.errors import Conflict, NotFound, StoreUnavailable
+from app.errors import Conflict, NotFound
 from app.model.availability import State as Availability
 from app.model.inbound import Accepted, DeliveryState
 from app.model.posts import PostState
 from app.model.types import Session, SessionState
 from app.model.updates import AskState
 from app.server.agent_shapes import AgentOut, AvailabilityOut, CheckOut
-from app.server.filters import AgentName, ServiceName, Since, find_service, read_filter
+from app.server.event_stream import QUIET, event, stream
+from app.server.filters import Only, ServiceName, find_service
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import AgentCard, Parts, PartsOf
-from app.server.problems import RESPONSES, end_when_away
+from app.server.problems import RESPONSES
 from app.server.shapes import (
     AskOut,
     DeliveryOut,
@@ -42,8 +43,6 @@ from app.server.shapes import (
 from app.server.turn_record import TurnRecord, read_record
 from app.services.web import events
 
-SETTLE_SECONDS = 30.0
-"""How long a caller waits for the outcome of a message; the message is stored in any case."""
 QUIET_SECONDS = 15.0
 """How often a quiet event stream sends a keep-alive: below the usual proxy timeouts."""
 OPERATOR = ("operator", "operator")
@@ -103,11 +102,9 @@ async def begin_session(parts: PartsOf, new: NewSession) -> SessionTurn:
 @router.get("/sessions")
 async def list_sessions(
     parts: PartsOf,
+    only: Only,
     *,
-    agent: AgentName = None,
-    service: ServiceName = None,
     state: SessionState | None = None,
-    since: Since = None,
     before: Annotated[str | None, Query(pattern=CURSOR)] = None,
     limit: Limit = 50,
 ) -> Page[SessionOut]:
@@ -117,7 +114,7 @@ async def list_sessions(
     """
     at, _, number = (before or "").partition("_")
     start = (float(at), int(number)) if before else None
-    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
+    only = replace(only, state=state)
     found = await parts.sessions.recent(only, before=start, limit=limit)
     more = f"{found[-1].updated_at!r}_{found[-1].id}" if len(found) == limit else None
     return Page(items=[_session_out(parts, session) for session in found], next=more)
@@ -197,26 +194,20 @@ async def follow_session(
     """Follow a session; rows carry their number, unfinished text carries none."""
     _session(parts, session_id)
     start = last_event_id if last_event_id is not None else after
-    return StreamingResponse(
-        end_when_away(_stream(parts, session_id, start)),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
+    return stream(_follow(parts, session_id, start))
 
 
 @router.get("/asks")
 async def list_asks(
     parts: PartsOf,
+    only: Only,
     *,
-    agent: AgentName = None,
-    service: ServiceName = None,
     state: AskState | None = None,
-    since: Since = None,
     after: Row = 0,
     limit: Limit = 50,
 ) -> Page[AskOut]:
     """List asks, oldest first; `next` is the `after` of the next page."""
-    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
+    only = replace(only, state=state)
     found = await parts.ledger.list(only, after=after, limit=limit)
     more = found[-1].id if len(found) == limit else None
     return Page(items=[AskOut.of(ask) for ask in found], next=more)
@@ -231,16 +222,14 @@ async def answer_ask(parts: PartsOf, ask_id: Number, new: NewAnswer) -> AskOut:
 @router.get("/deliveries")
 async def list_deliveries(
     parts: PartsOf,
+    only: Only,
     *,
-    agent: AgentName = None,
-    service: ServiceName = None,
     state: DeliveryState | None = None,
-    since: Since = None,
     before: Row | None = None,
     limit: Limit = 50,
 ) -> Page[DeliveryOut]:
     """List deliveries, newest first; `next` is the `before` of the next page."""
-    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
+    only = replace(only, state=state)
     found = await parts.deliveries.recent(only, before=before, limit=limit)
     more = found[-1].seq if len(found) == limit else None
     return Page(items=[DeliveryOut.of(line) for line in found], next=more)
@@ -249,16 +238,14 @@ async def list_deliveries(
 @router.get("/posts")
 async def list_posts(
     parts: PartsOf,
+    only: Only,
     *,
-    agent: AgentName = None,
-    service: ServiceName = None,
     state: PostState | None = None,
-    since: Since = None,
     before: Row | None = None,
     limit: Limit = 50,
 ) -> Page[PostOut]:
     """List posts, newest first; `next` is the `before` of the next page."""
-    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
+    only = replace(only, state=state)
     found = await parts.posts.recent(only, before=before, limit=limit)
     more = found[-1].id if len(found) == limit else None
     return Page(items=[PostOut.of(post) for post in found], next=more)
@@ -340,21 +327,15 @@ async def _say(
         repository=repository,
         hands_over=hands_over,
     )
-    try:
-        async with asyncio.timeout(SETTLE_SECONDS):
-            return await parts.intake.settle(events.delivery(said, agent, now=parts.clock.now()))
-    except TimeoutError:
-        raise StoreUnavailable("the message is stored and will be handled later") from None
+    return await parts.settle(events.delivery(said, agent, now=parts.clock.now()))
 
 
-async def _stream(parts: Parts, session_id: int, after: int) -> AsyncIterator[str]:
+async def _follow(parts: Parts, session_id: int, after: int) -> AsyncIterator[bytes]:
     async for item in parts.feed.follow(session_id, after=after, idle=QUIET_SECONDS):
         match item:
             case None:
-                yield ": quiet\n\n"
+                yield QUIET
             case Unfinished():
-                shown = UnfinishedOut(turn=item.turn, kind=item.kind, text=item.text)
-                yield f"event: unfinished\ndata: {shown.model_dump_json()}\n\n"
+                yield event("unfinished", UnfinishedOut.of(item).model_dump_json().encode())
             case _:
-                row = EntryOut.of(item).model_dump_json()
-                yield f"id: {item.id}\nevent: entry\ndata: {row}\n\n"
+                yield event("entry", EntryOut.of(item).model_dump_json().encode(), number=item.id)

@@ -14,14 +14,14 @@ from http import HTTPStatus
 from math import nan
 from typing import Annotated
 
-from fastapi import HTTPException, Query, Request
+from fastapi import Depends, HTTPException, Query, Request
 from pydantic import BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from app.errors import NotFound
 from app.model.delegation import SERVICE as AMONG_AGENTS
 from app.model.filters import ListFilter
-from app.server.parts import Parts
+from app.server.parts import Parts, PartsOf
 from app.services import PAGE, registered_services
 
 API = "/api/"
@@ -86,21 +86,19 @@ async def refuse_unknown_parameters(request: Request) -> None:
             raise _refuse(f"Unknown query parameter {name[:100]!r}.", name, known)
 
 
-def read_filter(
-    parts: Parts,
-    *,
-    agent: str | None = None,
-    service: str | None = None,
-    state: str | None = None,
-    since: float | None = None,
+async def read_filter(
+    parts: PartsOf, agent: AgentName = None, service: ServiceName = None, since: Since = None
 ) -> ListFilter:
-    """Check the filters of a list.
+    """Read the filters of a list.
 
     Raises:
         HTTPException: there is no such agent or service.
         AgentRemoved: the agent was removed.
     """
-    return ListFilter(find_agent_id(parts, agent), find_service(parts, service), state, since)
+    return ListFilter(find_agent_id(parts, agent), find_service(parts, service), since=since)
+
+
+Only = Annotated[ListFilter, Depends(read_filter)]
 
 
 def find_agent_id(parts: Parts, name: str | None) -> str | None:

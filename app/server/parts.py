@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +24,10 @@ from app.core.repo_provider import RepoProvider
 from app.core.repositories.directory import RepositoryPicker
 from app.core.repositories.following import WorkProgress
 from app.core.session_manager import SessionManager
-from app.errors import AgentRemoved, Conflict, NotFound
+from app.errors import AgentRemoved, Conflict, NotFound, StoreUnavailable
 from app.metrics import Metrics
 from app.model.availability import Availability
+from app.model.inbound import Accepted, Delivery
 from app.model.keys import PlaceKey
 from app.model.tools import Tool
 from app.model.types import Session
@@ -44,6 +46,9 @@ from app.store.tree import DelegationTree
 from app.store.turns import TurnStore
 
 T = TypeVar("T")
+
+SETTLE_SECONDS = 30.0
+"""How long a caller waits for the outcome of a message; the message is stored in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +273,20 @@ class Parts:
         """
         if (name := self.removed().get(agent)) is not None:
             raise AgentRemoved(name)
+
+    async def settle(
+        self, delivery: Delivery, *, later: str = "the message is stored and will be handled later"
+    ) -> Accepted:
+        """Send a message through the same intake as messages from platforms; returns its outcome.
+
+        Raises:
+            StoreUnavailable: it takes too long; the message is stored in any case.
+        """
+        try:
+            async with asyncio.timeout(SETTLE_SECONDS):
+                return await self.intake.settle(delivery)
+        except TimeoutError:
+            raise StoreUnavailable(later) from None
 
     def state_of(self, session: Session) -> str:
         """Return the state of a session; `disconnected` if its agent left the session's service."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
@@ -12,7 +11,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 
-from app.errors import BridgeError, Conflict, StoreUnavailable
+from app.errors import BridgeError, Conflict
 from app.features.part import find_part
 from app.features.schedules import wording
 from app.features.schedules.model import ScheduleIn, ScheduleOut, write
@@ -21,8 +20,8 @@ from app.features.schedules.service import ScheduleBook, origin_of
 from app.model.keys import PlaceKey
 from app.model.schedules import Schedule, ScheduleState
 from app.model.titles import path_of, title_of
-from app.server.api import OPERATOR, SETTLE_SECONDS, Number
-from app.server.filters import AgentName, ServiceName, read_filter
+from app.server.api import OPERATOR, Number
+from app.server.filters import AgentName, ServiceName, find_agent_id, find_service
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
 from app.server.page.agent_pages import list_crew, to_html
@@ -58,13 +57,13 @@ async def list_schedules(
     place: str | None = None,
 ) -> Page[ScheduleOut]:
     """List schedules, in the order in which they were made."""
-    only = read_filter(parts, agent=agent, service=service, state=state)
+    of, on = find_agent_id(parts, agent), find_service(parts, service)
     found = [
         each
         for each in book.all()
-        if only.agent in {None, each.key.agent}
-        and only.service in {None, each.place.service}
-        and only.state in {None, each.state}
+        if of in {None, each.key.agent}
+        and on in {None, each.place.service}
+        and state in {None, each.state}
         and place in {None, each.place.name}
     ]
     return Page(items=[_shown(parts, each) for each in found])
@@ -127,11 +126,7 @@ async def make(parts: Parts, book: ScheduleBook, new: ScheduleIn, by: tuple[str,
         title=new.words.splitlines()[0][:80],
     )
     delivery = events.delivery(said, agent, now=parts.clock.now(), name=name)
-    try:
-        async with asyncio.timeout(SETTLE_SECONDS):
-            await parts.intake.settle(delivery)
-    except TimeoutError:
-        raise StoreUnavailable("the schedule is stored and will be made later") from None
+    await parts.settle(delivery, later="the schedule is stored and will be made later")
     made = book.made_by(origin_of(events.place_key(thread), name, agent))
     if made is None:
         raise Conflict("no schedule was made; its thread says why")

@@ -5,7 +5,6 @@ A message has an id that the page made. The same id is taken once, however often
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal
@@ -15,7 +14,7 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
-from app.errors import AgentError, Conflict, StoreUnavailable
+from app.errors import AgentError, Conflict
 from app.model.titles import headline, path_of
 from app.model.types import OPEN_TURN_STATES, Session, Turn
 from app.server.login import SignedInRoute, Visitor, visitor
@@ -26,8 +25,6 @@ from app.server.parts import Parts, PartsOf
 from app.server.shapes import NAME, TEXT_CHARACTERS
 from app.services.web import events
 
-SETTLE_SECONDS: Final = 30.0
-"""How long a page waits for the outcome of a message; the message is stored in any case."""
 FIELDS: Final = 10
 TEXT_BYTES: Final = 4 * TEXT_CHARACTERS
 BODY_BYTES: Final = uploads.FILES * (uploads.FILE_BYTES + 4096) + TEXT_BYTES
@@ -196,13 +193,9 @@ async def configure(
 
 
 async def _settle(parts: Parts, said: events.Said, name: str) -> None:
-    """Send a message through the same intake as messages from platforms, for the default agent."""
-    delivery = events.delivery(said, _carrier(parts), now=parts.clock.now(), name=name)
-    try:
-        async with asyncio.timeout(SETTLE_SECONDS):
-            await parts.intake.settle(delivery)
-    except TimeoutError:
-        raise StoreUnavailable("the message is stored and will be handled later") from None
+    """Send a message, for the default agent."""
+    carrier = next(card.id for card in parts.agents.values() if card.default)
+    await parts.settle(events.delivery(said, carrier, now=parts.clock.now(), name=name))
 
 
 async def _make_way(parts: Parts, said: events.Said) -> None:
@@ -212,10 +205,6 @@ async def _make_way(parts: Parts, said: events.Said) -> None:
     session = parts.ledger.session(said.rejects)
     if parts.turns.next_turn(session.id) is not None:
         await parts.manager.queue(session.id, "now")
-
-
-def _carrier(parts: Parts) -> str:
-    return next(card.id for card in parts.agents.values() if card.default)
 
 
 async def _find_agents(

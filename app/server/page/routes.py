@@ -18,6 +18,7 @@ from fastapi.responses import (
 from app.errors import NotFound
 from app.model.conversations import Wanted
 from app.model.titles import path_of
+from app.server.event_stream import stream
 from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.assets import addresses
@@ -28,7 +29,6 @@ from app.server.page.view.place import Page, Place
 from app.server.page.view.render import Renderer
 from app.server.page.view.roster import Missing, Roster
 from app.server.parts import Parts, PartsOf
-from app.server.problems import end_when_away
 
 ARTICLES: Final = 60
 """Messages and turns that a page shows at first: more than people scroll through."""
@@ -190,7 +190,7 @@ async def follow_list(
     more = f"/?threads={threads * 5}"
     watched = Stream(parts, None, 0, threads, more, _welcome(parts, who), to)
     watched.grouped = queries.grouping_of(request)
-    return _stream(watched, 0)
+    return stream(watched.events(0), HEADERS)
 
 
 @router.get("/events/t/{service}/{name:path}")
@@ -213,7 +213,7 @@ async def follow_thread(
     welcome = _welcome(parts, who)
     grouped = queries.grouping_of(request)
     watched = Stream(parts, key, begin, threads, more, welcome, steps=steps, grouped=grouped)
-    return _stream(watched, max(after, last_event_id or 0))
+    return stream(watched.events(max(after, last_event_id or 0)), HEADERS)
 
 
 @router.get("/steps/t/{service}/{name:path}")
@@ -293,11 +293,3 @@ def _earlier(place: Place, articles: int, first: str) -> str:
 def _welcome(parts: Parts, who: Visitor) -> Callable[[], bool]:
     """Make a function that returns whether a log-in is still valid; the admin token always is."""
     return lambda: not who.login or parts.door.lasts(who.login)
-
-
-def _stream(watched: Stream, after: int) -> StreamingResponse:
-    return StreamingResponse(
-        end_when_away(watched.events(after)),
-        media_type="text/event-stream",
-        headers={**HEADERS, "X-Accel-Buffering": "no"},
-    )

@@ -16,6 +16,7 @@ from app.core.feed import News, Unfinished
 from app.model.keys import PlaceKey
 from app.model.titles import path_of
 from app.model.types import Entry
+from app.server.event_stream import QUIET, event
 from app.server.page import queries
 from app.server.page.view import render
 from app.server.page.view.blocks import STEPS, Block, Turn, calls_of
@@ -162,7 +163,7 @@ class Stream:
 
     async def events(self, after: int) -> AsyncIterator[bytes]:
         """Yield everything after a row number, then all news, until the page is closed."""
-        yield b"retry: 1000\n\n" + _event("now", self.parts.clock.now())
+        yield b"retry: 1000\n\n" + event("now", orjson.dumps(self.parts.clock.now()))
         roster = queries.roster_of(self.parts)
         fold = Fold(lambda _session: "")
         if self.key is not None:
@@ -174,15 +175,15 @@ class Stream:
         async for news in self.parts.feed.news(place, after=after, idle=LOOK_SECONDS):
             if not self.welcome():
                 return
-            for event in await _to_events(news, patches):
-                yield event
+            for each in await _to_events(news, patches):
+                yield each
             if news.unfinished:
                 continue
             if any(row.kind == "message" for row in news.rows):
                 await self.parts.clock.sleep(SETTLE_SECONDS)
             roster = queries.roster_of(self.parts)
-            for event in await self._state(fold, roster):
-                yield event
+            for each in await self._state(fold, roster):
+                yield each
 
     async def _state(self, fold: Fold, roster: Roster) -> list[bytes]:
         """Return the panels around the thread that changed."""
@@ -191,8 +192,8 @@ class Stream:
         self._panels.update(fresh)
         self._quiet = 0 if fresh else self._quiet + 1
         if fresh:
-            return [_event("state", fresh)]
-        return [b": quiet\n\n"] if self._quiet % QUIET_LOOKS == 0 else []
+            return [event("state", orjson.dumps(fresh))]
+        return [QUIET] if self._quiet % QUIET_LOOKS == 0 else []
 
     async def _read(self, fold: Fold, roster: Roster) -> dict[str, str]:
         """Render the panels; the list says of its own thread what the head says of it."""
@@ -232,13 +233,8 @@ async def _to_events(news: News, patches: Patches) -> list[bytes]:
     """Render rows and unfinished text as events, in a thread since long ones take a while."""
     if news.rows:
         made = await asyncio.to_thread(patches.rows, news.rows)
-        return [_event("blocks", made, number=news.rows[-1].id)]
+        return [event("blocks", orjson.dumps(made), number=news.rows[-1].id)]
     if news.unfinished:
         made = await asyncio.to_thread(patches.unfinished, news.unfinished)
-        return [_event("live", made)] if made else []
+        return [event("live", orjson.dumps(made))] if made else []
     return []
-
-
-def _event(name: str, data: object, *, number: int | None = None) -> bytes:
-    begin = f"id: {number}\n" if number is not None else ""
-    return f"{begin}event: {name}\ndata: ".encode() + orjson.dumps(data) + b"\n\n"
