@@ -6,14 +6,14 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 from app.agents.admission import describe_change
-from app.agents.catalog import checkout_words, known_agents
+from app.agents.catalog import AgentProgram, checkout_words, known_agents
 from app.agents.enrolling import explain_fixed, label_origin
 from app.agents.isolation import Shelter
 from app.agents.registry import Registry
 from app.config import Configuration
 from app.core.adapters import Adapter
 from app.model.delegation import SERVICE
-from app.server.parts import AgentCard, MissingAgent
+from app.server.parts import AgentCard
 
 
 def cards_of(
@@ -56,11 +56,11 @@ def cards_of(
     return cards
 
 
-def missing_agents(configuration: Configuration) -> Sequence[MissingAgent]:
+def missing_agents(configuration: Configuration) -> Sequence[AgentProgram]:
     """List the known agents that are not installed on this machine."""
     present = {entry.driver for entry in configuration.agents.values()}
     return [
-        MissingAgent(program.title, program.install)
+        program
         for program in known_agents()
         if program.discover
         and program.name not in present

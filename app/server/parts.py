@@ -11,6 +11,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 from fastapi import Depends, Request
 from fastapi.responses import Response
 
+from app.agents.catalog import AgentProgram
 from app.agents.files import AgentFiles
 from app.clock import Clock
 from app.config import AgentConfig
@@ -87,15 +88,6 @@ class AgentCard:
     """The model that its entry names."""
     examples: tuple[str, ...] = ()
     """Example messages for a new user."""
-
-
-@dataclass(frozen=True, slots=True)
-class MissingAgent:
-    """A known agent that is not on this machine."""
-
-    title: str
-    install: str
-    """The command that installs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +215,8 @@ class Parts:
     """What agents asked of each other."""
     relabel: Callable[[str], Awaitable[None]] = _leave
     """Shows an agent as its identity file now says."""
-    missing: Sequence[MissingAgent] = ()
+    missing: Sequence[AgentProgram] = ()
+    """Known agents that are not on this machine."""
     workspaces: RepoProvider | None = None
     progress: WorkProgress | None = None
     troubles: Callable[[], Mapping[str, str]] = dict

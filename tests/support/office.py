@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
+from app.agents.catalog import known_agents
 from app.agents.files import AgentFiles
 from app.agents.personas import DailyLogs
 from app.clock import SystemClock
@@ -45,7 +46,7 @@ from app.server.front import Front
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
 from app.server.page.stream import Stream
-from app.server.parts import AgentCard, MissingAgent, Parts
+from app.server.parts import AgentCard, Parts
 from app.services.web.adapter import WebAdapter
 from app.store.stores import Stores
 from app.vault import Vault
@@ -223,7 +224,7 @@ class Office:
                 {}, stores.sealed, clock, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),
             workspaces=empty_folders(folder, stores, clock, vault),
-            missing=[MissingAgent("Gemini", "npm install -g gemini")],
+            missing=[each for each in known_agents() if each.name == "gemini"],
             availability=self.availability.of,
             probe=self._probe,
             memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),

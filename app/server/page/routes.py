@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Header, Query, Request
@@ -17,6 +18,7 @@ from fastapi.responses import (
 
 from app.errors import NotFound
 from app.model.conversations import Wanted
+from app.model.keys import PlaceKey
 from app.model.titles import path_of
 from app.server.event_stream import stream
 from app.server.login import Visitor, visitor
@@ -25,9 +27,9 @@ from app.server.page.assets import addresses
 from app.server.page.stream import Stream
 from app.server.page.view import done, render
 from app.server.page.view.blocks import MORE_STEPS, STEPS, Call
-from app.server.page.view.place import Page, Place
+from app.server.page.view.place import Page
 from app.server.page.view.render import Renderer
-from app.server.page.view.roster import Missing, Roster
+from app.server.page.view.roster import Roster
 from app.server.parts import Parts, PartsOf
 
 ARTICLES: Final = 60
@@ -74,27 +76,17 @@ async def begin(
     """Show the list of threads, or those that a search finds, and an empty message box."""
     roster = queries.roster_of(parts)
     picked = to if to in roster.agents else await queries.usual_agent(parts)
-    grouped = queries.grouping_of(request)
-    more = f"/?threads={threads * 5}"
-    listed = await queries.threads_of(parts, roster, None, threads, more, grouped=grouped)
     found = await queries.find_threads(parts, roster, q) if q else None
     if archived and not q:
         found = await queries.archived_threads(parts, roster, threads)
-    shown = Page(
-        roster=roster,
-        threads=listed,
+    shown = replace(
+        await _page(request, parts, who, roster, threads=threads),
         query=q,
         found=found,
-        grouped=grouped,
         archived=archived,
-        csrf=who.csrf,
-        told=done.sentence(who.done),
-        visitor=who.name,
-        assets=addresses(),
         events=f"/events?threads={threads}&to={picked}",
-        missing=tuple(Missing(each.title, each.install) for each in parts.missing),
+        missing=tuple(parts.missing),
         troubles=queries.troubles_of(parts),
-        paused=queries.notices_of(parts, None),
         examples=roster[picked].examples or EXAMPLES,
         picked=picked,
         repository=parts.picker.default(queries.NEW_THREAD),
@@ -147,37 +139,30 @@ async def read_thread(
     roster = queries.roster_of(parts)
     try:
         key = queries.place_key(service, name)
+        first = await parts.transcript.window(key, articles=articles)
+        reading = await queries.read_thread(parts, key, begin=first)
+        place = await queries.place_of(parts, roster, key, reading.fold)
     except NotFound:
-        return await _not_found(parts, who, roster, threads)
-    first = await parts.transcript.window(key, articles=articles)
-    reading = await queries.read_thread(parts, key, begin=first)
-    place = await queries.place_of(parts, roster, key, reading.fold)
+        place = None
     if place is None:
-        return await _not_found(parts, who, roster, threads)
+        shown = await _page(request, parts, who, roster, threads=threads)
+        lost = render.page(shown, lost="Thread not found.")
+        return HTMLResponse(lost, status_code=404, headers=HEADERS)
     if parts.progress is not None:
         for member in place.members:
             parts.progress.look_if_old(member.session)
     renderer = Renderer(roster, place.path, begin=first, steps=steps)
     blocks = reading.fold.blocks
-    log = await asyncio.to_thread(lambda: "\n".join(map(renderer.block, blocks)))
-    grouped = queries.grouping_of(request)
+    is_cut = bool(first and blocks)
     here = f"{place.path}?articles={articles}&steps={steps}"
-    shown = Page(
-        roster=roster,
-        threads=await queries.threads_of(
-            parts, roster, key, threads, f"{here}&threads={threads * 5}", grouped=grouped
-        ),
-        grouped=grouped,
-        csrf=who.csrf,
-        told=done.sentence(who.done),
-        visitor=who.name,
-        assets=addresses(),
+    shown = replace(
+        await _page(request, parts, who, roster, threads=threads, key=key, here=here),
         place=place,
-        paused=queries.notices_of(parts, key),
-        log=log,
+        log=await asyncio.to_thread(lambda: "\n".join(map(renderer.block, blocks))),
         events=f"/events{place.path}?begin={first}&steps={steps}&threads={threads}",
         after=reading.last,
-        earlier=_earlier(place, articles, blocks[0].id) if first and blocks else "",
+        # A longer page, at the point where this one begins.
+        earlier=f"{place.path}?articles={articles * 4}#{blocks[0].id}" if is_cut else "",
     )
     return HTMLResponse(render.page(shown), headers=HEADERS)
 
@@ -188,8 +173,8 @@ async def follow_list(
 ) -> StreamingResponse:
     """Follow the list of threads, and which agents can work."""
     more = f"/?threads={threads * 5}"
-    watched = Stream(parts, None, 0, threads, more, _welcome(parts, who), to)
-    watched.grouped = queries.grouping_of(request)
+    grouped = queries.grouping_of(request)
+    watched = Stream(parts, None, 0, threads, more, _welcome(parts, who), to, grouped=grouped)
     return stream(watched.events(0), HEADERS)
 
 
@@ -270,24 +255,30 @@ async def read_words(parts: PartsOf, _who: Who, thread: str, turn: int) -> JSONR
     return JSONResponse({"text": found.text, "files": files}, headers=HEADERS)
 
 
-async def _not_found(parts: Parts, who: Visitor, roster: Roster, threads: int) -> HTMLResponse:
-    shown = Page(
+async def _page(
+    request: Request,
+    parts: Parts,
+    who: Visitor,
+    roster: Roster,
+    *,
+    threads: int,
+    key: PlaceKey | None = None,
+    here: str = "",
+) -> Page:
+    """Make what every page shows; `here` is the address of a thread, with its query."""
+    grouped = queries.grouping_of(request)
+    more = f"{here}&threads={threads * 5}" if here else f"/?threads={threads * 5}"
+    return Page(
         roster=roster,
-        threads=await queries.threads_of(parts, roster, None, threads, f"/?threads={threads * 5}"),
+        threads=await queries.threads_of(parts, roster, key, threads, more, grouped=grouped),
+        grouped=grouped,
         csrf=who.csrf,
         told=done.sentence(who.done),
         visitor=who.name,
         assets=addresses(),
         events=f"/events?threads={threads}",
-        paused=queries.notices_of(parts, None),
+        paused=queries.notices_of(parts, key),
     )
-    words = "Thread not found."
-    return HTMLResponse(render.missing_page(shown, words), status_code=404, headers=HEADERS)
-
-
-def _earlier(place: Place, articles: int, first: str) -> str:
-    """Return the address of a longer page, at the point where this one begins."""
-    return f"{place.path}?articles={articles * 4}#{first}"
 
 
 def _welcome(parts: Parts, who: Visitor) -> Callable[[], bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from app.agents.catalog import AgentProgram
 from app.model.asks import Grant
 from app.model.keys import PlaceKey
 from app.model.titles import path_of
@@ -13,7 +14,7 @@ from app.model.updates import Choice
 from app.model.workspaces import Changes, WorkspaceView
 from app.server.page.view.blocks import ErrandHead
 from app.server.page.view.listing import Dot, ThreadList, dot_of, short_name
-from app.server.page.view.roster import Agent, Missing, Roster, Trouble
+from app.server.page.view.roster import Agent, Roster, Trouble
 
 _OUTCOMES = {"merged": ("merged", "acc"), "closed": ("closed", "")}
 _CHECKS = {
@@ -217,7 +218,8 @@ class Page:
     events: str = ""
     after: int = 0
     earlier: str = ""
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[AgentProgram, ...] = ()
+    """Known agents that are not on this machine."""
     troubles: tuple[Trouble, ...] = ()
     paused: tuple[str, ...] = ()
     """What the operator paused, each in a sentence."""

@@ -155,14 +155,9 @@ class Renderer:
         return [cards.change(diff, whole=whole) for diff in call.data.get("diffs") or ()]
 
 
-def page(shown: Page) -> str:
-    """Render a whole page."""
-    return _environment().get_template("page.html").render(page=shown)
-
-
-def missing_page(shown: Page, words: str) -> str:
-    """Render a page that says what was not found."""
-    return _environment().get_template("page.html").render(page=shown, lost=words)
+def page(shown: Page, *, lost: str = "") -> str:
+    """Render a whole page; `lost` says what was not found."""
+    return _environment().get_template("page.html").render(page=shown, lost=lost)
 
 
 def changes(shown: Workspace, made: Changes) -> str:

@@ -78,7 +78,7 @@ async def test_a_newcomer_sees_the_agents_what_is_missing_and_something_to_try(
 
     assert "Claude" in page.text
     assert "not isolated: a reason" in page.text
-    assert "npm install -g gemini" in page.text
+    assert "npm install -g @google/gemini-cli" in page.text
     assert [e for e in page.elements() if "data-example" in e.attributes]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.agents.catalog import known_agents
 from app.model import titles
 from app.model.ask_view import AskView, ShownFact
 from app.model.keys import PlaceKey, SessionKey
@@ -15,7 +16,7 @@ from app.server.page import assets
 from app.server.page.queries import decisions_of as decisions
 from app.server.page.view import listing, render
 from app.server.page.view.place import Doing, Member, Page, Place, Steps, Waiting, tokens
-from app.server.page.view.roster import Agent, Missing, Roster
+from app.server.page.view.roster import Agent, Roster
 from app.server.page.view.thread import Fold
 from tests.support.document import Element, parse
 from tests.support.threads import OPTIONS, ROSTER, Story, fold, log, shown
@@ -563,7 +564,7 @@ def test_a_whole_page_is_well_formed_and_runs_nothing_of_its_own(shown_place: Pl
         place=shown_place,
         log=shown(Story().said("hi", "claude").row("text", "hello").rows),
         events="/events",
-        missing=(Missing("Gemini", "npm i"),),
+        missing=tuple(each for each in known_agents() if each.name == "gemini"),
         examples=("say hello",),
         picked="claude",
     )
