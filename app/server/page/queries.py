@@ -13,11 +13,10 @@ from app.errors import NotFound
 from app.model.amounts import money
 from app.model.asks import WantedGrants
 from app.model.conversations import Wanted
-from app.model.delegation import SERVICE
+from app.model.delegation import SERVICE, Branch
 from app.model.keys import SERVICE_NAME, PlaceKey
 from app.model.titles import path_of, title_of
 from app.model.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
-from app.server.page.view.blocks import Asked
 from app.server.page.view.cards import describe
 from app.server.page.view.listing import (
     STOPPABLE,
@@ -244,7 +243,12 @@ async def read_thread(
     parts: Parts, key: PlaceKey, *, begin: int, until: int | None = None
 ) -> Reading:
     """Fold the rows of a place, between two row numbers."""
-    fold = Fold(_AgentOf(parts), whole=begin == 0, asked_of=lambda turn: _asked(parts, key, turn))
+
+    def asked_of(turn: int) -> Branch | None:
+        branch = parts.tree.of_turn(turn)
+        return None if branch is None or branch.place == key else branch
+
+    fold = Fold(_AgentOf(parts), whole=begin == 0, asked_of=asked_of)
     last = begin
     while rows := await parts.transcript.read_tree(key, after=last, limit=ROWS_AT_ONCE):
         shown = [row for row in rows if until is None or row.id <= until]
@@ -286,7 +290,7 @@ async def place_of(parts: Parts, roster: Roster, key: PlaceKey, fold: Fold) -> P
         latest=_latest_agent(parts, roster, key, sessions),
         pinned=thread.pinned,
         archived=thread.archived,
-        errands=fold.errands,
+        delegated=fold.delegated,
         origin=await _origin(parts, key, sessions),
         work=_work(parts, roster, sessions),
     )
@@ -330,23 +334,6 @@ class _AgentOf:
             session = self._parts.sessions.session(session_id)
             self._known[session_id] = session.key.agent if session is not None else ""
         return self._known[session_id]
-
-
-def _asked(parts: Parts, key: PlaceKey, turn: int) -> Asked | None:
-    """Tell what another agent asked, of a turn that is shown under another one."""
-    branch = parts.tree.of_turn(turn)
-    if branch is None or branch.place == key:
-        return None
-    return Asked(
-        branch.id,
-        branch.agent,
-        branch.caller_agent,
-        branch.caller_session,
-        branch.caller_turn,
-        branch.task,
-        path_of(branch.place),
-        branch.created_at,
-    )
 
 
 def _member(parts: Parts, session: Session, roster: Roster, fold: Fold) -> Member:

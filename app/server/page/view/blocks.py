@@ -13,6 +13,8 @@ from itertools import islice
 from typing import Any, Literal
 
 from app.model.ask_view import AskView
+from app.model.delegation import Branch
+from app.model.titles import path_of
 
 NOTHING = AskView("")
 _WORKSPACE = re.compile(r"/[^\s`'\"]*/workspaces/\d+-[a-z0-9-]+/")
@@ -226,28 +228,11 @@ class Turn:
         return f"{self.id}-body"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What an agent was asked by another one."""
-
-    delegation: int
-    agent: str
-    caller: str
-    """The agent that asked."""
-    caller_session: int
-    caller_turn: int | None
-    """The turn that asked; None if a person's command did."""
-    task: str
-    path: str
-    """The path of its own page."""
-    began: float
-
-
 @dataclass(slots=True)
-class ErrandHead(Head):
+class DelegatedHead(Head):
     """What an agent was asked by another one, and how far it is."""
 
-    asked: Asked = field(kw_only=True)
+    asked: Branch = field(kw_only=True)
     session: int = field(kw_only=True)
     state: str = "queued"
 
@@ -256,12 +241,17 @@ class ErrandHead(Head):
         """Whether the agent is done with it."""
         return self.state in {"done", "failed", "stopped"}
 
+    @property
+    def path(self) -> str:
+        """The path of the agent's own page."""
+        return path_of(self.asked.place)
+
 
 @dataclass(slots=True)
-class Errand(Turn):
+class Delegated(Turn):
     """Everything one agent did for another one, folded under the turn that asked."""
 
-    head: ErrandHead
+    head: DelegatedHead
 
 
 Block = Said | Silence | Failed | Note | Words | Plan | Call | Batch | Question | Head | Turn

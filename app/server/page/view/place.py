@@ -12,7 +12,7 @@ from app.model.titles import path_of
 from app.model.types import Entry
 from app.model.updates import Choice
 from app.model.workspaces import Changes, WorkspaceView
-from app.server.page.view.blocks import ErrandHead
+from app.server.page.view.blocks import DelegatedHead
 from app.server.page.view.listing import Dot, ThreadList, dot_of, short_name
 from app.server.page.view.roster import Agent, Roster, Trouble
 
@@ -173,7 +173,7 @@ class Place:
     archived: bool = False
     origin: Origin | None = None
     """Who asked, if agents work for others here."""
-    errands: tuple[ErrandHead, ...] = ()
+    delegated: tuple[DelegatedHead, ...] = ()
     """What its agents asked others, and is not done yet."""
     work: tuple[Work, ...] = ()
     """Where its agents work; once, if they share a folder or have nothing of their own yet."""
@@ -189,7 +189,7 @@ class Place:
         return dot_of(
             (
                 *((each.state, each.failed, each.updated) for each in self.members),
-                *((each.state, False, 0.0) for each in self.errands),
+                *((each.state, False, 0.0) for each in self.delegated),
             )
         )
 

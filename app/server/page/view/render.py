@@ -277,7 +277,7 @@ def _environment() -> Environment:
         date=_date,
         granted=_granted,
         duration=amounts.duration,
-        errand_words=DELEGATED.__getitem__,
+        delegated_words=DELEGATED.__getitem__,
         size=_size,
         excerpt=cards.excerpt,
         excerpt_rows=diffs.excerpt_rows,
