@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from app.acp.updates import bridge_update
 from app.errors import BridgeError
-from app.model.ask_view import AskFact
 from app.model.ports import AgentListener
 from app.model.updates import (
+    AskFact,
     AskOption,
     AskRequest,
     BridgeUpdate,

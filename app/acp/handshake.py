@@ -63,7 +63,7 @@ class NotRestored(AgentError):
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class OpenedConversation:
     """The conversation that a handshake opened."""
 
     session_id: str
@@ -94,7 +94,7 @@ class Handshake:
         self._system = system
         self._instructs = False
 
-    async def begin(self, known: str | None) -> Begun:
+    async def begin(self, known: str | None) -> OpenedConversation:
         """Initialize the agent and open a conversation, the known one if there is one.
 
         Raises:
@@ -149,7 +149,7 @@ class Handshake:
         version = answer.agent_info.version if answer.agent_info is not None else ""
         return card if card is not None and card.is_about(self._launch.argv, version) else None
 
-    async def new(self, how: Literal["new", "lost"] = "new") -> Begun:
+    async def new(self, how: Literal["new", "lost"] = "new") -> OpenedConversation:
         """Begin a conversation.
 
         Raises:
@@ -167,7 +167,9 @@ class Handshake:
         if session_id is None:
             raise AgentMisbehaved(self._peer.name, "its answer to session/new is invalid")
         self._peer.audience.session_id = session_id
-        return Begun(session_id, Offers.of(answer), how, self._capabilities, self._instructs)
+        return OpenedConversation(
+            session_id, Offers.of(answer), how, self._capabilities, self._instructs
+        )
 
     def ways_back(self) -> Iterator[Restored]:
         """List the ways to restore a conversation, the best first."""
@@ -177,7 +179,7 @@ class Handshake:
         if self._capabilities.load_session:
             yield "loaded"
 
-    async def bring_back(self, way: Restored, known: str) -> Begun:
+    async def bring_back(self, way: Restored, known: str) -> OpenedConversation:
         """Restore a conversation in one of the ways that are offered.
 
         Raises:
@@ -188,9 +190,9 @@ class Handshake:
         method = WAYS_BACK[way]
         async with self._peer.step(method, self._timeouts.load):
             answer = await self._ask(method, sessionId=known)
-        return Begun(known, Offers.of(answer, restored=True), way, self._capabilities)
+        return OpenedConversation(known, Offers.of(answer, restored=True), way, self._capabilities)
 
-    async def _restore(self, known: str) -> Begun | None:
+    async def _restore(self, known: str) -> OpenedConversation | None:
         for way in self.ways_back():
             try:
                 return await self.bring_back(way, known)

@@ -25,11 +25,10 @@ from app.children.warden import Ward, Warden
 from app.clock import Clock
 from app.errors import NotFound
 from app.logs import bind
-from app.model.folders import folder_name
+from app.model.agents import ToolEndpoint, ToolEndpoints
 from app.model.ports import AgentListener, Counters
-from app.model.tools import ToolEndpoint, ToolEndpoints
 from app.model.types import ProcessRecord, Session
-from app.model.workspaces import Workspace
+from app.model.workspaces import Workspace, folder_name
 from app.retry import persist
 from app.store.sessions import ProcessStore
 from app.tasks import Tasks
@@ -40,7 +39,7 @@ CLOSE_SECONDS = 10.0  # the longest polite end of a process, all steps together
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class StartedAgent:
     """An agent that was started, and how its conversation began."""
 
     session: AcpSession
@@ -85,7 +84,7 @@ class AcpLauncher:
         listener: AgentListener,
         *,
         system: str = "",
-    ) -> Opened:
+    ) -> StartedAgent:
         """Start the agent's process and its conversation, an earlier one if there was one.
 
         Raises:
@@ -126,7 +125,7 @@ class AcpLauncher:
         workspace: Workspace,
         listener: AgentListener,
         system: str,
-    ) -> Opened:
+    ) -> StartedAgent:
         marker = new_marker(self._bridge)
         launch = await open_home(launch, session)
         hosts = self._hosts.setdefault(session.id, SessionHosts())
@@ -163,7 +162,7 @@ class AcpLauncher:
         except BaseException:
             await peer.close(AT_ONCE)
             raise
-        return Opened(conversation, begun.how, begun.instructed)
+        return StartedAgent(conversation, begun.how, begun.instructed)
 
     def _admit(self, launch: AgentLaunch, workspace: Path, peer: AgentPeer, child: Child) -> None:
         """Watch the resources of an agent for as long as its process lives."""

@@ -35,16 +35,16 @@ from acp.schema import (
 )
 from pydantic import ValidationError
 
-from app.acp.handshake import Begun
+from app.acp.handshake import OpenedConversation
 from app.acp.offers import NotOffered, SetMode, SetModel, SetOption, Value, Way
 from app.acp.peer import AT_ONCE, AgentPeer, AgentTimeouts
 from app.errors import AgentError, AgentRefused, AgentTimedOut, Conflict
+from app.model.agents import Choices
 from app.model.ports import AgentListener
 from app.model.types import Attachment
 from app.model.updates import (
     AskRequest,
     BridgeUpdate,
-    Choices,
     NoticeUpdate,
     PromptEnd,
     StateUpdate,
@@ -70,7 +70,7 @@ _IMAGES |= dict.fromkeys((b"GIF87a", b"GIF89a"), "image/gif")
 class AcpSession:
     """One conversation; implements the core's port `AgentSession`."""
 
-    def __init__(self, peer: AgentPeer, begun: Begun, timeouts: AgentTimeouts) -> None:
+    def __init__(self, peer: AgentPeer, begun: OpenedConversation, timeouts: AgentTimeouts) -> None:
         self._peer = peer
         self._session_id = begun.session_id
         self.offers = begun.offers

@@ -1,14 +1,17 @@
-"""Reads agents' files as what they are for: who each agent is, how people see it, its daily logs.
+"""Reads agents' files as what they are for: the system prompt, and how people see an agent.
 
-Daily logs are memory that is searched, never sent as a whole.
+An agent is told each part of its system prompt once per conversation, and again only when the part
+changed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
+from typing import Protocol
 
 from app.agents.files import (
     AGENTS,
@@ -20,14 +23,103 @@ from app.agents.files import (
     TOOLS,
     USER,
     AgentFiles,
-    log_of,
 )
 from app.agents.identity import read_identity
 from app.agents.registry import Registry
 from app.config import AgentConfig, Configuration
-from app.errors import FileRefused, NotFound
+from app.errors import FileRefused
+from app.markdown.hidden import strip
 from app.model.keys import SessionKey
-from app.model.system_prompt import SystemPrompt
+
+OPENING = '<instructions from="the operator of this bridge">'
+CLOSING = "</instructions>"
+HEADINGS = {
+    "base": "Who you are",
+    "soul": "Your character",
+    "agents": "How to work here",
+    "tools": "Your tools",
+    "user": "Who you work for",
+    "memory": "What you remember",
+    "colleagues": "Your colleagues",
+}
+"""The parts in their order."""
+
+_CHANGED = "[Your instructions changed. These parts replace what you were told before"
+_GONE = "These parts no longer apply: {parts}"
+_CLOSINGS = re.compile("</(?=data|instructions)", re.IGNORECASE)
+_BROKEN = r"<\\/"
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrompt:
+    """What an agent is told at the beginning of each conversation; empty parts are left out."""
+
+    base: str = ""
+    soul: str = ""
+    agents: str = ""
+    tools: str = ""
+    user: str = ""
+    memory: str = ""
+    colleagues: str = ""
+
+    def parts(self) -> dict[str, str]:
+        """Return the parts that have a text, each with its heading, in order."""
+        texts = {
+            "base": self.base,
+            "soul": self.soul,
+            "agents": self.agents,
+            "tools": self.tools,
+            "user": self.user,
+            "memory": strip(self.memory).text,
+            "colleagues": self.colleagues,
+        }
+        found = {name: _CLOSINGS.sub(_BROKEN, text.strip()) for name, text in texts.items()}
+        if found["memory"]:
+            found["memory"] = f'<data from="your own notes">\n{found["memory"]}\n</data>'
+        return {name: f"# {HEADINGS[name]}\n\n{text}" for name, text in found.items() if text}
+
+    def digests(self) -> dict[str, str]:
+        """Return a short value for each part that changes with its text."""
+        return {
+            name: hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
+            for name, text in self.parts().items()
+        }
+
+
+class Personas(Protocol):
+    """Knows who each agent is."""
+
+    async def standing(self, surface: SessionKey, turn: int) -> SystemPrompt:
+        """Return what the agent of a conversation is told at its beginning, as of a turn."""
+        ...
+
+
+def write_system_prompt(standing: SystemPrompt) -> str:
+    """Write the standing part for an agent that takes a system prompt."""
+    return "\n\n".join(standing.parts().values())
+
+
+def write_for_prompt(standing: SystemPrompt, told: Mapping[str, str] | None) -> str:
+    """Write what an agent has not been told yet, to be part of a prompt; empty if nothing.
+
+    `told` are the digests of what it was told in this conversation, None if it was told nothing.
+    """
+    parts, now = standing.parts(), standing.digests()
+    if not told:
+        return _block(parts) if parts else ""
+    changed = {name: text for name, text in parts.items() if told.get(name) != now[name]}
+    gone = [HEADINGS[name] for name in HEADINGS if name in told and name not in now]
+    if not changed and not gone:
+        return ""
+    note = f"{_CHANGED}." if changed else "[Your instructions changed."
+    if gone:
+        note += f" {_GONE.format(parts=', '.join(gone))}."
+    return "\n".join(filter(None, (f"{note}]", _block(changed) if changed else "")))
+
+
+def _block(parts: Mapping[str, str]) -> str:
+    text = "\n\n".join(parts.values())
+    return f"{OPENING}\n{text}\n{CLOSING}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,44 +220,3 @@ def _label(entry: AgentConfig, files: AgentFiles) -> AgentConfig:
         "own_colour": identity.colour,
     }
     return entry.model_copy(update=seen)
-
-
-class DailyLogs:
-    """The memory files of all agents; every call blocks."""
-
-    def __init__(self, files: AgentFiles) -> None:
-        self._files = files
-
-    def days(self, agent: str) -> Mapping[str, str]:
-        """Return the version of each daily log."""
-        return {
-            file.path.removesuffix(".md").rpartition("/")[2]: f"{file.changed_at}-{file.size}"
-            for file in self._files.list_files(agent)
-            if "/" in file.path
-        }
-
-    def log(self, agent: str, day: str) -> str:
-        """Read a daily log; empty if there is none.
-
-        Raises:
-            NotFound: this is not a day.
-        """
-        file = self._files.read(agent, _path(day))
-        return "" if file is None else file.text
-
-    def change_log(self, agent: str, day: str, change: Callable[[str], str]) -> None:
-        """Replace a daily log by what a function makes of it; an empty one is removed.
-
-        Raises:
-            NotFound: this is not a day.
-        """
-        path = _path(day)
-        if not self._files.change(agent, path, change).text.strip():
-            self._files.delete(agent, path)
-
-
-def _path(day: str) -> str:
-    try:
-        return log_of(date.fromisoformat(day))
-    except ValueError:
-        raise NotFound("day", day) from None

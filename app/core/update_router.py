@@ -15,12 +15,12 @@ from typing import Any, Literal, TypeVar
 from app.clock import Clock
 from app.core.feed import Feed, Unfinished
 from app.model import wording
+from app.model.asks import NOT_ASKED, Decided
 from app.model.posts import Outcome, PostContent, ToolLine
-from app.model.record import NOT_ASKED, Decided
 from app.model.types import Entry, TurnRef
 from app.model.updates import (
     BridgeUpdate,
-    Diff,
+    FileDiff,
     NoticeUpdate,
     PlanStep,
     PlanUpdate,
@@ -410,16 +410,16 @@ def _merge(known: ToolUpdate | None, update: ToolUpdate) -> ToolUpdate:
     return replace(known, **changes)
 
 
-def _shorten(diffs: Sequence[Diff]) -> tuple[Diff, ...]:
+def _shorten(diffs: Sequence[FileDiff]) -> tuple[FileDiff, ...]:
     """Keep the changes of files up to what a row keeps of all of them."""
-    kept: list[Diff] = []
+    kept: list[FileDiff] = []
     room = DIFF_CHARACTERS
     for diff in diffs[:DIFFS]:
         old = None if diff.old is None else _cut(diff.old, min(room // 2, TOOL_CHARACTERS))
         new = _cut(diff.new, min(room // 2, TOOL_CHARACTERS))
         room -= len(old or "") + len(new)
         kept.append(replace(diff, old=old, new=new))
-    more = [Diff(wording.CUT_OFF, None, "")] if len(diffs) > DIFFS else []
+    more = [FileDiff(wording.CUT_OFF, None, "")] if len(diffs) > DIFFS else []
     return (*kept, *more)
 
 

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 
 from app.acp.late import LateLauncher, build_launcher
 from app.agents.files import AgentFiles
-from app.agents.personas import AgentPersonas, DailyLogs
+from app.agents.personas import AgentPersonas
 from app.agents.prices import read_prices
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.showing import Showing
 from app.core.files.attachments import Attachments
-from app.core.files.outgoing import Outgoing
+from app.core.files.outgoing import OutgoingFiles
 from app.core.hooks import Hooks
-from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.forge import CurrentForge, Forge
 from app.core.roster import Availabilities
@@ -30,17 +29,16 @@ from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.limits import DailyLimits
-from app.core.turns.place_context import Surroundings, operator_prompt
+from app.core.turns.place_context import ContextFinder, operator_prompt
 from app.core.turns.turn_context import TurnContext
 from app.main.repositories import RepositoryParts
 from app.main.resources import Resources, bridge_id
 from app.main.tooling import Tooling
 from app.main.vitals import Vitals
+from app.metrics import measure_members
 from app.model.delegation import SERVICE
 from app.model.types import Session
-from app.model.vitals import measure_members
-from app.services import find_area
-from app.services.agents.adapter import AgentsAdapter
+from app.services.web.adapter import AgentsAdapter
 
 if TYPE_CHECKING:
     from app.main.fleet import Fleet
@@ -131,14 +129,6 @@ class TurnParts(RepositoryParts, ABC):
         return self._name_of(session.key.agent) if session.place.service == SERVICE else ""
 
     @cached_property
-    def memory(self) -> MemoryKeeper:
-        """Keeps what agents remember."""
-        base = self._base
-        return MemoryKeeper(
-            self._stores.memory, DailyLogs(self.files), base.clock, signals=base.signals
-        )
-
-    @cached_property
     def launcher(self) -> LateLauncher:
         """Starts agents."""
         return LateLauncher(
@@ -207,7 +197,7 @@ class TurnParts(RepositoryParts, ABC):
             choice=self._choice,
             attachments=Attachments(self.adapters),
             outgoing=self._outgoing,
-            surroundings=Surroundings(
+            surroundings=ContextFinder(
                 stores.transcript,
                 self.adapters,
                 base.vault,
@@ -233,11 +223,11 @@ class TurnParts(RepositoryParts, ABC):
             check_room=self.room.check,
             verbosity=configuration.settings.verbosity,
             page=self._addresses.page,
-            place_prompt=partial(operator_prompt, configuration, find_area),
+            place_prompt=partial(operator_prompt, configuration, self._directory.area_of),
             adapters=self.adapters,
             agents=self._agents,
             showing=self.showing,
-            memory=self.memory,
+            hooks=self.hooks,
             look=self.progress.look,
             ensure=self._ensure,
             availability=self.availability,
@@ -275,8 +265,8 @@ class TurnParts(RepositoryParts, ABC):
         )
 
     @cached_property
-    def _outgoing(self) -> Outgoing:
-        return Outgoing(
+    def _outgoing(self) -> OutgoingFiles:
+        return OutgoingFiles(
             self.uploads,
             self._stores.posts,
             self.adapters,

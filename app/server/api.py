@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 
 from app.core.feed import Unfinished
 from app.errors import Conflict, NotFound
-from app.model.availability import State as Availability
+from app.model.agents import State as Availability
 from app.model.inbound import Accepted, DeliveryState
 from app.model.posts import PostState
 from app.model.types import Session, SessionState
@@ -317,7 +317,7 @@ async def _say(
     hands_over: str = "",
 ) -> Accepted:
     """Send a message through the same intake as messages from platforms."""
-    said = events.Said(
+    said = events.PageMessage(
         thread=thread,
         text=text,
         speaker_id=OPERATOR[0],

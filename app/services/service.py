@@ -1,4 +1,4 @@
-"""The value that plugs a service into the bridge: its name, its settings and its functions.
+"""The value that plugs a service into the bridge, and the findings that its checks give.
 
 Importing a service's package must be fast: heavy modules are imported by the functions given here,
 when they are called.
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -21,11 +23,10 @@ from app.config.network import HostPattern
 from app.errors import ConfigurationError
 from app.model.keys import AreaOf, PlaceKey, no_area
 
-if TYPE_CHECKING:  # half of the core, which many commands do not need
+if TYPE_CHECKING:
     from app.clock import Clock
     from app.core.adapters import Adapter
     from app.core.repositories.forge import Forge
-    from app.model.findings import Finding
     from app.services.common.live import LiveStep, Undo
     from app.store.inbox import DeliveryStore
     from app.store.names import NameStore
@@ -33,6 +34,39 @@ if TYPE_CHECKING:  # half of the core, which many commands do not need
     from app.store.sealed import SealedStore
     from app.store.sessions import SessionStore
     from app.vault import Vault
+
+
+class Severity(StrEnum):
+    """How much a finding matters."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found."""
+
+    verdict: Severity
+    what: str
+    reason: str
+    remedy: str = ""
+
+
+def ok(what: str, reason: str) -> Finding:
+    """Say that something is as it should be."""
+    return Finding(Severity.OK, what, reason)
+
+
+def warning(what: str, reason: str, remedy: str) -> Finding:
+    """Say that something could be better."""
+    return Finding(Severity.WARNING, what, reason, remedy)
+
+
+def problem(what: str, reason: str, remedy: str) -> Finding:
+    """Say that something will not work."""
+    return Finding(Severity.PROBLEM, what, reason, remedy)
 
 
 class ServiceStores(Protocol):
@@ -160,6 +194,16 @@ class LiveRequest:
     """Removes what the steps made."""
     progress: Callable[[str], None]
     """Shows how far a step is."""
+
+
+def later(reference: str) -> Callable[..., Any]:
+    """Return a function, given as `module:name`, whose module is imported when it is called."""
+    module, _, name = reference.partition(":")
+
+    def call(*given: Any) -> Any:
+        return getattr(import_module(module), name)(*given)
+
+    return call
 
 
 def no_repository(_place: PlaceKey) -> None:

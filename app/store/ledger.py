@@ -8,18 +8,25 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, case, func, or_, select, update
 
-from app.model.asks import OpenedAsk, TakenAnswer
-from app.model.filters import EVERYTHING, ListFilter
+from app.model.asks import (
+    CANCEL,
+    GO_ON,
+    HAND_OVER,
+    OWN,
+    TAKE,
+    OpenedAsk,
+    TakenAnswer,
+    by_person,
+    receiver,
+)
+from app.model.conversations import EVERYTHING, ListFilter
 from app.model.keys import AreaOf, PlaceKey, SessionKey, no_area
-from app.model.notes import Note, NoteCode
-from app.model.offers import CANCEL, GO_ON, HAND_OVER, OWN, TAKE, receiver
-from app.model.posts import NewPost, PostContent
-from app.model.record import by_person
+from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
 from app.model.updates import ASK_PERSON, Ask, AskRequest
 from app.store.commits.admission import attach
 from app.store.commits.answers import tell_answer
-from app.store.commits.asks import close_ask, open_ask, shown_in
+from app.store.commits.asks import close_ask, decide_note, open_ask, shown_in
 from app.store.commits.choices import choose, remember
 from app.store.commits.endings import end_if_idle, end_waiting, go_on_after, stop_session
 from app.store.commits.holding import hold
@@ -27,7 +34,6 @@ from app.store.commits.offers import decide_offer
 from app.store.commits.suspending import tell_suspended
 from app.store.database import Database
 from app.store.grants import write_grant
-from app.store.memory import decide_note
 from app.store.posts import insert_post
 from app.store.tables import ASK_IS_OPEN, ASK_STAYS, ask, place, session, surface, turn
 from app.store.turns import messages_of

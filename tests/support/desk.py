@@ -8,12 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 from typing_extensions import override
 
 from app.agents.files import AgentFiles
-from app.agents.personas import DailyLogs
+from app.agents.personas import Personas, SystemPrompt
 from app.children.kept_files import Traces
 from app.clock import Clock, SystemClock
 from app.config.agents import AgentLimits
@@ -24,12 +25,11 @@ from app.core.delegation.deputies import Deputies
 from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
-from app.core.files.outgoing import Outgoing
+from app.core.files.outgoing import OutgoingFiles
 from app.core.hooks import Hooks
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.floor import Access
 from app.core.intake.reader import Intake
-from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.following import Renames
 from app.core.roster import Availabilities, Roster
@@ -41,16 +41,19 @@ from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.limits import NO_LIMITS, DailyLimits
-from app.core.turns.place_context import Surroundings
+from app.core.turns.place_context import ContextFinder
 from app.core.turns.reach import Reach
 from app.core.turns.turn_context import TurnContext
+from app.features.memory.service import Memory
+from app.features.memory.tools import MemoryTools
 from app.features.schedules.service import ScheduleBook, Scheduler
 from app.features.schedules.store import ScheduleStore
 from app.features.schedules.tools import ScheduleTools
 from app.main.together import own_tools
 from app.metrics import Metrics
+from app.model.agents import Choice, Choices, Scope
+from app.model.conversations import EVERYTHING, ListFilter
 from app.model.delegation import SERVICE, DelegationLimits
-from app.model.filters import EVERYTHING, ListFilter
 from app.model.inbound import (
     Accepted,
     Answered,
@@ -65,12 +68,10 @@ from app.model.keys import PlaceKey, SessionKey
 from app.model.policy import PRESETS, Policy
 from app.model.ports import AgentListener, AgentSession
 from app.model.posts import PostSend, PostSent
-from app.model.scope import Scope
-from app.model.system_prompt import Personas, SystemPrompt
 from app.model.types import Attachment, Session, Speaker, Turn
-from app.model.updates import Choice, Choices, PromptEnd, TextUpdate
+from app.model.updates import PromptEnd, TextUpdate
 from app.model.workspaces import Workspace
-from app.services.agents.adapter import AgentsAdapter
+from app.services.web.adapter import AgentsAdapter
 from app.signals import ALONE, Signals
 from app.store.database import Database
 from app.store.inbox import DeliveryStore
@@ -380,7 +381,7 @@ class Desk:
     delegations: Delegations
     toolbox: Toolbox
     showing: Showing
-    memory: MemoryKeeper
+    memory: Memory
     availability: Availabilities
     feed: Feed
     outbox: Outbox
@@ -396,7 +397,7 @@ class Desk:
             await self.engine.drain(grace=0)
             await self.showing.close()
             await self.ledger.close()
-            await self.memory.close()
+            await self.memory.finish()
             await self.schedules.close()
             await self.live.close()
             await self.outbox.close(grace=0)
@@ -609,14 +610,14 @@ def join_desk(
             list_repositories=rules.list_repositories,
         ),
         attachments=Attachments(adapters),
-        outgoing=Outgoing(
+        outgoing=OutgoingFiles(
             folder / "uploads",
             stores.posts,
             adapters,
             vault,
             link=lambda url: rules.page and f"{rules.page}/uploads/{url}",
         ),
-        surroundings=Surroundings(stores.transcript, adapters, vault, messages=30),
+        surroundings=ContextFinder(stores.transcript, adapters, vault, messages=30),
         personas=rules.personas,
         ledger=ledger,
         outbox=outbox,
@@ -635,9 +636,7 @@ def join_desk(
         delegations=stores.delegations,
         showing=showing,
         abandon=lambda asked: delegations.stop(asked),
-        memory=MemoryKeeper(
-            stores.memory, DailyLogs(AgentFiles(folder, vault)), clock, signals=signals
-        ),
+        hooks=hooks,
         agents=agents,
     )
     engine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns, signals=signals)
@@ -662,7 +661,22 @@ def join_desk(
         names=rules.names,
         changed=lambda adapter: scheduler.change(adapter),
     )
-    hooks.add((book, shop.memory))
+    runtime: Any = SimpleNamespace(
+        clock=clock,
+        vault=vault,
+        stores=stores,
+        signals=signals,
+        files=AgentFiles(folder, vault),
+        agents=SimpleNamespace(
+            agents=agents, title=lambda agent: rules.names.get(agent, agent), names=rules.names
+        ),
+        feed=feed,
+        outbox=outbox,
+        ledger=ledger,
+        engine=engine,
+    )
+    memory = Memory(runtime)
+    hooks.add((book, memory))
     manager = SessionManager(
         stores.decisions,
         stores.sessions,
@@ -737,7 +751,7 @@ def join_desk(
         schedules=book,
         scheduler=scheduler,
         delegations=delegations,
-        memory=shop.memory,
+        memory=memory,
         availability=availability,
         showing=showing,
         toolbox=Toolbox(
@@ -748,8 +762,8 @@ def join_desk(
                     engine,
                     Homes(stores.delegations, stores.sessions, stores.turns),
                     Forge(folder / "forge.json"),
-                    AgentFiles(folder, vault),
                 ),
+                *MemoryTools(memory).tools(),
                 *ScheduleTools(book, ledger, agents).tools(),
             ),
             agents,

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -16,7 +17,6 @@ from pydantic import SecretStr
 
 from app.agents.catalog import known_agents
 from app.agents.files import AgentFiles
-from app.agents.personas import DailyLogs
 from app.clock import SystemClock
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
@@ -24,30 +24,32 @@ from app.core.hooks import Hooks
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.floor import Access
 from app.core.intake.reader import Intake
-from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.directory import RepositoryPicker
 from app.core.roster import Availabilities, Roster
 from app.core.session_manager import SessionManager
 from app.errors import AgentRefused, RepositoryGone
+from app.features.memory import FEATURE as MEMORY
+from app.features.memory.service import Memory
 from app.features.schedules import FEATURE as SCHEDULES
 from app.features.schedules.part import Schedules
 from app.features.schedules.service import ScheduleBook
 from app.features.schedules.store import ScheduleStore
 from app.metrics import Metrics
-from app.model.availability import Availability
+from app.model.agents import Availability, Choice, Choices
 from app.model.keys import PlaceKey
 from app.model.posts import PostContent, Verbosity
 from app.model.types import Entry, Session, TurnRef, TurnState
-from app.model.updates import AskOption, AskRequest, Choice, Choices
+from app.model.updates import AskOption, AskRequest
 from app.model.workspaces import Repository
 from app.server.application import build
 from app.server.front import Front
-from app.server.installations import Installations
+from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks
 from app.server.page.stream import Stream
 from app.server.parts import AgentCard, Parts
 from app.services.web.adapter import WebAdapter
+from app.signals import ALONE
 from app.store.stores import Stores
 from app.vault import Vault
 from tests.support.agent_values import make_agent
@@ -147,6 +149,10 @@ class Office:
             changed=lambda adapter: self.intake.wake(adapter),
         )
         hooks = Hooks(book)
+        runtime: Any = SimpleNamespace(
+            clock=clock, vault=vault, stores=stores, signals=ALONE, files=AgentFiles(folder, vault)
+        )
+        self.memory = Memory(runtime)
         self.schedules = Schedules.__new__(Schedules)
         self.schedules.book = book
         manager = SessionManager(
@@ -220,14 +226,13 @@ class Office:
                 reach=_reach,
             ),
             files=AgentFiles(folder, vault),
-            installs=Installations(
+            installs=PendingInstallations(
                 {}, stores.sealed, clock, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),
             workspaces=empty_folders(folder, stores, clock, vault),
             missing=[each for each in known_agents() if each.name == "gemini"],
             availability=self.availability.of,
             probe=self._probe,
-            memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
             tree=stores.tree,
         )
         self._outbox = outbox
@@ -245,7 +250,11 @@ class Office:
         """Open a browser that is not signed in."""
         parts = self.parts
         front = Front(
-            build(parts, features=[self.schedules], routers=SCHEDULES.routers()),
+            build(
+                parts,
+                features=[self.schedules, self.memory],
+                routers=[*SCHEDULES.routers(), *MEMORY.routers()],
+            ),
             self.intake.take,
             parts.clock,
             parts.metrics,

@@ -15,19 +15,29 @@ from app.core.consent.ledger import Ledger
 from app.core.consent.unasked import needed_asking
 from app.core.consent.views import WHOLE_CHARACTERS, is_too_long
 from app.model import ask_wording as wording
-from app.model import record
+from app.model.asks import (
+    OWN,
+    UNANSWERED,
+    Decided,
+    by_grant,
+    by_person,
+    by_rule,
+    find_allowing,
+    find_refusing,
+    of_agent,
+    only_once,
+    shorten_names,
+)
 from app.model.calls import Call, call_of, subject
-from app.model.folders import attachment_folder
-from app.model.offers import OWN, find_allowing, find_refusing, of_agent, only_once, shorten_names
 from app.model.policy import Verdict, decide
-from app.model.record import Decided
 from app.model.types import TurnRef
 from app.model.updates import Ask, AskRequest, GrantScope, ToolUpdate
+from app.model.workspaces import attachment_folder
 from app.retry import persist
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedRequest:
     """What the rules say about a request."""
 
     request: AskRequest
@@ -38,7 +48,7 @@ class Judged:
     """The agent's option for that decision; None: cancelled."""
 
 
-class Gate:
+class PermissionGate:
     """What the agent of one turn may do."""
 
     def __init__(self, ledger: Ledger, agent: Agent, ref: TurnRef, clock: Clock) -> None:
@@ -53,10 +63,10 @@ class Gate:
         known: ToolUpdate | None,
         workspace: Path | None,
         outgoing: Path | None = None,
-    ) -> Judged:
+    ) -> JudgedRequest:
         """Decide by the rules; a question is always for people."""
         if request.kind != "permission":
-            return Judged(request)
+            return JudgedRequest(request)
         call = call_of(known, request.tool)
         call = await asyncio.to_thread(_resolve_paths, call, workspace, outgoing)
         kind = call.kinds[0] if len(call.kinds) == 1 else ""
@@ -82,10 +92,10 @@ class Gate:
         decided = self._find_permission(verdict, scopes)
         fitting = find_allowing(request.options)
         if decided is not None and fitting is not None:
-            return Judged(request, decided, fitting.id)
+            return JudgedRequest(request, decided, fitting.id)
         if is_too_long(facts):
             return _refuse(request, wording.TOO_LONG.format(limit=WHOLE_CHARACTERS))
-        return Judged(offer_grants(request, scopes))
+        return JudgedRequest(offer_grants(request, scopes))
 
     async def unasked(self, tool: ToolUpdate, workspace: Path | None, *own: Path) -> str:
         """Say what was done that people should have been asked about; empty if nothing.
@@ -108,18 +118,18 @@ class Gate:
     ) -> Decided | None:
         """Tell what allows a call: a rule, else a person's grant for exactly that."""
         if verdict.decision == "allow":
-            return record.by_rule(verdict.rule, allowed=True)
+            return by_rule(verdict.rule, allowed=True)
         digests = [scope.digest for scope in scopes.values()]
         grant = self._ledger.find_grant(self._ref.session, digests) if digests else None
-        return None if grant is None else record.by_grant(grant)
+        return None if grant is None else by_grant(grant)
 
     async def ask(self, request: AskRequest) -> tuple[str | None, Decided]:
         """Let a person decide; returns the agent's option and the record of the decision."""
         seconds = self._agent.ask_seconds
         ask = await persist(self._clock, self._ledger.ask, request, self._ref, seconds=seconds)
         if ask is None:
-            return None, record.UNANSWERED
-        return _translate_answer(ask), record.by_person(ask)
+            return None, UNANSWERED
+        return _translate_answer(ask), by_person(ask)
 
 
 def _grantable(
@@ -129,9 +139,9 @@ def _grantable(
     return scopes_of(call, *claims) if verdict.rule is None else {}
 
 
-def _refuse(request: AskRequest, rule: object) -> Judged:
+def _refuse(request: AskRequest, rule: object) -> JudgedRequest:
     option = find_refusing(request.options)
-    return Judged(request, record.by_rule(rule, allowed=False), option.id if option else None)
+    return JudgedRequest(request, by_rule(rule, allowed=False), option.id if option else None)
 
 
 def _translate_answer(ask: Ask) -> str | None:

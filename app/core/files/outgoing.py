@@ -24,8 +24,8 @@ from urllib.parse import unquote, urlsplit
 from app.core.adapters import Adapter
 from app.core.files import wording
 from app.descent import discard
-from app.model.file_names import HEAD_BYTES, media_type, safe_name, size_words
 from app.model.posts import MadeFile
+from app.model.text import HEAD_BYTES, media_type, safe_name, size_words
 from app.model.types import Turn
 from app.model.updates import FileUpdate
 from app.store.posts import PostStore
@@ -116,7 +116,7 @@ class Given:
     """What was refused, and why, worded for people."""
 
 
-class Outgoing:
+class OutgoingFiles:
     """The files that agents make for people, for all sessions."""
 
     def __init__(
@@ -181,15 +181,15 @@ class Outgoing:
         kind = media_type(name, data[:HEAD_BYTES])
         return MadeFile(name, kind, url, len(data), self.link(url))
 
-    def of(self, turn: Turn, folder: Path) -> Handover:
+    def of(self, turn: Turn, folder: Path) -> FileHandover:
         """Begin to collect the files of a turn from its agent's folder."""
-        return Handover(self, turn, folder)
+        return FileHandover(self, turn, folder)
 
 
-class Handover:
+class FileHandover:
     """Collects the files of one turn."""
 
-    def __init__(self, outgoing: Outgoing, turn: Turn, folder: Path) -> None:
+    def __init__(self, outgoing: OutgoingFiles, turn: Turn, folder: Path) -> None:
         self._of = outgoing
         self._turn = turn
         self._folder = folder

@@ -16,21 +16,21 @@ from app.agents.agent import Agent
 from app.clock import Clock
 from app.core.repositories.forge import Forge
 from app.errors import RepositoryError
-from app.model import repository_wording as wording
-from app.model.branch_names import branch_name, branch_ref, is_branch
-from app.model.folders import folder_name
+from app.model.proposals import branch_name, branch_ref, is_branch
 from app.model.types import Entry, Session
 from app.model.workspaces import (
     Author,
     Checkout,
     Clone,
     Diff,
-    Head,
+    PullHead,
     Repository,
     Ship,
     WorkspaceView,
+    folder_name,
     web_address,
 )
+from app.repos import wording as wording
 from app.repos.checkouts import GitCheckouts
 from app.retry import persist
 from app.store.checkouts import CheckoutStore
@@ -205,7 +205,7 @@ class Clones:
         return await self.begin(session, target, head)
 
     async def begin(
-        self, session: Session, target: Repository, head: Head | None, *, apart: bool = False
+        self, session: Session, target: Repository, head: PullHead | None, *, apart: bool = False
     ) -> Checkout:
         """Decide how a clone is opened, and record that before anything is made.
 

@@ -17,24 +17,22 @@ from app.clock import Clock
 from app.core.repositories.clones import Ask, Clones, Shipping
 from app.core.repositories.forge import Forge
 from app.errors import RepositoryError
-from app.model import repository_wording as wording
-from app.model.branch_names import branch_ref
-from app.model.commit_messages import commit_message, proposal_body, subject
 from app.model.posts import Pushed
+from app.model.proposals import Proposal, Work, branch_ref
 from app.model.types import Session
 from app.model.workspaces import (
     Checkout,
     Clone,
     Followed,
     Gathered,
-    Head,
-    Proposal,
+    PullHead,
     Repository,
     Shipped,
-    Work,
     link_number,
 )
+from app.repos import wording as wording
 from app.repos.checkouts import GitCheckouts
+from app.repos.wording import commit_message, proposal_body, subject
 from app.retry import persist
 from app.store.checkouts import CheckoutStore
 from app.vault import Vault
@@ -268,7 +266,7 @@ class SharedClones:
         last = self._records.latest(session.id)
         if last is not None and last.repository == target and last.state != "gone":
             return False
-        await self._clones.begin(session, target, Head(branch, branch_ref(branch)), apart=apart)
+        await self._clones.begin(session, target, PullHead(branch, branch_ref(branch)), apart=apart)
         return True
 
     async def read(self, session: Session, target: Repository, commit: str) -> bool:

@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.core.tools import wording
+from app.model.agents import Caller, ToolRefused
 from app.model.delegation import SERVICE
 from app.model.keys import SessionKey
-from app.model.tools import Caller, ToolRefused
 from app.store.delegations import DelegationStore
 from app.store.sessions import SessionStore
 from app.store.turns import TurnStore
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class HomePlace:
     """Where people asked for what an agent does now."""
 
     session: int
@@ -38,7 +38,7 @@ class Homes:
         self._sessions = sessions
         self._turns = turns
 
-    def find(self, caller: Caller) -> Home:
+    def find(self, caller: Caller) -> HomePlace:
         """Tell where people asked for what an agent does now.
 
         Raises:
@@ -46,11 +46,11 @@ class Homes:
         """
         session, turn = caller.session, caller.turn
         if turn.surface.service != SERVICE:
-            return Home(session.id, turn.id, turn.surface, is_own=True)
+            return HomePlace(session.id, turn.id, turn.surface, is_own=True)
         delegation = self._delegations.of_turn(turn.id)
         root = None if delegation is None else self._sessions.session(delegation.root_session)
         if delegation is None or root is None:
             raise ToolRefused(wording.NO_PLACE)
         asked = None if delegation.root_turn is None else self._turns.turn(delegation.root_turn)
         surface = root.key if asked is None else asked.surface
-        return Home(root.id, delegation.root_turn, surface, is_own=False)
+        return HomePlace(root.id, delegation.root_turn, surface, is_own=False)

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from app.core.files.outgoing import FILES, NotTaken, listed
 from app.core.tools import wording
-from app.core.tools.home import Home, Homes
+from app.core.tools.home import HomePlace, Homes
 from app.core.turns.turn_context import TurnContext
 from app.markdown.hidden import strip
-from app.model.file_names import size_words
+from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.posts import MadeFile, NewPost, PostContent
-from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.text import size_words
 from app.model.types import Entry
 from app.retry import persist
 
@@ -156,7 +156,7 @@ class PlaceTools:
             await asyncio.to_thread(context.outgoing.drop, arguments["path"], own)
         return {"state": "posted", "name": file.name, "size": size_words(file.size)}
 
-    def _show_file(self, home: Home, file: MadeFile, words: str) -> PostContent:
+    def _show_file(self, home: HomePlace, file: MadeFile, words: str) -> PostContent:
         adapter = self._context.adapters.get(home.surface.adapter)
         if adapter is not None and adapter.shares_files:
             return PostContent(kind="files", files=(file,))
@@ -170,7 +170,7 @@ class PlaceTools:
     async def _say(
         self,
         caller: Caller,
-        home: Home,
+        home: HomePlace,
         what: str,
         name: str,
         content: PostContent,

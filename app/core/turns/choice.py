@@ -17,8 +17,8 @@ from app.core.adapters import Adapter
 from app.core.repositories.directory import Directory
 from app.errors import PostError, ServiceRefused
 from app.model import wording
+from app.model.asks import CHOICE
 from app.model.keys import PlaceKey, SessionKey
-from app.model.offers import CHOICE
 from app.model.types import Message, Session
 from app.model.updates import AskOption, AskRequest
 from app.model.workspaces import NONE, Repository, Suggestion, web_address
@@ -45,7 +45,7 @@ _MENTIONED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenRepository:
     """The repository of a place, and what to say about it, if anything."""
 
     repository: str | None
@@ -80,7 +80,7 @@ class RepositoryChoice:
         surface: SessionKey,
         chosen: str | None,
         messages: Callable[[], Sequence[Message]],
-    ) -> AskRequest | Choice:
+    ) -> AskRequest | ChosenRepository:
         """Choose the repository of a session's place, if it needs one.
 
         `chosen` is what its place has already. Returns a question if people have to choose.
@@ -91,15 +91,15 @@ class RepositoryChoice:
         place, agent = session.place, session.key.agent
         area = self._directory.area_of(place)
         if area is None or chosen is not None or self._is_settled(place):
-            return Choice(chosen)
+            return ChosenRepository(chosen)
         remembered = self._places.place(area).repository
         if remembered is not None:
             return await self._pin(place, remembered)
         if self._directory.default is not None:
-            return Choice(None)
+            return ChosenRepository(None)
         names = await self._list(agent) if self._list is not None else ()
         if len(names) <= 1:
-            return await self._pin(place, names[0]) if names else Choice(None)
+            return await self._pin(place, names[0]) if names else ChosenRepository(None)
         if (found := find_named((each.text for each in messages()), names)) is not None:
             return await self._pin(place, found, wording.WORKS_IN_NAMED)
         suggested = await self._suggestions(surface, names)
@@ -118,9 +118,9 @@ class RepositoryChoice:
             each.acp_session_id is not None for each in self._sessions.in_place(place)
         )
 
-    async def _pin(self, place: PlaceKey, name: str, words: str = "") -> Choice:
+    async def _pin(self, place: PlaceKey, name: str, words: str = "") -> ChosenRepository:
         chosen = await persist(self._clock, self._places.pin, place, name)
-        return Choice(chosen, words.format(name=name) if chosen == name else "")
+        return ChosenRepository(chosen, words.format(name=name) if chosen == name else "")
 
     async def _suggestions(self, surface: SessionKey, names: Sequence[str]) -> list[Suggestion]:
         """Ask the service for suggestions, the likeliest first; none if it does not answer."""

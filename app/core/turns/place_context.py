@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from app.config import Configuration
 from app.core.adapters import Adapter
-from app.core.turns.prompt import Said
+from app.core.turns.prompt import QuotedMessage
+from app.model.inbound import RUN
 from app.model.keys import PlaceKey
-from app.model.schedules import RUN
 from app.model.types import Earlier, Entry, File, Message, Session, Turn
 from app.store.transcript import TranscriptStore
 from app.vault import Vault
@@ -32,7 +32,7 @@ NOT_READ = "(Earlier messages here could not be read.)"
 class PlaceContext:
     """The context of a turn's messages."""
 
-    said: tuple[Said, ...]
+    said: tuple[QuotedMessage, ...]
     files: tuple[File, ...]
     upto: int
     """The last row of the transcript that this covers."""
@@ -47,7 +47,7 @@ def operator_prompt(
     return settings.area_prompts().get(name, "") if settings is not None else ""
 
 
-class Surroundings:
+class ContextFinder:
     """Finds the context of a turn in the transcript and on the platform itself."""
 
     def __init__(
@@ -75,19 +75,20 @@ class Surroundings:
         """Gather what the agent has not been told yet."""
         overheard = await self._transcript.overheard(turn.id, limit=self._messages)
         earlier: Sequence[Earlier] = ()
-        said: list[Said] = []
+        said: list[QuotedMessage] = []
         if not overheard.introduced and self._messages:
             try:
                 earlier = await self._read_earlier(session, turn, messages)
             except Exception as error:  # noqa: BLE001 - the agent is told, and works without it
                 logger.warning("cannot read the earlier messages of %s: %s", turn.surface, error)
-                said.append(Said("bridge", NOT_READ))
-        said += [Said(each.speaker.name, each.text) for each in earlier if each.text]
-        said += [Said(self._speaker(entry), entry.text) for entry in overheard.entries]
+                said.append(QuotedMessage("bridge", NOT_READ))
+        said += [QuotedMessage(each.speaker.name, each.text) for each in earlier if each.text]
+        said += [QuotedMessage(self._speaker(entry), entry.text) for entry in overheard.entries]
         redact = self._vault.redact
         return PlaceContext(
             said=tuple(
-                Said(redact(each.name), redact(each.text)) for each in said[-self._messages :]
+                QuotedMessage(redact(each.name), redact(each.text))
+                for each in said[-self._messages :]
             )
             if self._messages
             else (),

@@ -9,13 +9,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import asdict
-from typing import Protocol
 
+from app.children.kept_files import Traces
 from app.core.repo_provider import RepoProvider
 from app.core.turns.agents import LiveAgents
 from app.errors import AgentError
+from app.model.agents import Choices
 from app.model.types import Session
-from app.model.updates import Choices
 from app.model.workspaces import Unshipped
 from app.signals import Facts, Signals, Topic
 from app.store.sessions import SessionStore
@@ -28,34 +28,6 @@ END_SECONDS = 30.0
 """How long a turn may take to stop, and a process to end."""
 FILES_SECONDS = 120.0
 """How long it may take to look through folders, or to remove them."""
-
-
-class Traces(Protocol):
-    """What sessions leave on disk; each method may take a while."""
-
-    def measure(self, sessions: Collection[int], *, shared: bool) -> int:
-        """Return how many bytes sessions take, with what all machines share or without."""
-        ...
-
-    def remove(self, sessions: Collection[int], conversations: Collection[str]) -> None:
-        """Remove every folder of sessions."""
-        ...
-
-    def remove_said(self, sessions: Collection[int], conversations: Collection[str]) -> None:
-        """Remove the homes of sessions and the files of their messages; their work stays."""
-        ...
-
-    def find_uploads(self, sessions: Collection[int]) -> set[str]:
-        """Name the uploads that were copied for sessions, by their folder."""
-        ...
-
-    def remove_uploads(self, folders: Collection[str]) -> None:
-        """Remove uploads."""
-        ...
-
-    def copy_home(self, agent: str, origin: int, new: int) -> bool:
-        """Copy a session's home for another one; False if there is none to copy."""
-        ...
 
 
 class Reach:

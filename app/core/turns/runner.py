@@ -14,7 +14,7 @@ from app.core.turns.briefing import Briefing, brief
 from app.core.turns.display import TurnDisplay
 from app.core.turns.failure import Failure, Obstacle, failure_of, obstacle, spoken_obstacle
 from app.core.turns.limits import GRACE_SECONDS, Budget, Slot, complete
-from app.core.turns.reflection import Reflection, brings_words
+from app.core.turns.prompt import brings_words
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Course, TurnAsks, TurnPauses, TurnWaits
 from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
@@ -23,7 +23,7 @@ from app.model.keys import PlaceKey
 from app.model.phase import CANCELLABLE, PROMPTED, Event, Phase
 from app.model.ports import AgentSession
 from app.model.posts import Verbosity
-from app.model.repository_wording import NOT_PUSHED
+from app.model.proposals import Work
 from app.model.types import Session, Turn, TurnState
 from app.model.updates import (
     Ask,
@@ -35,7 +35,8 @@ from app.model.updates import (
     ToolUpdate,
     UsageUpdate,
 )
-from app.model.workspaces import Shipped, Work
+from app.model.workspaces import Shipped
+from app.repos.wording import NOT_PUSHED
 from app.retry import persist
 from app.tasks import Tasks
 
@@ -74,7 +75,8 @@ class TurnRun:
         self._idle_seconds = self._agent.idle_seconds
         """How long it waits for people before it is parked."""
         self._watches = Tasks(f"turn {turn.id}")
-        self._reflection: Reflection | None = None
+        self._hurried = asyncio.Event()
+        """Set when the session has something else to do than what comes after its turn."""
         self._has_read = session.read_others
         self._where = ""
         """What to say about the repository it works on, if anything."""
@@ -118,7 +120,7 @@ class TurnRun:
                 await self._pause(question, note=wording.PICKS_REPOSITORY)
             else:
                 await self._finish(end)
-                await self._reflect()
+                await self._follow_up()
         finally:
             await self._context.live.give_back(self._session.id)
             self._context.look(self._session.id)
@@ -138,9 +140,8 @@ class TurnRun:
             await self._live.agent.cancel()
 
     def hurry(self) -> None:
-        """Make way for the next turn, if this one is over but for its memory."""
-        if self._reflection is not None:
-            self._reflection.hurry()
+        """Make way for the next turn, if this one is over but for what features do after it."""
+        self._hurried.set()
 
     def leave(self) -> None:
         """Note the shutdown: a cancellation from now on does not come from the turn itself."""
@@ -180,7 +181,8 @@ class TurnRun:
         if type(update) is UsageUpdate:
             await self._spend(update)
         elif type(update) is ToolUpdate:
-            if brings_words(self._router.tool(update.call) or update):
+            own = self._context.hooks.own_word_tools
+            if brings_words(self._router.tool(update.call) or update, own):
                 await self._note_reading()
             if update.status in RAN:
                 await self._check_asked(update.call)
@@ -385,15 +387,16 @@ class TurnRun:
         has_cost = bool(self._router.outcome().cost)
         return complete(usage, has_cost=has_cost, model=model, estimate=context.estimate)
 
-    async def _reflect(self) -> None:
-        """Let the agent note what it wants to remember of a turn that is done."""
+    async def _follow_up(self) -> None:
+        """Let features use the agent of a turn that is done, until the session has other work."""
         turns, live = self._context.turns, self._live
         ended = turns.turn(self._turn.id)
-        if self._agent.memory == "off" or live is None or ended is None:
+        if live is None or ended is None or ended.state is not TurnState.DONE:
             return
-        if ended.state is TurnState.DONE and turns.next_turn(self._session.id) is None:
-            self._reflection = Reflection(self._context, self._session, self._turn, self._agent)
-            await self._reflection.run(live.agent)
+        self._hurried.clear()
+        if turns.next_turn(self._session.id) is None:
+            hooks = self._context.hooks
+            await hooks.after_turn(self._session, self._turn, live.agent, self._hurried.wait)
 
     async def _handle_error(self, error: Exception) -> None:
         """Fail the turn, or pause it if its provider's limit or a log-in is in the way."""

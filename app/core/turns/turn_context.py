@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.agents.agent import Agent
+from app.agents.personas import Personas
 from app.clock import Clock
 from app.config import AgentConfig
 from app.core.adapters import Adapter
@@ -13,19 +14,18 @@ from app.core.consent.ledger import Ledger
 from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
-from app.core.files.outgoing import Outgoing
-from app.core.memory.keeper import MemoryKeeper
+from app.core.files.outgoing import OutgoingFiles
+from app.core.hooks import Hooks
 from app.core.outbox import Outbox
 from app.core.repo_provider import RepoProvider
 from app.core.roster import Availabilities
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.limits import NO_LIMITS, DailyLimits, Estimate
-from app.core.turns.place_context import Surroundings
+from app.core.turns.place_context import ContextFinder
 from app.model.keys import PlaceKey
 from app.model.ports import Counters
 from app.model.posts import Verbosity
-from app.model.system_prompt import Personas
 from app.store.decisions import IntakeStore
 from app.store.delegations import DelegationStore
 from app.store.posts import PostStore
@@ -49,8 +49,8 @@ class TurnContext:
     workspaces: RepoProvider
     choice: RepositoryChoice
     attachments: Attachments
-    outgoing: Outgoing
-    surroundings: Surroundings
+    outgoing: OutgoingFiles
+    surroundings: ContextFinder
     personas: Personas
     ledger: Ledger
     outbox: Outbox
@@ -74,8 +74,8 @@ class TurnContext:
     """Is told how turns end, so that it is known which agents can work."""
     showing: Showing
     """Shows what agents do for others."""
-    memory: MemoryKeeper
-    """What agents remember across conversations."""
+    hooks: Hooks
+    """What features do around a turn."""
     delegations: DelegationStore
     """What agents asked of each other."""
     abandon: Callable[[Sequence[int]], Awaitable[None]]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from app.agents.agent import Agent
 from app.clock import Clock
-from app.core.consent.gate import Gate
+from app.core.consent.gate import PermissionGate
 from app.core.delegation.deputies import find_presence
 from app.core.repositories.folders import Hold
 from app.core.turns.display import TurnDisplay
@@ -21,10 +21,9 @@ from app.core.turns.failure import Obstacle, pause
 from app.core.turns.limits import Slot, WorkTimer
 from app.core.turns.turn_context import TurnContext
 from app.model import wording
-from app.model.offers import with_colleagues
+from app.model.asks import Decided, with_colleagues
 from app.model.phase import CLOSED, MEASURED, STAGES, Event, Phase, advance
 from app.model.ports import Counters
-from app.model.record import Decided
 from app.model.types import Session, Turn, TurnRef
 from app.model.updates import Ask, AskRequest, ToolUpdate
 from app.model.workspaces import Workspace
@@ -113,7 +112,9 @@ class TurnAsks:
         self._course = course
         self._display = display
         self._router = display.router
-        self._gate = Gate(context.ledger, agent, TurnRef(session.id, turn.id), context.clock)
+        self._gate = PermissionGate(
+            context.ledger, agent, TurnRef(session.id, turn.id), context.clock
+        )
         self._in_order = asyncio.Lock()
         """Judging takes a moment, and asks must be shown in the order they came."""
         self._answerable = True

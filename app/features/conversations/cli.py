@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from app.features.conversations.shapes import ContentsOut, ConversationOut
-from app.model.file_names import size_words
+from app.model.text import size_words
 from app.model.types import SessionState
 from app.server.shapes import EntryOut, SessionDetail, SessionOut
 from app.terminal.api import REMOVAL, Api, find_bridge
@@ -22,9 +22,14 @@ from app.terminal.framing import (
     commands,
     confirm,
     examples,
+    one_line,
+    printable,
     read_configuration,
+    show_json,
+    show_list,
+    when,
 )
-from app.terminal.output import one_line, printable, show_json, show_list, transcript_lines, when
+from app.terminal.screen import transcript_lines
 
 COMMANDS = commands()
 conversations = add_group(

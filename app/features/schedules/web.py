@@ -17,9 +17,9 @@ from app.features.schedules import wording
 from app.features.schedules.model import ScheduleIn, ScheduleOut, write
 from app.features.schedules.part import Schedules
 from app.features.schedules.service import ScheduleBook, origin_of
+from app.features.schedules.values import Schedule, ScheduleState
+from app.model.conversations import path_of, title_of
 from app.model.keys import PlaceKey
-from app.model.schedules import Schedule, ScheduleState
-from app.model.titles import path_of, title_of
 from app.server.api import OPERATOR, Number
 from app.server.filters import AgentName, ServiceName, find_agent_id, find_service
 from app.server.login import SignedInRoute, Visitor, visitor
@@ -116,7 +116,7 @@ async def make(parts: Parts, book: ScheduleBook, new: ScheduleIn, by: tuple[str,
     book.check(new.expression, zone)
     thread, name = new.thread or uuid4().hex[:12], uuid4().hex
     text = write(new.expression, zone, new.words)
-    said = events.Said(
+    said = events.PageMessage(
         thread=thread,
         text=text,
         spoken=text,

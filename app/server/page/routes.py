@@ -17,19 +17,18 @@ from fastapi.responses import (
 )
 
 from app.errors import NotFound
-from app.model.conversations import Wanted
+from app.model.conversations import Wanted, path_of
 from app.model.keys import PlaceKey
-from app.model.titles import path_of
 from app.server.event_stream import stream
 from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.assets import addresses
 from app.server.page.stream import Stream
 from app.server.page.view import done, render
-from app.server.page.view.blocks import MORE_STEPS, STEPS, Call
-from app.server.page.view.place import Page
+from app.server.page.view.blocks import MORE_STEPS, STEPS, CallBlock
+from app.server.page.view.place import PageView
 from app.server.page.view.render import Renderer
-from app.server.page.view.roster import Roster
+from app.server.page.view.roster import PageRoster
 from app.server.parts import Parts, PartsOf
 
 ARTICLES: Final = 60
@@ -85,7 +84,7 @@ async def begin(
         found=found,
         archived=archived,
         events=f"/events?threads={threads}&to={picked}",
-        missing=tuple(parts.missing),
+        missing=tuple((each.title, each.install) for each in parts.missing),
         troubles=queries.troubles_of(parts),
         examples=roster[picked].examples or EXAMPLES,
         picked=picked,
@@ -224,7 +223,7 @@ async def read_whole(parts: PartsOf, _who: Who, service: str, name: str, row: in
     found = await parts.transcript.read_tree(key, after=row - 1, limit=1)
     if not found or found[0].id != row or found[0].kind != "tool":
         raise NotFound("tool call", row)
-    call = Call("", row, found[0].data, "", "")
+    call = CallBlock("", row, found[0].data, "", "")
     renderer = Renderer(queries.roster_of(parts), path_of(key))
     made = await asyncio.to_thread(renderer.call_whole, call)
     return HTMLResponse(made, headers=HEADERS)
@@ -259,16 +258,16 @@ async def _page(
     request: Request,
     parts: Parts,
     who: Visitor,
-    roster: Roster,
+    roster: PageRoster,
     *,
     threads: int,
     key: PlaceKey | None = None,
     here: str = "",
-) -> Page:
+) -> PageView:
     """Make what every page shows; `here` is the address of a thread, with its query."""
     grouped = queries.grouping_of(request)
     more = f"{here}&threads={threads * 5}" if here else f"/?threads={threads * 5}"
-    return Page(
+    return PageView(
         roster=roster,
         threads=await queries.threads_of(parts, roster, key, threads, more, grouped=grouped),
         grouped=grouped,

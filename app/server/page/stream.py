@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 import orjson
 
 from app.core.feed import Unfinished
+from app.model.conversations import path_of
 from app.model.keys import PlaceKey
-from app.model.titles import path_of
 from app.model.types import Entry
 from app.server.event_stream import QUIET, event
 from app.server.page import queries
 from app.server.page.view import render
-from app.server.page.view.blocks import STEPS, Block, Turn, calls_of
+from app.server.page.view.blocks import STEPS, Block, TurnBlock, calls_of
 from app.server.page.view.render import Renderer
-from app.server.page.view.roster import Roster
+from app.server.page.view.roster import PageRoster
 from app.server.page.view.thread import Fold
 from app.server.parts import Parts
 
@@ -128,7 +128,7 @@ class Patches:
     def _note(self, blocks: Iterable[Block]) -> None:
         """Note what a page shows of blocks that are rendered whole."""
         for block in blocks:
-            if isinstance(block, Turn):
+            if isinstance(block, TurnBlock):
                 self._note_within(block.place, block.body)
             for call in calls_of(block):
                 if call.inside:
@@ -197,7 +197,7 @@ class Stream:
             elif self._quiet % QUIET_LOOKS == 0:
                 yield QUIET
 
-    async def _read(self, fold: Fold, roster: Roster) -> dict[str, str]:
+    async def _read(self, fold: Fold, roster: PageRoster) -> dict[str, str]:
         """Render the panels; the list says of its own thread what the head says of it."""
         made: dict[str, str] = {}
         for _ in range(ATTEMPTS):

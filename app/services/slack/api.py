@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from ipaddress import ip_address
 from itertools import repeat
 from typing import Any, Final
@@ -21,9 +20,9 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from app.clock import Clock, SystemClock
-from app.core.files.attachments import FileRefused
+from app.core.files.attachments import PlatformFileRefused
 from app.errors import PostDelayed, PostError, PostRejected
-from app.retry import retry
+from app.retry import Retries
 from app.services.common.webhooks import read_pages
 from app.services.slack import wording
 from app.services.slack.text import is_canvas
@@ -237,12 +236,15 @@ class SlackApi:
 
     async def replies_in_time(self, channel: str, thread: str, oldest: str) -> list[dict[str, Any]]:
         """Read missed replies, however long Slack delays them; none where Slack refuses."""
-        read = partial(self.replies, channel, thread, yields=True, oldest=oldest)
-        try:
-            return await retry(self._clock, read, repeat(MISSED_PAUSE_SECONDS), on=TRANSIENT)
-        except SlackRefused as error:
-            logger.warning("cannot read missed replies in %s:%s: %s", channel, thread, error)
-            return []
+        retries = Retries(self._clock, repeat(MISSED_PAUSE_SECONDS))
+        while True:
+            try:
+                return await self.replies(channel, thread, yields=True, oldest=oldest)
+            except TRANSIENT as error:
+                await retries.wait(error)
+            except SlackRefused as error:
+                logger.warning("cannot read missed replies in %s:%s: %s", channel, thread, error)
+                return []
 
     async def download(self, file_id: str) -> AsyncGenerator[bytes, None]:
         """Read a file; raises what `call` does.
@@ -254,7 +256,7 @@ class SlackApi:
         url = info.get("url_private_download") or info.get("url_private") or ""
         if not is_slack_address(url, self._base_url):
             # The host of an external file chooses its address, and would receive the token.
-            raise FileRefused(wording.STORED_OUTSIDE.format(url=url))
+            raise PlatformFileRefused(wording.STORED_OUTSIDE.format(url=url))
         client = self.client
         assert self._session is not None
         headers = {"Authorization": f"Bearer {self._token}"}
@@ -262,10 +264,10 @@ class SlackApi:
         try:
             async with self._session.get(url, headers=headers, proxy=proxy) as answer:
                 if not answer.ok:
-                    raise FileRefused(wording.ANSWERED.format(status=answer.status))
+                    raise PlatformFileRefused(wording.ANSWERED.format(status=answer.status))
                 if answer.content_type == HTML and (answer.history or not is_html(info)):
                     # Slack sends those who may not read the file to its login page.
-                    raise FileRefused(wording.NOT_READABLE)
+                    raise PlatformFileRefused(wording.NOT_READABLE)
                 async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
                     yield chunk
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -288,7 +290,7 @@ class SlackApi:
                 url, data=content, proxy=proxy, timeout=timeout
             ) as answer:
                 if not answer.ok and answer.status < SERVER_ERROR:
-                    raise FileRefused(wording.ANSWERED.format(status=answer.status))
+                    raise PlatformFileRefused(wording.ANSWERED.format(status=answer.status))
                 answer.raise_for_status()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise SlackUncertain("upload", type(error).__name__) from error

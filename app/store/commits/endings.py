@@ -10,8 +10,7 @@ from typing import Literal
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 
-from app.model.notes import Note, NoteCode
-from app.model.posts import NewPost, PostContent
+from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.types import Entry, TurnRef, TurnState
 from app.store.commits.answers import leave_questions, outlives, tell_unused_answers
 from app.store.commits.asks import close_asks, target_of

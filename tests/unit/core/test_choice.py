@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.repositories.directory import Directory
-from app.core.turns.choice import OFFERED, Choice, RepositoryChoice, find_named, question
+from app.core.turns.choice import OFFERED, ChosenRepository, RepositoryChoice, find_named, question
 from app.errors import RepositoryError
 from app.model.inbound import Effect, Heard
 from app.model.keys import PlaceKey
@@ -223,7 +223,7 @@ async def test_a_default_asks_nobody_and_what_an_area_remembers_stands_above_it(
     tmp_path: Path, clock: ManualClock, shelf: Shelf, remembered: str | None, name: str | None
 ) -> None:
     directory = Directory(
-        "https://git.example", tmp_path, tmp_path, default="acme/api", area_of=find_area
+        "https://git.example", tmp_path, tmp_path, default="acme/api", find_area=find_area
     )
     with open_stores(tmp_path, clock) as (_, stores):
         places = stores.decisions
@@ -241,7 +241,7 @@ async def test_a_default_asks_nobody_and_what_an_area_remembers_stands_above_it(
             list_repositories=shelf.repositories,
         )
 
-        assert await choice.settle(session, session.key, None, list) == Choice(name)
+        assert await choice.settle(session, session.key, None, list) == ChosenRepository(name)
         assert places.place(message.place).repository == name
     assert shelf.looks == 0
 

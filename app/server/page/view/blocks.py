@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
 
-from app.model.ask_view import AskView
+from app.model.conversations import path_of
 from app.model.delegation import Branch
-from app.model.titles import path_of
+from app.model.updates import AskView
 
 NOTHING = AskView("")
 _WORKSPACE = re.compile(r"/[^\s`'\"]*/workspaces/\d+-[a-z0-9-]+/")
@@ -23,7 +23,7 @@ LOG = "log"
 
 
 @dataclass(slots=True)
-class Said:
+class SaidBlock:
     """A message."""
 
     id: str
@@ -52,7 +52,7 @@ class Silence:
 
 
 @dataclass(slots=True)
-class Failed:
+class FailedBlock:
     """The failure of a turn."""
 
     id: str
@@ -68,7 +68,7 @@ class Failed:
 
 
 @dataclass(slots=True)
-class Note:
+class NoteBlock:
     """A notice from the bridge."""
 
     id: str
@@ -84,7 +84,7 @@ class Note:
 
 
 @dataclass(slots=True)
-class Words:
+class WordsBlock:
     """A piece of an agent's text or thoughts."""
 
     id: str
@@ -105,7 +105,7 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Call:
+class CallBlock:
     """The current state of a tool call, and the calls of its sub-agent."""
 
     id: str
@@ -156,11 +156,11 @@ class Batch:
 
     id: str
     home: str
-    calls: list[Call] = field(default_factory=list)
+    calls: list[CallBlock] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Question:
+class QuestionBlock:
     """An ask: a question for a person to decide."""
 
     id: str
@@ -193,7 +193,7 @@ class Question:
 
 
 @dataclass(slots=True)
-class Head:
+class HeadBlock:
     """The agent of a turn, with duration and cost."""
 
     id: str
@@ -210,12 +210,12 @@ class Head:
 
 
 @dataclass(slots=True)
-class Turn:
+class TurnBlock:
     """Everything one agent did in one turn."""
 
     id: str
     agent: str
-    head: Head
+    head: HeadBlock
     session: int
     number: int
     home: str = LOG
@@ -229,7 +229,7 @@ class Turn:
 
 
 @dataclass(slots=True)
-class DelegatedHead(Head):
+class DelegatedHead(HeadBlock):
     """What an agent was asked by another one, and how far it is."""
 
     asked: Branch = field(kw_only=True)
@@ -248,13 +248,25 @@ class DelegatedHead(Head):
 
 
 @dataclass(slots=True)
-class Delegated(Turn):
+class Delegated(TurnBlock):
     """Everything one agent did for another one, folded under the turn that asked."""
 
     head: DelegatedHead
 
 
-Block = Said | Silence | Failed | Note | Words | Plan | Call | Batch | Question | Head | Turn
+Block = (
+    SaidBlock
+    | Silence
+    | FailedBlock
+    | NoteBlock
+    | WordsBlock
+    | Plan
+    | CallBlock
+    | Batch
+    | QuestionBlock
+    | HeadBlock
+    | TurnBlock
+)
 
 
 STEPS = 40
@@ -303,10 +315,10 @@ def split(blocks: Sequence[Block], limit: int) -> Split:
     return Split(earlier, shown, blocks[cut].id)
 
 
-def calls_of(block: Block) -> Sequence[Call]:
+def calls_of(block: Block) -> Sequence[CallBlock]:
     """Return the calls that a block shows, without those of sub-agents."""
     match block:
-        case Call():
+        case CallBlock():
             return (block,)
         case Batch():
             return block.calls
@@ -314,19 +326,19 @@ def calls_of(block: Block) -> Sequence[Call]:
 
 
 def _steps(block: Block) -> int:
-    if isinstance(block, Words):
+    if isinstance(block, WordsBlock):
         return len(block.text) // STEP_CHARACTERS
     return len(calls_of(block))
 
 
 def _stays(block: Block) -> bool:
     match block:
-        case Plan() | Note() | Failed() | Turn():
+        case Plan() | NoteBlock() | FailedBlock() | TurnBlock():
             return True
-        case Question():
+        case QuestionBlock():
             return block.state == "open"
     return any(not (call.has_ended or call.stopped) for call in calls_of(block))
 
 
-def _has_failed(call: Call) -> bool:
+def _has_failed(call: CallBlock) -> bool:
     return call.status == "failed" and not call.rejected

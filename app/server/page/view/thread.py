@@ -12,19 +12,19 @@ from typing import Any
 
 from app.core.feed import Unfinished
 from app.model.delegation import Branch
-from app.model.notes import NoteCode
+from app.model.posts import NoteCode
 from app.model.types import Entry
 from app.server.page.view.blocks import (
     LOG,
     Block,
     Delegated,
     DelegatedHead,
-    Failed,
-    Head,
-    Said,
+    FailedBlock,
+    HeadBlock,
+    SaidBlock,
     Silence,
-    Turn,
-    Words,
+    TurnBlock,
+    WordsBlock,
 )
 from app.server.page.view.turns import TurnFold, note_of
 
@@ -51,8 +51,8 @@ class Fold(TurnFold):
         super().__init__(whole=whole)
         self._agent_of = agent_of
         self._asked_of = asked_of
-        self._turns: dict[int, Turn] = {}
-        self._latest: dict[int, Turn] = {}
+        self._turns: dict[int, TurnBlock] = {}
+        self._latest: dict[int, TurnBlock] = {}
         self._delegated: dict[int, Delegated] = {}
         self._told: dict[str, float] = {}
         self._seen: dict[int, float] = {}
@@ -69,7 +69,7 @@ class Fold(TurnFold):
         """Show text that has no row yet, where its row will be; the fold does not change."""
         turn = self._turns.get(unfinished.turn)
         begun = turn or self._begin(unfinished.session, unfinished.turn, at=0.0)
-        live = Words(f"{begun.id}-live", unfinished.kind, unfinished.text, begun.place)
+        live = WordsBlock(f"{begun.id}-live", unfinished.kind, unfinished.text, begun.place)
         if turn is None:
             begun.body.append(live)
             return begun
@@ -85,7 +85,7 @@ class Fold(TurnFold):
         blocks = (each for turn in self._turns.values() for each in turn.body)
         return next((each for each in blocks if each.id == block_id), None)
 
-    def latest(self, session: int) -> Turn | None:
+    def latest(self, session: int) -> TurnBlock | None:
         """Return the last turn of a session that has a row."""
         return self._latest.get(session)
 
@@ -141,12 +141,12 @@ class Fold(TurnFold):
         self._last_message = row.id
         if not row.data.get("answers"):  # else the card of the ask shows the answer
             run = row.data.get("schedule")
-            said = Said(f"m{row.id}", row.speaker, row.text, row.at, files, to, repeats, run)
+            said = SaidBlock(f"m{row.id}", row.speaker, row.text, row.at, files, to, repeats, run)
             self.put(self.blocks, said)
 
     def _go_on(self, to: tuple[str, ...], repeats: Mapping[str, Any]) -> None:
         """Put away the offers that a new message took or made pointless."""
-        taken: list[Failed | Silence] = [
+        taken: list[FailedBlock | Silence] = [
             failed
             for failed in self._failures.values()
             if failed.agent in to or failed.turn == repeats.get("turn")
@@ -158,7 +158,7 @@ class Fold(TurnFold):
                 each.over = True
                 self.mark(each)
 
-    def _open(self, session: int, number: int, *, at: float) -> Turn:
+    def _open(self, session: int, number: int, *, at: float) -> TurnBlock:
         """Put a new turn into the thread, or under the turn that asked for it."""
         turn = self._begin(session, number, at=at)
         up = None
@@ -182,7 +182,7 @@ class Fold(TurnFold):
         self.open(turn.place, turn.body)
         return turn
 
-    def _begin(self, session: int, number: int, *, at: float) -> Turn:
+    def _begin(self, session: int, number: int, *, at: float) -> TurnBlock:
         """Begin a turn at the time of its message, or when the turn before it ended."""
         name = f"t{number}"
         asked = self._asked_of(number)
@@ -190,8 +190,8 @@ class Fold(TurnFold):
             agent = self._agent_of(session)
             known = [when for when in (self._told.get(agent), self._seen.get(session)) if when]
             began = min(at, max(known, default=at))
-            head = Head(f"{name}-head", agent, began, began, name, turn=number)
-            return Turn(name, agent, head, session, number)
+            head = HeadBlock(f"{name}-head", agent, began, began, name, turn=number)
+            return TurnBlock(name, agent, head, session, number)
         at = asked.created_at
         top = DelegatedHead(
             f"{name}-head", asked.agent, at, at, name, turn=number, asked=asked, session=session

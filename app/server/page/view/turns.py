@@ -7,22 +7,22 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from app.model import ask_wording as wording
-from app.model.ask_view import kept_view
-from app.model.file_names import size_words
+from app.model.text import size_words
 from app.model.types import Entry
+from app.model.updates import kept_view
 from app.server.page.view import markdown
 from app.server.page.view.blocks import (
     LOG,
     Batch,
     Block,
-    Call,
+    CallBlock,
     Delegated,
-    Failed,
-    Note,
+    FailedBlock,
+    NoteBlock,
     Plan,
-    Question,
-    Turn,
-    Words,
+    QuestionBlock,
+    TurnBlock,
+    WordsBlock,
 )
 
 BATCH_CALLS = 25
@@ -88,37 +88,37 @@ class TurnFold(Outline):
         super().__init__()
         self.usage: dict[int, Mapping[str, Any]] = {}
         """The last report of each session about its tokens and cost."""
-        self.questions: dict[int, Question] = {}
-        self.refusals: list[Call] = []
+        self.questions: dict[int, QuestionBlock] = {}
+        self.refusals: list[CallBlock] = []
         """The calls that a rule refused."""
         self._whole = whole
-        self._calls: dict[tuple[int, str], Call] = {}
+        self._calls: dict[tuple[int, str], CallBlock] = {}
         self._broken: set[str] = set()
         self._spent: dict[int, float] = {}
-        self._failures: dict[int, Failed] = {}
+        self._failures: dict[int, FailedBlock] = {}
 
-    def running(self, turn: Turn) -> Call | None:
+    def running(self, turn: TurnBlock) -> CallBlock | None:
         """Return the call that runs in a turn, the last if there are several."""
         return max(self._unended(turn), key=lambda call: call.row, default=None)
 
-    def _unended(self, turn: Turn) -> list[Call]:
+    def _unended(self, turn: TurnBlock) -> list[CallBlock]:
         calls = (call for (number, _), call in self._calls.items() if number == turn.number)
         return [each for each in calls if not each.has_ended]
 
-    def close(self, turn: Turn) -> None:
+    def close(self, turn: TurnBlock) -> None:
         """End a turn: what has not come to its end by now never will."""
         for call in self._unended(turn):
             call.stopped = True
             self.mark(call)
 
-    def open_words(self, turn: Turn, kind: str) -> Words | None:
+    def open_words(self, turn: TurnBlock, kind: str) -> WordsBlock | None:
         """Return the block that more text of this kind is appended to."""
         last = turn.body[-1] if turn.body else None
-        if not isinstance(last, Words) or last.kind != kind or turn.id in self._broken:
+        if not isinstance(last, WordsBlock) or last.kind != kind or turn.id in self._broken:
             return None
         return last
 
-    def take_work(self, turn: Turn, row: Entry) -> None:
+    def take_work(self, turn: TurnBlock, row: Entry) -> None:
         """Fold a row of a turn in."""
         match row.kind:
             case "text" | "thought":
@@ -136,7 +136,7 @@ class TurnFold(Outline):
                     self.close(turn)
                 self._take_notice(turn, row)
 
-    def _take_words(self, turn: Turn, row: Entry) -> None:
+    def _take_words(self, turn: TurnBlock, row: Entry) -> None:
         parent = self._calls.get((turn.number, str(row.data.get("parent"))))
         if parent is not None:
             self._take_inner_words(parent, row)
@@ -144,7 +144,7 @@ class TurnFold(Outline):
         last = self.open_words(turn, row.kind)
         if last is None:
             kind: Literal["text", "thought"] = "text" if row.kind == "text" else "thought"
-            last = Words(f"w{row.id}", kind, row.text, turn.place)
+            last = WordsBlock(f"w{row.id}", kind, row.text, turn.place)
             self._broken.discard(turn.id)
             self.put(turn.body, last, turn)
         else:
@@ -153,25 +153,27 @@ class TurnFold(Outline):
         if row.kind == "text":
             last.text, *more = markdown.pieces(last.text)
             for number, text in enumerate(more, 1):
-                self.put(turn.body, Words(f"w{row.id}-{number}", "text", text, turn.place), turn)
+                self.put(
+                    turn.body, WordsBlock(f"w{row.id}-{number}", "text", text, turn.place), turn
+                )
 
-    def _take_inner_words(self, parent: Call, row: Entry) -> None:
+    def _take_inner_words(self, parent: CallBlock, row: Entry) -> None:
         """Show what a sub-agent says under the call that started it."""
         last = parent.inside[-1] if parent.inside else None
-        if isinstance(last, Words):
+        if isinstance(last, WordsBlock):
             last.text += row.text
             self.mark(last)
             return
-        self.put(parent.inside, Words(f"w{row.id}", "text", row.text, parent.place), parent)
+        self.put(parent.inside, WordsBlock(f"w{row.id}", "text", row.text, parent.place), parent)
         self._open_inside(parent)
 
-    def _open_inside(self, parent: Call) -> None:
+    def _open_inside(self, parent: CallBlock) -> None:
         """Show the inside of a call from its first block on."""
         if len(parent.inside) == 1:
             self.open(parent.place, parent.inside)
             self.mark(parent)
 
-    def _take_call(self, turn: Turn, row: Entry) -> None:
+    def _take_call(self, turn: TurnBlock, row: Entry) -> None:
         key = (row.turn or 0, str(row.data["call"]))
         if (known := self._calls.get(key)) is not None:
             self._update_call(known, row)
@@ -179,7 +181,9 @@ class TurnFold(Outline):
         parent = self._calls.get((key[0], str(row.data.get("parent"))))
         kind = row.data.get("kind") or "other"
         home = turn.place if parent is None else parent.place
-        call = self._calls[key] = Call(f"c{row.id}", row.id, row.data, home, kind, began=row.at)
+        call = self._calls[key] = CallBlock(
+            f"c{row.id}", row.id, row.data, home, kind, began=row.at
+        )
         self._update_call(call, row)
         if parent is None:
             self._put_call(turn.body, call, turn)
@@ -187,7 +191,7 @@ class TurnFold(Outline):
             self._put_call(parent.inside, call, parent)
             self._open_inside(parent)
 
-    def _update_call(self, call: Call, row: Entry) -> None:
+    def _update_call(self, call: CallBlock, row: Entry) -> None:
         if row.data.get("status") == "in_progress" and call.status == "pending":
             call.began = row.at
         call.row, call.data = row.id, row.data
@@ -202,7 +206,7 @@ class TurnFold(Outline):
             call.rejected = said.get(str(how), "Not allowed: no answer")
         self.mark(call)
 
-    def _put_call(self, into: list[Block], call: Call, up: Turn | Call) -> None:
+    def _put_call(self, into: list[Block], call: CallBlock, up: TurnBlock | CallBlock) -> None:
         if call.kind not in HARMLESS:
             self.put(into, call, up)
             return
@@ -221,7 +225,7 @@ class TurnFold(Outline):
         self._up[call.id] = batch
         self.mark(batch)
 
-    def _take_plan(self, turn: Turn, row: Entry) -> None:
+    def _take_plan(self, turn: TurnBlock, row: Entry) -> None:
         steps = tuple(row.data.get("steps", ()))
         if turn.plan is not None:
             turn.plan.steps = steps
@@ -231,12 +235,12 @@ class TurnFold(Outline):
         turn.plan = Plan(f"{turn.id}-plan", steps, turn.place)
         self.put(turn.body, turn.plan, turn)
 
-    def _take_question(self, turn: Turn, row: Entry) -> None:
+    def _take_question(self, turn: TurnBlock, row: Entry) -> None:
         data = row.data
         number = int(data["ask"])
         known = self.questions.get(number)
         if known is None:
-            known = self.questions[number] = Question(
+            known = self.questions[number] = QuestionBlock(
                 f"a{number}",
                 number,
                 turn.agent,
@@ -271,7 +275,7 @@ class TurnFold(Outline):
             call.began = row.at
             self.mark(call)
 
-    def _take_usage(self, turn: Turn, row: Entry) -> None:
+    def _take_usage(self, turn: TurnBlock, row: Entry) -> None:
         session = turn.session if row.session is None else row.session
         fresh = {name: value for name, value in row.data.items() if value is not None}
         self.usage[session] = {**self.usage.get(session, {}), **fresh}
@@ -288,10 +292,10 @@ class TurnFold(Outline):
             self.mark(turn.head)
         self._spent[session] = cost
 
-    def _take_notice(self, turn: Turn, row: Entry) -> None:
+    def _take_notice(self, turn: TurnBlock, row: Entry) -> None:
         if row.data.get("end") == "failed":
             facts = row.data.get("failure") or {"kind": row.note.code if row.note else ""}
-            failed = Failed(
+            failed = FailedBlock(
                 f"n{row.id}", row.id, row.turn or 0, turn.agent, row.text, facts, turn.place
             )
             failed.over = isinstance(turn, Delegated)
@@ -305,10 +309,10 @@ class TurnFold(Outline):
         # The card of a file says what it is.
         self.put(turn.body, replace(note, text="", files=left) if left else note, turn)
 
-    def _place_file(self, turn: Turn, file: Mapping[str, Any]) -> bool:
+    def _place_file(self, turn: TurnBlock, file: Mapping[str, Any]) -> bool:
         """Show a file where the text names it, if it does."""
         for words in turn.body:
-            if isinstance(words, Words) and words.kind == "text":
+            if isinstance(words, WordsBlock) and words.kind == "text":
                 line = next(_lines_naming(file, words), None)
                 if line is not None:
                     words.files.append((line, file))
@@ -317,7 +321,7 @@ class TurnFold(Outline):
         return False
 
 
-def _lines_naming(file: Mapping[str, Any], words: Words) -> Iterator[str]:
+def _lines_naming(file: Mapping[str, Any], words: WordsBlock) -> Iterator[str]:
     """Find the lines that name a file, by its size or its name, and that no other file took."""
     ends = (f", {size_words(int(file.get('size') or 0))}]", f"/{file.get('name')}]")
     lines = words.text.split("\n") if any(end in words.text for end in ends) else []
@@ -328,8 +332,8 @@ def _lines_naming(file: Mapping[str, Any], words: Words) -> Iterator[str]:
             yield line
 
 
-def note_of(row: Entry, agent: str, home: str = LOG) -> Note:
+def note_of(row: Entry, agent: str, home: str = LOG) -> NoteBlock:
     """Show a notice from the bridge."""
     files = tuple(row.data.get("files", ()))
     code = str(row.note.code) if row.note is not None else ""
-    return Note(f"n{row.id}", row.text, home, agent, files, row.session, code, row.data)
+    return NoteBlock(f"n{row.id}", row.text, home, agent, files, row.session, code, row.data)
