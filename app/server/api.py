@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Annotated
 from uuid import uuid4
 
@@ -20,7 +19,7 @@ from app.model.types import Session, SessionState
 from app.model.updates import AskState
 from app.server.agent_shapes import AgentOut, AvailabilityOut, CheckOut
 from app.server.event_stream import QUIET, event, stream
-from app.server.filters import Only, ServiceName, find_service
+from app.server.filters import AgentName, ServiceName, Since, find_service, read_filter
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import AgentCard, Parts, PartsOf
 from app.server.problems import RESPONSES
@@ -102,9 +101,11 @@ async def begin_session(parts: PartsOf, new: NewSession) -> SessionTurn:
 @router.get("/sessions")
 async def list_sessions(
     parts: PartsOf,
-    only: Only,
     *,
+    agent: AgentName = None,
+    service: ServiceName = None,
     state: SessionState | None = None,
+    since: Since = None,
     before: Annotated[str | None, Query(pattern=CURSOR)] = None,
     limit: Limit = 50,
 ) -> Page[SessionOut]:
@@ -114,7 +115,7 @@ async def list_sessions(
     """
     at, _, number = (before or "").partition("_")
     start = (float(at), int(number)) if before else None
-    only = replace(only, state=state)
+    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
     found = await parts.sessions.recent(only, before=start, limit=limit)
     more = f"{found[-1].updated_at!r}_{found[-1].id}" if len(found) == limit else None
     return Page(items=[_session_out(parts, session) for session in found], next=more)
@@ -200,14 +201,16 @@ async def follow_session(
 @router.get("/asks")
 async def list_asks(
     parts: PartsOf,
-    only: Only,
     *,
+    agent: AgentName = None,
+    service: ServiceName = None,
     state: AskState | None = None,
+    since: Since = None,
     after: Row = 0,
     limit: Limit = 50,
 ) -> Page[AskOut]:
     """List asks, oldest first; `next` is the `after` of the next page."""
-    only = replace(only, state=state)
+    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
     found = await parts.ledger.list(only, after=after, limit=limit)
     more = found[-1].id if len(found) == limit else None
     return Page(items=[AskOut.of(ask) for ask in found], next=more)
@@ -222,14 +225,16 @@ async def answer_ask(parts: PartsOf, ask_id: Number, new: NewAnswer) -> AskOut:
 @router.get("/deliveries")
 async def list_deliveries(
     parts: PartsOf,
-    only: Only,
     *,
+    agent: AgentName = None,
+    service: ServiceName = None,
     state: DeliveryState | None = None,
+    since: Since = None,
     before: Row | None = None,
     limit: Limit = 50,
 ) -> Page[DeliveryOut]:
     """List deliveries, newest first; `next` is the `before` of the next page."""
-    only = replace(only, state=state)
+    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
     found = await parts.deliveries.recent(only, before=before, limit=limit)
     more = found[-1].seq if len(found) == limit else None
     return Page(items=[DeliveryOut.of(line) for line in found], next=more)
@@ -238,14 +243,16 @@ async def list_deliveries(
 @router.get("/posts")
 async def list_posts(
     parts: PartsOf,
-    only: Only,
     *,
+    agent: AgentName = None,
+    service: ServiceName = None,
     state: PostState | None = None,
+    since: Since = None,
     before: Row | None = None,
     limit: Limit = 50,
 ) -> Page[PostOut]:
     """List posts, newest first; `next` is the `before` of the next page."""
-    only = replace(only, state=state)
+    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
     found = await parts.posts.recent(only, before=before, limit=limit)
     more = found[-1].id if len(found) == limit else None
     return Page(items=[PostOut.of(post) for post in found], next=more)

@@ -14,14 +14,14 @@ from http import HTTPStatus
 from math import nan
 from typing import Annotated
 
-from fastapi import Depends, HTTPException, Query, Request
+from fastapi import HTTPException, Query, Request
 from pydantic import BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from app.errors import NotFound
 from app.model.conversations import ListFilter
 from app.model.delegation import SERVICE as AMONG_AGENTS
-from app.server.parts import Parts, PartsOf
+from app.server.parts import Parts
 from app.services import PAGE, registered_services
 
 API = "/api/"
@@ -86,19 +86,21 @@ async def refuse_unknown_parameters(request: Request) -> None:
             raise _refuse(f"Unknown query parameter {name[:100]!r}.", name, known)
 
 
-async def read_filter(
-    parts: PartsOf, agent: AgentName = None, service: ServiceName = None, since: Since = None
+def read_filter(
+    parts: Parts,
+    *,
+    agent: str | None = None,
+    service: str | None = None,
+    state: str | None = None,
+    since: float | None = None,
 ) -> ListFilter:
-    """Read the filters of a list.
+    """Check the filters of a list.
 
     Raises:
         HTTPException: there is no such agent or service.
         AgentRemoved: the agent was removed.
     """
-    return ListFilter(find_agent_id(parts, agent), find_service(parts, service), since=since)
-
-
-Only = Annotated[ListFilter, Depends(read_filter)]
+    return ListFilter(find_agent_id(parts, agent), find_service(parts, service), state, since)
 
 
 def find_agent_id(parts: Parts, name: str | None) -> str | None:

@@ -21,7 +21,7 @@ from app.features.schedules.values import Schedule, ScheduleState
 from app.model.conversations import path_of, title_of
 from app.model.keys import PlaceKey
 from app.server.api import OPERATOR, Number
-from app.server.filters import AgentName, ServiceName, find_agent_id, find_service
+from app.server.filters import AgentName, ServiceName, read_filter
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
 from app.server.page.agent_pages import list_crew, to_html
@@ -57,13 +57,13 @@ async def list_schedules(
     place: str | None = None,
 ) -> Page[ScheduleOut]:
     """List schedules, in the order in which they were made."""
-    of, on = find_agent_id(parts, agent), find_service(parts, service)
+    only = read_filter(parts, agent=agent, service=service, state=state)
     found = [
         each
         for each in book.all()
-        if of in {None, each.key.agent}
-        and on in {None, each.place.service}
-        and state in {None, each.state}
+        if only.agent in {None, each.key.agent}
+        and only.service in {None, each.place.service}
+        and only.state in {None, each.state}
         and place in {None, each.place.name}
     ]
     return Page(items=[_shown(parts, each) for each in found])
