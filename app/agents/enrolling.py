@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from app.agents.catalog import known_agents
 from app.agents.registry import Registry, find_removed
 from app.config import AgentConfig, AgentRecord, AgentsSource, Configuration
 from app.config.agents import EntrySource
@@ -46,7 +45,7 @@ def open_registry(configuration: Configuration, stored: Sequence[AgentRecord]) -
         ConfigurationError: a stored entry does not fit the settings.
     """
     records = tuple(enrol(configuration, stored))
-    return Registry(configuration.reader.read(records), known_agents(), records)
+    return Registry(configuration.reader.read(records), records)
 
 
 def enrol(configuration: Configuration, records: Sequence[AgentRecord]) -> Iterator[AgentRecord]:

@@ -89,22 +89,22 @@ class SystemPrompt:
 class Personas(Protocol):
     """Knows who each agent is."""
 
-    async def standing(self, surface: SessionKey, turn: int) -> SystemPrompt:
+    async def system_prompt(self, surface: SessionKey, turn: int) -> SystemPrompt:
         """Return what the agent of a conversation is told at its beginning, as of a turn."""
         ...
 
 
-def write_system_prompt(standing: SystemPrompt) -> str:
-    """Write the standing part for an agent that takes a system prompt."""
-    return "\n\n".join(standing.parts().values())
+def write_system_prompt(system_prompt: SystemPrompt) -> str:
+    """Write it for an agent that takes a system prompt."""
+    return "\n\n".join(system_prompt.parts().values())
 
 
-def write_for_prompt(standing: SystemPrompt, told: Mapping[str, str] | None) -> str:
+def write_for_prompt(system_prompt: SystemPrompt, told: Mapping[str, str] | None) -> str:
     """Write what an agent has not been told yet, to be part of a prompt; empty if nothing.
 
     `told` are the digests of what it was told in this conversation, None if it was told nothing.
     """
-    parts, now = standing.parts(), standing.digests()
+    parts, now = system_prompt.parts(), system_prompt.digests()
     if not told:
         return _block(parts) if parts else ""
     changed = {name: text for name, text in parts.items() if told.get(name) != now[name]}
@@ -127,7 +127,7 @@ class _Read:
     """The files of an agent as they were read."""
 
     stamp: object
-    standing: SystemPrompt
+    system_prompt: SystemPrompt
 
 
 class AgentPersonas:
@@ -150,7 +150,7 @@ class AgentPersonas:
         self._list_colleagues = list_colleagues
         self._known: dict[str, _Read] = {}
 
-    async def standing(self, surface: SessionKey, turn: int) -> SystemPrompt:
+    async def system_prompt(self, surface: SessionKey, turn: int) -> SystemPrompt:
         """Return what the agent of a conversation is told at its beginning, as of a turn."""
         found = await asyncio.to_thread(self._read, surface.agent)
         return replace(
@@ -170,7 +170,7 @@ class AgentPersonas:
         if known is None or known.stamp != stamp:
             texts = {name: self._text(None, name) for name in SHARED}
             texts |= {name: text for name in OWN if (text := self._text(agent, name)) is not None}
-            standing = SystemPrompt(
+            system_prompt = SystemPrompt(
                 base=read_identity(texts.get(IDENTITY) or "").words,
                 soul=texts.get(SOUL) or "",
                 agents=texts[AGENTS] or "",
@@ -178,8 +178,8 @@ class AgentPersonas:
                 user=texts[USER] or "",
                 memory=texts.get(MEMORY) or "",
             )
-            known = self._known[agent] = _Read(stamp, standing)
-        return known.standing
+            known = self._known[agent] = _Read(stamp, system_prompt)
+        return known.system_prompt
 
     def _text(self, agent: str | None, name: str) -> str | None:
         """Return the text of a file; a link is as good as none, and `doctor` tells of it."""
@@ -193,12 +193,12 @@ class AgentPersonas:
         """Say who an agent without a file is, as far as its entry says."""
         if agent not in self._registry:
             return ""
-        entry = self._registry.get(agent)
+        entry = self._registry[agent].config
         if entry.prompt is not None:
             return entry.prompt
         if entry.display_name is None and entry.description is None:
             return ""
-        name = self._registry.display_name(agent).rstrip(".")
+        name = self._registry[agent].title.rstrip(".")
         return f"You are {name}. {entry.description or ''}".rstrip()
 
 
@@ -206,6 +206,12 @@ def label(configuration: Configuration, files: AgentFiles) -> Configuration:
     """Return the configuration with what each agent's file says of how people see it."""
     agents = {agent: _label(entry, files) for agent, entry in configuration.agents.items()}
     return replace(configuration, agents=agents)
+
+
+async def label_again(registry: Registry, files: AgentFiles) -> None:
+    """Show all agents as their files now say; nothing else changes."""
+    async with registry.lock:
+        registry.replace(await asyncio.to_thread(label, registry.configuration, files))
 
 
 def _label(entry: AgentConfig, files: AgentFiles) -> AgentConfig:

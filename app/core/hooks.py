@@ -62,6 +62,10 @@ class Hook:
             DeliveryUnreadable: this bridge did not write it.
         """
 
+    def notices(self, place: PlaceKey | None, agents: Iterable[str]) -> Sequence[str]:
+        """Say what people must know on every page, or in one place with its agents."""
+        return ()
+
     def on_answered(self) -> None:
         """Look for answers to its asks: one was given, or may have been given elsewhere."""
 
@@ -123,6 +127,11 @@ class Hooks:
         """
         found = (each.parse(delivery) for each in self._all)
         return next((heard for heard in found if heard is not None), None)
+
+    def notices(self, place: PlaceKey | None, agents: Iterable[str]) -> list[str]:
+        """Say what people must know on every page, or in one place with its agents."""
+        asked = list(agents)
+        return [words for each in self._all for words in each.notices(place, asked)]
 
     def on_answered(self, kind: str | None = None) -> None:
         """Have features look for answers to asks of their kind; None: of every kind."""

@@ -73,7 +73,7 @@ class RepositoryParts:
 
     @property
     def _agents(self) -> Mapping[str, Agent]:
-        return self._base.registry.agents
+        return self._base.registry
 
     @cached_property
     def checkouts(self) -> GitCheckouts:
@@ -121,7 +121,7 @@ class RepositoryParts:
         return Warden(self._disk)
 
     def _user_of(self, agent: str) -> int | None:
-        shelter = self._base.shelters.get(agent)
+        shelter = self._base.registry.shelters.get(agent)
         return shelter.user if shelter else None
 
     @cached_property

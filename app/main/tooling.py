@@ -26,7 +26,7 @@ class Tooling:
         self._base = base
         self.toolbox = Toolbox(
             tools,
-            base.registry.agents,
+            base.registry,
             base.stores.sessions,
             base.stores.turns,
             base.metrics,
@@ -46,5 +46,5 @@ class Tooling:
         return list_colleagues(colleagues, tools, as_command=self._exposure(agent) == "skills")
 
     def _exposure(self, agent: str) -> ToolExposure:
-        found = self._base.registry.agents.get(agent)
+        found = self._base.registry.get(agent)
         return found.tool_exposure if found else "tools"

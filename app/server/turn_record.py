@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from app.core.runtime import Runtime
 from app.model.inbound import RUN
 from app.model.types import Entry, Message, Turn
-from app.server.parts import Parts
 from app.server.shapes import Shown
 
 SCHEDULE_DIGITS = 15
@@ -110,9 +110,9 @@ class TurnRecord(BaseModel):
     """The system prompt, if the agent was started for this turn and takes one."""
 
 
-async def read_record(parts: Parts, turn: Turn) -> TurnRecord:
+async def read_record(runtime: Runtime, turn: Turn) -> TurnRecord:
     """Read the record of a turn."""
-    rows = await parts.transcript.of_turn(turn.session, turn.id)
+    rows = await runtime.stores.transcript.of_turn(turn.session, turn.id)
     used = [row.data for row in rows if row.kind == "usage"]
     return TurnRecord(
         id=turn.id,
@@ -120,20 +120,20 @@ async def read_record(parts: Parts, turn: Turn) -> TurnRecord:
         state=turn.state,
         error=turn.error,
         continued=turn.continued,
-        cause=_read_cause(parts, turn),
+        cause=_read_cause(runtime, turn),
         decisions=list(_read_decisions(rows)),
         usage=UsageOut(**used[-1]) if used else None,
         delegations=[
-            DelegatedTurn.of(replace(each, agent=parts.name_of(each.agent)))
-            for each in parts.tree.under(turn.id)
+            DelegatedTurn.of(replace(each, agent=runtime.agents.name(each.agent)))
+            for each in runtime.stores.tree.under(turn.id)
         ],
         prompt=turn.prompt,
         system_prompt=turn.system,
     )
 
 
-def _read_cause(parts: Parts, turn: Turn) -> Cause:
-    messages = parts.turns.messages(turn.id)
+def _read_cause(runtime: Runtime, turn: Turn) -> Cause:
+    messages = runtime.stores.turns.messages(turn.id)
     cause = Cause(
         kind="message" if messages else "continuation",
         messages=[
@@ -150,11 +150,11 @@ def _read_cause(parts: Parts, turn: Turn) -> Cause:
     )
     if cause.schedule is not None:
         cause.kind = "schedule"
-    if (branch := parts.tree.of_turn(turn.id)) is not None:
+    if (branch := runtime.stores.tree.of_turn(turn.id)) is not None:
         cause.kind = "delegation"
         cause.delegation = CauseDelegation(
             id=branch.id,
-            agent=parts.name_of(branch.caller_agent),
+            agent=runtime.agents.name(branch.caller_agent),
             session=branch.caller_session,
             turn=branch.caller_turn,
             root_session=branch.root_session,

@@ -19,6 +19,7 @@ from app.children.kept_files import Traces
 from app.clock import Clock, SystemClock
 from app.config.agents import AgentLimits
 from app.core.adapters import Adapter
+from app.core.base import Base
 from app.core.consent.ledger import Ledger
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.deputies import Deputies
@@ -53,7 +54,7 @@ from app.main.together import own_tools
 from app.metrics import Metrics
 from app.model.agents import Choice, Choices, Scope
 from app.model.conversations import EVERYTHING, ListFilter
-from app.model.delegation import SERVICE, DelegationLimits
+from app.model.delegation import DelegationLimits
 from app.model.inbound import (
     Accepted,
     Answered,
@@ -356,7 +357,7 @@ async def lend_nothing(_session: Session, _branch: str, _folder: str) -> str:
 class Strangers:
     """Agents that are told nothing of themselves."""
 
-    async def standing(self, _surface: SessionKey, _turn: int) -> SystemPrompt:
+    async def system_prompt(self, _surface: SessionKey, _turn: int) -> SystemPrompt:
         return SystemPrompt()
 
 
@@ -527,26 +528,8 @@ def join_desk(
     launcher = ScriptedLauncher(stir)
     deliveries = StirringDeliveries(stores.deliveries, stir)
     feed = StirringFeed(stores, stir, signals)
-    outbox = Outbox(stores.posts, adapters, clock, vault, metrics, signals=signals)
     availability = Availabilities(clock, vault.redact, signals=signals)
     hooks = Hooks()
-    ledger = Ledger(
-        stores.asks,
-        stores.grants,
-        stores.sessions,
-        outbox,
-        feed,
-        vault,
-        clock=clock,
-        submit=lambda session: engine.submit(session),
-        hooks=hooks,
-        name_asker=lambda session: (
-            rules.names.get(session.key.agent, "") if session.place.service == SERVICE else ""
-        ),
-        find_voice=lambda session: showing.voice_of(session),
-        signals=signals,
-        counters=metrics,
-    )
     workspaces = empty_folders(folder, stores, clock, vault)
     agents = {
         agent: make_agent(
@@ -570,16 +553,26 @@ def join_desk(
         )
         for agent in rules.agents
     }
-    live = LiveAgents(
-        launcher,
-        workspaces,
-        stores.sessions,
-        clock,
-        vault,
-        max_processes=rules.max_processes,
-        agents=agents,
+    base = Base(
+        clock=clock,
+        vault=vault,
+        stores=replace(stores, deliveries=cast("DeliveryStore", deliveries)),
+        metrics=metrics,
         signals=signals,
+        agents=agents,
+        adapters=adapters,
+        hooks=hooks,
+        page=lambda place: rules.page and f"{rules.page}/{place}",
     )
+    outbox = Outbox(base)
+    ledger = Ledger(
+        base,
+        outbox,
+        feed,
+        submit=lambda session: engine.submit(session),
+        find_voice=lambda session: showing.voice_of(session),
+    )
+    live = LiveAgents(base, launcher, workspaces, max_processes=rules.max_processes)
     showing = Showing(
         stores.tree,
         stores.sessions,
@@ -593,53 +586,35 @@ def join_desk(
         clock=clock,
         signals=signals,
     )
-    shop = TurnContext(
-        places=stores.decisions,
-        turns=stores.turns,
-        sessions=stores.sessions,
-        transcript=stores.transcript,
-        posts=stores.posts,
+    shop: TurnContext = base.extend(
+        TurnContext,
         live=live,
         workspaces=workspaces,
         choice=RepositoryChoice(
-            stores.decisions,
-            stores.sessions,
+            base,
             directory(folder),
-            clock,
-            adapters=adapters,
             list_repositories=rules.list_repositories,
         ),
         attachments=Attachments(adapters),
         outgoing=OutgoingFiles(
+            base,
             folder / "uploads",
-            stores.posts,
-            adapters,
-            vault,
             link=lambda url: rules.page and f"{rules.page}/uploads/{url}",
         ),
-        surroundings=ContextFinder(stores.transcript, adapters, vault, messages=30),
+        surroundings=ContextFinder(base, messages=30),
         personas=rules.personas,
         ledger=ledger,
         outbox=outbox,
         feed=feed,
-        clock=clock,
-        spending=stores.spending,
         daily=rules.daily,
-        counters=metrics,
-        vault=vault,
         check_room=at_once,
         verbosity=None,
-        page=lambda place: rules.page and f"{rules.page}/{place}",
         place_prompt=lambda _place: rules.place_prompt,
-        adapters=adapters,
         availability=availability,
-        delegations=stores.delegations,
         showing=showing,
         abandon=lambda asked: delegations.stop(asked),
-        hooks=hooks,
-        agents=agents,
     )
-    engine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns, signals=signals)
+    engine: EmbeddedTurnEngine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns)
     traces = Traces(
         folder / "workspaces",
         folder / "gates",
@@ -650,7 +625,7 @@ def join_desk(
         own=folder,
         user_of=lambda _agent: None,
     )
-    reach = Reach(live, stores.sessions, workspaces, traces, signals, ended=engine.ended)
+    reach = Reach(base, live, workspaces, traces, ended=engine.ended)
     schedule_store = stores.open(ScheduleStore)
     book = ScheduleBook(
         schedule_store,
@@ -678,23 +653,18 @@ def join_desk(
     memory = Memory(runtime)
     hooks.add((book, memory))
     manager = SessionManager(
-        stores.decisions,
-        stores.sessions,
-        stores.turns,
+        base,
         engine=engine,
         live=reach,
         outbox=outbox,
         feed=feed,
-        clock=clock,
         directory=directory(folder),
-        hooks=hooks,
-        names=rules.names,
     )
     roster = Roster(
         agents,
         availability=availability.of,
     )
-    delegations = Delegations(
+    delegations: Delegations = Delegations(
         stores.delegations,
         stores.sessions,
         stores.turns,
@@ -712,24 +682,16 @@ def join_desk(
         signals=signals,
     )
     dispatcher = Dispatcher(
-        stores.decisions,
+        base,
         manager,
         ledger,
-        adapters=adapters,
         access=Access(),
         untagged="mention",
-        clock=clock,
-        vault=Vault(),
-        names={agent: rules.names.get(agent, agent) for agent in rules.agents},
         roster=roster,
-        hooks=hooks,
     )
     intake = Intake(
-        cast("DeliveryStore", deliveries),
+        base,
         dispatcher,
-        adapters=adapters,
-        clock=clock,
-        counters=metrics,
         renames=Renames(
             stores.names,
             NoGit(),  # type: ignore[arg-type]  # it answers only what may be asked
@@ -737,10 +699,8 @@ def join_desk(
             directory=directory(folder),
             clock=clock,
         ),
-        hooks=hooks,
-        signals=signals,
     )
-    scheduler = Scheduler(
+    scheduler: Scheduler = Scheduler(
         schedule_store,
         clock,
         adapters=adapters,

@@ -15,9 +15,9 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
-from app.agents.catalog import known_agents
 from app.agents.files import AgentFiles
 from app.clock import SystemClock
+from app.core.base import Base
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.hooks import Hooks
@@ -47,39 +47,24 @@ from app.server.front import Front
 from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks
 from app.server.page.stream import Stream
-from app.server.parts import AgentCard, Parts
+from app.server.site import Site
 from app.services.web.adapter import WebAdapter
 from app.signals import ALONE
 from app.store.stores import Stores
 from app.vault import Vault
-from tests.support.agent_values import make_agent
 from tests.support.memory import open_stores, opened
 from tests.support.no_git import directory, empty_folders
+from tests.support.runtimes import make_registry, make_runtime
 
 BASE_URL = "http://bridge.test"
 ADMIN_TOKEN = "admin-token-of-the-tests"
 SECONDS = 5.0
 ALLOW = AskOption("allow", "Allow once", "allow_once")
-CARDS = {
-    "claude": AgentCard(
-        "claude",
-        "claude",
-        "Claude",
-        "",
-        default=True,
-        command="claude",
-        isolation="isolated (bubblewrap)",
-    ),
-    "codex": AgentCard(
-        "codex",
-        "codex",
-        "Codex",
-        "",
-        default=False,
-        command="codex",
-        isolation="not isolated: a reason",
-    ),
+AGENTS = {
+    "claude": {"command": "claude", "display_name": "Claude", "default": True},
+    "codex": {"command": "codex", "display_name": "Codex"},
 }
+ISOLATION = {"claude": "isolated (bubblewrap)", "codex": "not isolated: a reason"}
 
 
 @dataclass
@@ -121,24 +106,25 @@ class Office:
 
     def __init__(self, stores: Stores, folder: Path) -> None:
         clock, vault, metrics = SystemClock(), Vault(), Metrics()
-        adapters = {f"web:{name}": WebAdapter(name) for name in CARDS}
+        registry = make_registry(folder, **AGENTS)
+        adapters = {f"web:{name}": WebAdapter(name) for name in registry}
         self.seats = Seats()
         live: Any = self.seats
         self.stores = stores
         self.engine = Engine()
         self.feed = Feed(stores.transcript, stores.sessions, stores.tree.above)
-        outbox = Outbox(stores.posts, adapters, clock, vault, metrics)
-        self.ledger = Ledger(
-            stores.asks,
-            stores.grants,
-            stores.sessions,
-            outbox,
-            self.feed,
-            vault,
+        hooks = Hooks()
+        base = Base(
             clock=clock,
-            submit=self.engine.submit,
-            counters=metrics,
+            vault=vault,
+            stores=stores,
+            metrics=metrics,
+            agents=registry,
+            adapters=adapters,
+            hooks=hooks,
         )
+        outbox = Outbox(base)
+        self.ledger = Ledger(base, outbox, self.feed, submit=self.engine.submit)
         book = ScheduleBook(
             stores.open(ScheduleStore),
             zone="UTC",
@@ -148,7 +134,7 @@ class Office:
             names={},
             changed=lambda adapter: self.intake.wake(adapter),
         )
-        hooks = Hooks(book)
+        hooks.add((book,))
         runtime: Any = SimpleNamespace(
             clock=clock, vault=vault, stores=stores, signals=ALONE, files=AgentFiles(folder, vault)
         )
@@ -156,68 +142,46 @@ class Office:
         self.schedules = Schedules.__new__(Schedules)
         self.schedules.book = book
         manager = SessionManager(
-            stores.decisions,
-            stores.sessions,
-            stores.turns,
+            base,
             engine=self.engine,
             live=live,
             outbox=outbox,
             feed=self.feed,
-            clock=clock,
             directory=directory(folder),
-            hooks=hooks,
         )
         dispatcher = Dispatcher(
-            stores.decisions,
+            base,
             manager,
             self.ledger,
-            adapters=adapters,
             access=Access(users=frozenset(), only_users=False, bots=frozenset()),
             untagged="mention",
-            clock=clock,
-            vault=vault,
-            names={card.id: card.display_name for card in CARDS.values()},
-            roster=Roster(
-                {
-                    card.id: make_agent(card.name, id=card.id, display_name=card.display_name)
-                    for card in CARDS.values()
-                }
-            ),
-            hooks=hooks,
+            roster=Roster(registry),
         )
-        self.intake = Intake(
-            stores.deliveries,
-            dispatcher,
-            adapters=adapters,
-            clock=clock,
-            counters=metrics,
-            hooks=hooks,
-        )
+        self.intake = Intake(base, dispatcher)
         self.availability = Availabilities(clock)
         self.opens: dict[str, tuple[str, ...]] = {}
         """The repositories that an agent's credentials open."""
-        self.parts = Parts(
-            agents=CARDS,
+        files = AgentFiles(folder, vault)
+        self.runtime = make_runtime(
+            clock=clock,
+            metrics=metrics,
+            stores=stores,
+            agents=registry,
+            admission=_Admission(),
+            adapters=adapters,
+            hooks=hooks,
             intake=self.intake,
             dispatcher=dispatcher,
             manager=manager,
             ledger=self.ledger,
             feed=self.feed,
-            sessions=stores.sessions,
-            threads=stores.conversations,
-            turns=stores.turns,
-            transcript=stores.transcript,
-            deliveries=stores.deliveries,
-            posts=stores.posts,
-            clock=clock,
-            metrics=metrics,
-            vitals=stores.vitals.read,
-            door=LoginLinks(
-                stores.logins, clock, vault, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
-            ),
+            files=files,
+            availability=self.availability,
+            workspaces=empty_folders(folder, stores, clock, vault),
             uploads=folder / "uploads",
-            admin_token=ADMIN_TOKEN,
-            ready=_ready,
+            progress=_Progress(),
+            listeners=_Listeners(),
+            room=_Room(),
             picker=RepositoryPicker(
                 directory(folder),
                 stores.sessions,
@@ -225,15 +189,18 @@ class Office:
                 list_repositories=self._list_repositories,
                 reach=_reach,
             ),
-            files=AgentFiles(folder, vault),
+        )
+        self.site = Site(
+            links=LoginLinks(
+                stores.logins, clock, vault, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
+            ),
+            admin_token=ADMIN_TOKEN,
             installs=PendingInstallations(
                 {}, stores.sealed, clock, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),
-            workspaces=empty_folders(folder, stores, clock, vault),
-            missing=[each for each in known_agents() if each.name == "gemini"],
-            availability=self.availability.of,
+            ready=_ready,
+            vitals=stores.vitals.read,
             probe=self._probe,
-            tree=stores.tree,
         )
         self._outbox = outbox
         self.http = self.browser()
@@ -248,16 +215,17 @@ class Office:
 
     def browser(self) -> httpx.AsyncClient:
         """Open a browser that is not signed in."""
-        parts = self.parts
+        runtime = self.runtime
         front = Front(
             build(
-                parts,
+                runtime,
+                self.site,
                 features=[self.schedules, self.memory],
                 routers=[*SCHEDULES.routers(), *MEMORY.routers()],
             ),
             self.intake.take,
-            parts.clock,
-            parts.metrics,
+            runtime.clock,
+            runtime.metrics,
             hosts={"bridge.test"},
         )
         return httpx.AsyncClient(
@@ -268,7 +236,7 @@ class Office:
 
     async def sign_in(self) -> None:
         """Use up a log-in link."""
-        await self.http.post(await self.parts.door.make_link())
+        await self.http.post(await self.site.links.make_link())
         page = await self.http.get("/")
         found = re.search(r'<meta name="csrf" content="([0-9a-f]+)">', page.text)
         assert found is not None
@@ -333,7 +301,9 @@ class Office:
 
     def events(self, path: str, after: int = 0, begin: int = 0) -> Events:
         """Follow a thread as an open page does."""
-        stream = Stream(self.parts, key(path) if path else None, begin, 100, "/more", lambda: True)
+        stream = Stream(
+            self.runtime, key(path) if path else None, begin, 100, "/more", lambda: True
+        )
         return Events(stream.events(after))
 
 
@@ -383,6 +353,35 @@ async def _reach(repository: Repository, _agent: str) -> None:
     """Act as a remote that has one repository, `acme/public`."""
     if repository.name != "acme/public":
         raise RepositoryGone(repository.name, "it does not exist, or this agent has no access")
+
+
+class _Admission:
+    """Agents of which one is isolated."""
+
+    def describe(self, agent: str) -> str:
+        """Say what is known."""
+        return ISOLATION[agent]
+
+
+class _Progress:
+    """Work whose progress nobody looks at."""
+
+    def look_if_old(self, _session: int) -> None:
+        """Leave it."""
+
+
+class _Listeners:
+    """No platform has a socket."""
+
+    def troubles(self) -> dict[str, str]:
+        """Find none."""
+        return {}
+
+
+class _Room:
+    """A disk with room."""
+
+    trouble = ""
 
 
 async def _ready() -> Sequence[Any]:

@@ -100,7 +100,7 @@ class PlaceTools:
     async def _read(self, caller: Caller, arguments: Arguments) -> Result:
         home = self._homes.find(caller)
         limit, before = arguments.get("limit", 20), arguments.get("before", 0) or _LAST
-        found = await self._context.transcript.said(home.surface, before=before, limit=limit)
+        found = await self._context.stores.transcript.said(home.surface, before=before, limit=limit)
         shown: list[dict[str, Any]] = []
         room = HISTORY_CHARACTERS
         for entry in reversed(found):
@@ -185,7 +185,7 @@ class PlaceTools:
             f"{what}:{caller.turn.id}:{digest}", home.surface, content, home.session, home.turn
         )
         said = Entry(entry.kind, entry.text, data=entry.data, session=home.session, turn=home.turn)
-        post = await persist(context.clock, context.posts.say, new, said, most=most)
+        post = await persist(context.clock, context.stores.posts.say, new, said, most=most)
         if post is None:
             raise ToolRefused(wording.TOO_MANY_POSTS.format(most=most))
         context.outbox.send(post)

@@ -41,7 +41,7 @@ async def brief(
     turn: Turn,
     live: LiveAgent,
     target: Target,
-    standing: SystemPrompt,
+    system_prompt: SystemPrompt,
     joined: SharedWork,
     *,
     is_fork: bool,
@@ -52,7 +52,7 @@ async def brief(
         await _note_loss(context, session, turn)
     if live.how == "lost" or (live.how == "new" and is_fork):
         history = await _read_history(context, session, turn)
-    messages = context.turns.messages(turn.id)
+    messages = context.stores.turns.messages(turn.id)
     around = await context.surroundings.gather(session, turn, messages)
     named = [*around.files, *(file for message in messages for file in message.files)]
     files = await context.attachments.fetched(session, named)
@@ -72,7 +72,7 @@ async def brief(
             workspace=context.workspaces.view(session, target) if begins else None,
             outgoing=live.workspace.outgoing if begins else None,
             own=[each for part in added for each in part.own],
-            standing=write_for_prompt(standing, live.told),
+            system_prompt=write_for_prompt(system_prompt, live.told),
             place_prompt=context.place_prompt(session.place) if begins else "",
             history=history,
             continued=turn.continued,
@@ -93,12 +93,14 @@ async def brief(
 async def _note_loss(context: TurnContext, session: Session, turn: Turn) -> None:
     """Note in the transcript that the agent has lost its conversation."""
     notice = Entry("notice", _lost(context, session), session=session.id, turn=turn.id)
-    await persist(context.clock, context.transcript.append, [notice])
+    await persist(context.clock, context.stores.transcript.append, [notice])
 
 
 async def _read_history(context: TurnContext, session: Session, turn: Turn) -> tuple[Entry, ...]:
     """Read the conversation that the agent has lost, or that was forked without it."""
-    said = await context.transcript.history(session.id, before_turn=turn.id, limit=HISTORY_ENTRIES)
+    said = await context.stores.transcript.history(
+        session.id, before_turn=turn.id, limit=HISTORY_ENTRIES
+    )
     # Redacted again: text that a tool call had cut in two is joined here for the first time.
     return tuple(replace(each, text=context.vault.redact(each.text)) for each in said)
 

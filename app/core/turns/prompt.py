@@ -48,7 +48,7 @@ class TurnPrompt:
     """Where the agent works; set only when its conversation begins."""
     outgoing: PurePath | None = None
     """Where the agent puts files for people; set only when its conversation begins."""
-    standing: str = ""
+    system_prompt: str = ""
     """Who the agent is and how to work here, as far as it has not been told yet."""
     place_prompt: str = ""
     """What the operator adds in this place; set only when a conversation begins."""
@@ -71,8 +71,8 @@ class TurnPrompt:
 def compose(asked: TurnPrompt) -> str:
     """Write the prompt of a turn."""
     parts = [_first_line(asked)]
-    if asked.standing:
-        parts.append(asked.standing)
+    if asked.system_prompt:
+        parts.append(asked.system_prompt)
     if asked.place_prompt:
         parts.append(f"[The operator of this bridge says: {_one_line(asked.place_prompt)}]")
     parts.extend(_block(origin, text) for origin, text in asked.own)

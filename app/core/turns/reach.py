@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import asdict
 
 from app.children.kept_files import Traces
+from app.core.base import Base
 from app.core.repo_provider import RepoProvider
 from app.core.turns.agents import LiveAgents
 from app.errors import AgentError
 from app.model.agents import Choices
 from app.model.types import Session
 from app.model.workspaces import Unshipped
-from app.signals import Facts, Signals, Topic
-from app.store.sessions import SessionStore
+from app.signals import Facts, Topic
 
 logger = logging.getLogger(__name__)
 
@@ -35,20 +35,19 @@ class Reach:
 
     def __init__(
         self,
+        base: Base,
         live: LiveAgents,
-        sessions: SessionStore,
         workspaces: RepoProvider,
         traces: Traces,
-        signals: Signals,
         *,
         ended: Callable[[int], Awaitable[None]],
     ) -> None:
         """Reach them; `ended` waits until no turn of a session runs here."""
         self._live = live
-        self._sessions = sessions
+        self._sessions = base.stores.sessions
         self._workspaces = workspaces
         self._traces = traces
-        self._signals = signals
+        self._signals = signals = base.signals
         self._ended = ended
         signals.answer(Topic.CONFIGURE, self._answer_configure)
         signals.answer(Topic.END, self._answer_end)

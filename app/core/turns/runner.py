@@ -57,21 +57,12 @@ class TurnRun:
         self._session = session
         self._turn = turn
         self._slot = slot
-        self._course = Course(turn.id, context.clock, context.counters)
+        self._course = Course(turn.id, context.clock, context.metrics)
         self._live: LiveAgent | None = None
         self._agent = context.agent(session.key.agent)
         self._name = context.name_of(session.key.agent)
         """What people call the agent."""
-        self._budget = Budget(
-            self._agent.budget_usd,
-            session,
-            context.sessions,
-            context.clock,
-            turn=turn.id,
-            daily=context.daily,
-            spending=context.spending,
-            name=self._name,
-        )
+        self._budget = Budget(context, context.daily, session, turn.id)
         self._idle_seconds = self._agent.idle_seconds
         """How long it waits for people before it is parked."""
         self._watches = Tasks(f"turn {turn.id}")
@@ -81,7 +72,7 @@ class TurnRun:
         self._where = ""
         """What to say about the repository it works on, if anything."""
         self._shipped = Shipped()
-        self._place = context.places.place(session.place)
+        self._place = context.stores.decisions.place(session.place)
         self._display = TurnDisplay(context, session, turn, self._place, name=self._name)
         self._router = self._display.router
         self._pauses = TurnPauses(context, turn, self._agent, self._display)
@@ -127,7 +118,7 @@ class TurnRun:
 
     async def stop(self) -> None:
         """End the turn now, if it was stopped; nothing that the agent still does is shown."""
-        kept = self._context.turns.turn(self._turn.id)
+        kept = self._context.stores.turns.turn(self._turn.id)
         before = self._course.phase
         if before is Phase.STOPPING or kept is None or not kept.stopped:
             return
@@ -165,7 +156,7 @@ class TurnRun:
     async def interrupt(self) -> None:
         """Requeue the turn for the next start."""
         await self._router.close()
-        await persist(self._context.clock, self._context.turns.interrupt, self._turn.id)
+        await persist(self._context.clock, self._context.stores.turns.interrupt, self._turn.id)
 
     async def on_update(self, update: BridgeUpdate) -> None:
         """Take what the agent does, unless the turn was stopped."""
@@ -201,7 +192,7 @@ class TurnRun:
         """Record that the agent reads more than what people tell it."""
         if not self._has_read:
             self._has_read = True
-            sessions = self._context.sessions
+            sessions = self._context.stores.sessions
             await persist(self._context.clock, sessions.reads_others, self._session.id)
 
     async def _take_file(self, update: FileUpdate) -> None:
@@ -238,12 +229,12 @@ class TurnRun:
             self._session,
             self._turn.surface,
             self._place.repository,
-            lambda: context.turns.messages(self._turn.id),
+            lambda: context.stores.turns.messages(self._turn.id),
         )
         if isinstance(found, AskRequest):
             return found
         self._display.target = context.workspaces.target(self._session, found.repository)
-        has_files = any(each.files for each in context.turns.messages(self._turn.id))
+        has_files = any(each.files for each in context.stores.turns.messages(self._turn.id))
         if has_files or self._display.target is not None:
             await self._note_reading()
         if found.words:
@@ -281,8 +272,7 @@ class TurnRun:
         self._course.take(Event.PROMPT)
         self._watches.start(self._watch(live.agent), name="time limit")
         self._watches.start(self._asks.park_when_idle(self._idle_seconds), name="parking")
-        if self._context.ensure is not None:
-            self._context.ensure()
+        self._context.ensure()
         try:
             return await live.agent.prompt(briefing.prompt, self, files=briefing.files)
         finally:
@@ -302,12 +292,12 @@ class TurnRun:
         context, display = self._context, self._display
         await context.check_room()
         await display.wait_until_announced()
-        standing = await context.personas.standing(self._session.key, self._turn.id)
-        texts = [each.text for each in context.turns.messages(self._turn.id)]
+        system_prompt = await context.personas.system_prompt(self._session.key, self._turn.id)
+        texts = [each.text for each in context.stores.turns.messages(self._turn.id)]
         joined = await context.workspaces.join(self._session, display.target, texts)
         display.add(joined.told)
         live = self._live = await context.live.take(
-            self._session, display.target, standing, meanwhile=self._slot.lend
+            self._session, display.target, system_prompt, meanwhile=self._slot.lend
         )
         briefing = await brief(
             context,
@@ -315,15 +305,15 @@ class TurnRun:
             self._turn,
             live,
             display.target,
-            standing,
+            system_prompt,
             joined,
             is_fork=self._place.is_fork,
         )
         display.add(briefing.note)
-        digests = standing.digests()
+        digests = system_prompt.digests()
         committed = await persist(
             context.clock,
-            context.turns.prompted,
+            context.stores.turns.prompted,
             self._turn.id,
             briefing.prompt,
             live.agent.acp_session_id,
@@ -335,7 +325,7 @@ class TurnRun:
         if not committed:
             return live, None
         if briefing.answers:
-            await persist(context.clock, context.delegations.told, briefing.answers)
+            await persist(context.clock, context.stores.delegations.told, briefing.answers)
         live.told, live.system = digests, ""
         return live, briefing
 
@@ -345,10 +335,9 @@ class TurnRun:
             return
         context = self._context
         title = self._router.title or self._session.title
-        messages = context.turns.messages(self._turn.id)
+        messages = context.stores.turns.messages(self._turn.id)
         work = Work(title, messages, self._session.link, self._turn.continued)
-        if context.ensure is not None:
-            context.ensure()
+        context.ensure()
         try:
             self._shipped = await context.workspaces.ship(self._session, self._display.target, work)
         except RepositoryError as error:
@@ -389,7 +378,7 @@ class TurnRun:
 
     async def _follow_up(self) -> None:
         """Let features use the agent of a turn that is done, until the session has other work."""
-        turns, live = self._context.turns, self._live
+        turns, live = self._context.stores.turns, self._live
         ended = turns.turn(self._turn.id)
         if live is None or ended is None or ended.state is not TurnState.DONE:
             return
@@ -462,7 +451,7 @@ class TurnRun:
 
     async def _end_stopped(self) -> None:
         """End a turn that was stopped, once nothing of it runs any more."""
-        turns, session = self._context.turns, self._session.id
+        turns, session = self._context.stores.turns, self._session.id
         # A stop holds what is queued; what is free to run took the place of this turn.
         is_replaced = turns.next_turn(session) is not None
         if not is_replaced:

@@ -181,4 +181,4 @@ def _with_stored_agents(configuration: Configuration) -> Registry:
     """Read the agents of the store too; the check of the database says if that fails."""
     with suppress(StoreUnavailable):
         return read_registry(configuration)
-    return Registry(configuration, known_agents())
+    return Registry(configuration)

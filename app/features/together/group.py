@@ -105,7 +105,7 @@ class Grouping(Announcer):
         Raises:
             Conflict: it cannot, or the person may not use it.
         """
-        found = self._agents.agents.get(agent)
+        found = self._agents.get(agent)
         if found is None:
             raise Conflict(wording.NOT_HERE.format(agent=self.name_of(agent)))
         if service:

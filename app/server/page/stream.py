@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from app.core.feed import Unfinished
+from app.core.runtime import Runtime
 from app.model.conversations import path_of
 from app.model.keys import PlaceKey
 from app.model.types import Entry
@@ -25,7 +26,6 @@ from app.server.page.view.blocks import STEPS, Block, TurnBlock, calls_of
 from app.server.page.view.render import Renderer
 from app.server.page.view.roster import PageRoster
 from app.server.page.view.thread import Fold
-from app.server.parts import Parts
 
 LOOK_SECONDS = 2.0
 """How often a page checks the other threads, if anything happened anywhere; its own at once."""
@@ -145,7 +145,7 @@ class Patches:
 class Stream:
     """The stream of one open page, and what it has sent."""
 
-    parts: Parts
+    runtime: Runtime
     key: PlaceKey | None
     begin: int
     threads: int
@@ -167,16 +167,18 @@ class Stream:
 
         What is long is rendered in a thread.
         """
-        yield b"retry: 1000\n\n" + event("now", orjson.dumps(self.parts.clock.now()))
+        yield b"retry: 1000\n\n" + event("now", orjson.dumps(self.runtime.clock.now()))
         fold = Fold(lambda _session: "")
         if self.key is not None:
-            reading = await queries.read_thread(self.parts, self.key, begin=self.begin, until=after)
+            reading = await queries.read_thread(
+                self.runtime, self.key, begin=self.begin, until=after
+            )
             fold = reading.fold
         where = path_of(self.key) if self.key is not None else ""
-        roster = queries.roster_of(self.parts)
+        roster = queries.roster_of(self.runtime)
         patches = Patches(fold, Renderer(roster, where, begin=self.begin, steps=self.steps))
         place = self.key or queries.NEW_THREAD
-        async for news in self.parts.feed.news(place, after=after, idle=LOOK_SECONDS):
+        async for news in self.runtime.feed.news(place, after=after, idle=LOOK_SECONDS):
             if not self.welcome():
                 return
             if news.unfinished:
@@ -187,8 +189,8 @@ class Stream:
                 blocks = await asyncio.to_thread(patches.rows, news.rows)
                 yield event("blocks", orjson.dumps(blocks), number=news.rows[-1].id)
             if any(row.kind == "message" for row in news.rows):
-                await self.parts.clock.sleep(SETTLE_SECONDS)
-            panels = await self._read(fold, queries.roster_of(self.parts))
+                await self.runtime.clock.sleep(SETTLE_SECONDS)
+            panels = await self._read(fold, queries.roster_of(self.runtime))
             fresh = {name: html for name, html in panels.items() if self._panels.get(name) != html}
             self._panels.update(fresh)
             self._quiet = 0 if fresh else self._quiet + 1
@@ -205,14 +207,14 @@ class Stream:
             if self.key is None:
                 made = render.start_panels(roster, self.picked)
             else:
-                place = await queries.place_of(self.parts, roster, self.key, fold)
+                place = await queries.place_of(self.runtime, roster, self.key, fold)
                 made = render.place_panels(place, roster) if place is not None else {}
-            made["paused"] = render.paused_panel(queries.notices_of(self.parts, self.key), roster)
-            now, stirs = self.parts.clock.monotonic(), self.parts.feed.stirs
+            made["paused"] = render.paused_panel(queries.notices_of(self.runtime, self.key), roster)
+            now, stirs = self.runtime.clock.monotonic(), self.runtime.feed.stirs
             due = stirs != self._stirs and now >= self._next_list
             if due or made.get("state") != self._panels.get("state"):
                 listed = await queries.threads_of(
-                    self.parts, roster, self.key, self.threads, self.more, grouped=self.grouped
+                    self.runtime, roster, self.key, self.threads, self.more, grouped=self.grouped
                 )
                 made["threads"] = render.threads_panel(listed, roster)
                 self._stirs, self._next_list = stirs, now + LOOK_SECONDS
@@ -223,4 +225,4 @@ class Stream:
     def _states(self) -> list[str]:
         if self.key is None:
             return []
-        return [each.state for each in self.parts.sessions.in_place(self.key)]
+        return [each.state for each in self.runtime.stores.sessions.in_place(self.key)]

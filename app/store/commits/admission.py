@@ -1,15 +1,91 @@
-"""Gives messages to sessions inside a commit: to the waiting turn, else to a new one."""
+"""Gives messages to sessions, and places to agents, inside the caller's commit.
+
+A message goes to the waiting turn of its session, else to a new one.
+"""
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, bindparam, func, or_, select, update
+from collections.abc import Sequence
+from typing import Final
 
-from app.model.posts import NewPost, PostContent
-from app.model.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
-from app.store.commits.suspending import SUSPENDED
+from sqlalchemy import Connection, and_, bindparam, exists, func, literal, or_, select, update
+
+from app.model.delegation import SERVICE
+from app.model.keys import AreaOf, PlaceKey, SessionKey
+from app.model.posts import NewPost, Note, NoteCode, PostContent
+from app.model.types import OPEN_TURN_STATES, BridgeSessionRequest, Entry, TurnRef, TurnState
 from app.store.dialects import insert
 from app.store.posts import insert_post, turn_post_key
-from app.store.tables import heard, session, surface, transcript, turn
+from app.store.tables import (
+    checkout,
+    heard,
+    place,
+    post,
+    session,
+    surface,
+    suspension,
+    transcript,
+    turn,
+)
+from app.store.transcript import insert_entries
+
+ALL: Final = "all"
+AGENT: Final = "agent:"
+PLACE: Final = "place:"
+PAUSED: Final = Note(NoteCode.SUSPENDED)
+
+_paused_surface, _paused_place = surface.alias("paused_surface"), place.alias("paused_place")
+_NAME = literal(PLACE) + _paused_place.c.service + ":" + _paused_place.c.name
+_IN_SCOPE = or_(
+    suspension.c.scope == literal(AGENT) + _paused_surface.c.agent,
+    and_(
+        # A turn that agents wait for may begin, so that theirs can end.
+        _paused_place.c.service != SERVICE,
+        or_(
+            suspension.c.scope == ALL,
+            suspension.c.scope == _NAME,
+            # A channel holds its threads, and a repository its issues.
+            func.substr(_NAME, 1, func.length(suspension.c.scope) + 1) == suspension.c.scope + ":",
+        ),
+    ),
+)
+_OF_TURN = (
+    select(
+        _paused_surface.c.service,
+        _paused_surface.c.external,
+        _paused_surface.c.agent,
+        suspension.c.since,
+    )
+    .select_from(_paused_surface)
+    .join(_paused_place, _paused_place.c.id == _paused_surface.c.place)
+    .join(suspension, _IN_SCOPE)
+)
+SUSPENDED = exists(_OF_TURN.where(_paused_surface.c.id == turn.c.surface).correlate(turn))
+"""Whether a row of `turn` is paused by the operator."""
+_FIRST = (
+    _OF_TURN.add_columns(turn.c.session)
+    .join(turn, turn.c.surface == _paused_surface.c.id)
+    .where(turn.c.id == bindparam("of"))
+    .order_by(suspension.c.since)
+    .limit(1)
+)
+
+
+def tell_suspended(connection: Connection, turns: Sequence[int], now: float) -> list[int]:
+    """Tell people that turns wait for the operator, once per conversation and pause."""
+    posts: list[int] = []
+    for turn_id in turns:
+        row = connection.execute(_FIRST, {"of": turn_id}).first()
+        if row is None or row.service == SERVICE:
+            continue
+        key = SessionKey(row.service, row.external, row.agent)
+        name = f"paused:{row.since}:{key}"
+        if connection.execute(select(post.c.id).where(post.c.key == name)).first() is None:
+            content = PostContent(kind="notice", reason=PAUSED)
+            posts.append(insert_post(connection, NewPost(name, key, content, row.session), now))
+            insert_entries(connection, [Entry("notice", note=PAUSED, session=row.session)], now)
+    return posts
+
 
 _WAITING = (
     select(turn.c.id)
@@ -168,3 +244,62 @@ def begin_afresh(connection: Connection, session_id: int) -> None:
             read_others=False,
         )
     )
+
+
+def hold(connection: Connection, place_id: int, agent: str) -> None:
+    """Give a place to an agent inside the caller's commit; no change if it has the place."""
+    here = place.c.id == place_id
+    before = connection.execute(select(place.c.holder).where(here)).scalar_one()
+    if before == agent:
+        return
+    # Not the one addressed last: that may have been a reviewer.
+    worked = (
+        select(session.c.agent)
+        .join(checkout, checkout.c.session == session.c.id)
+        .join(surface, surface.c.session == session.c.id)
+        .where(surface.c.place == place_id, session.c.agent != agent, checkout.c.branch != "")
+        .order_by((session.c.agent == (before or "")).desc(), session.c.updated_at.desc())
+        .limit(1)
+    )
+    predecessor = connection.execute(worked).scalar()
+    connection.execute(update(place).where(here).values(holder=agent, predecessor=predecessor))
+
+
+def remove_session(connection: Connection, session_id: int) -> None:
+    """Remove an agent from its place inside the caller's commit; it no longer holds the place."""
+    gone = update(session).where(session.c.id == session_id).values(closed="removed")
+    row = connection.execute(gone.returning(session.c.place, session.c.agent)).one()
+    held = (place.c.id == row.place) & (place.c.holder == row.agent)
+    connection.execute(update(place).where(held).values(holder=None, predecessor=None))
+
+
+def choose(connection: Connection, place_id: int, repository: str) -> None:
+    """Give a place its repository."""
+    connection.execute(update(place).where(place.c.id == place_id).values(repository=repository))
+
+
+def remember(connection: Connection, place_id: int, repository: str, area_of: AreaOf) -> None:
+    """Make a repository the default for new places of the same area, if it has one."""
+    row = connection.execute(
+        select(place.c.service, place.c.name).where(place.c.id == place_id)
+    ).one()
+    area = area_of(PlaceKey(row.service, row.name))
+    if area is None:
+        return
+    kept = {"service": area.service, "name": area.name, "repository": repository}
+    connection.execute(
+        insert(place).on_conflict_do_update(
+            index_elements=[place.c.service, place.c.name], set_={"repository": repository}
+        ),
+        kept,
+    )
+
+
+def pin(connection: Connection, where: PlaceKey, repository: str) -> str:
+    """Give a place its repository if it has none; return the one it has."""
+    first = func.coalesce(place.c.repository, repository)
+    here = (place.c.service == where.service) & (place.c.name == where.name)
+    chosen = connection.execute(
+        update(place).where(here).values(repository=first).returning(place.c.repository)
+    )
+    return str(chosen.scalar_one())

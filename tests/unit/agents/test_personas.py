@@ -26,7 +26,7 @@ class Told:
 
     def __init__(self, folder: Path, ada: dict[str, Any], **others: dict[str, Any]) -> None:
         self.files = AgentFiles(folder, Vault())
-        self.registry = Registry(_load(folder, ada, others), known_agents())
+        self.registry = Registry(_load(folder, ada, others))
         self.personas = AgentPersonas(self.files, self.registry)
 
     def put(self, owner: str | None, path: str, text: str) -> None:
@@ -62,7 +62,7 @@ async def test_the_base_is_the_file_else_the_prompt_else_the_description_else_no
     if identity is not None:
         told.put("ada", "IDENTITY.md", identity)
 
-    assert (await told.personas.standing(ADA, 1)).base == base
+    assert (await told.personas.system_prompt(ADA, 1)).base == base
 
 
 @pytest.mark.parametrize(("own", "shared"), [*product([None, "", "own"], [None, "all"])])
@@ -78,7 +78,7 @@ async def test_an_own_file_replaces_that_of_all_also_if_it_is_empty(
     told.put("ada", "SOUL.md", "soul")
     told.put("ada", "MEMORY.md", "memory")
 
-    found = await told.personas.standing(ADA, 1)
+    found = await told.personas.system_prompt(ADA, 1)
 
     expected = (shared or "") if own is None else own
     assert (found.agents, found.tools) == (expected, expected)
@@ -90,15 +90,15 @@ async def test_a_change_is_seen_at_once_and_nothing_is_read_without_one(
 ) -> None:
     told = Told(tmp_path, {})
     told.put("ada", "SOUL.md", "one")
-    assert (await told.personas.standing(ADA, 1)).soul == "one"
+    assert (await told.personas.system_prompt(ADA, 1)).soul == "one"
 
     with monkeypatch.context() as still:
         still.setattr(told.files, "read", None)
-        assert (await told.personas.standing(ADA, 1)).soul == "one"
+        assert (await told.personas.system_prompt(ADA, 1)).soul == "one"
     told.put("ada", "SOUL.md", "two")
-    assert (await told.personas.standing(ADA, 1)).soul == "two"
+    assert (await told.personas.system_prompt(ADA, 1)).soul == "two"
     (tmp_path / "agents" / "ada" / "SOUL.md").unlink()
-    assert (await told.personas.standing(ADA, 1)).soul == ""
+    assert (await told.personas.system_prompt(ADA, 1)).soul == ""
 
 
 async def test_skills_and_colleagues_are_told_as_of_the_turn(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_skills_and_colleagues_are_told_as_of_the_turn(tmp_path: Path) -> 
         told.files, told.registry, lambda agent: f"skills of {agent}", lambda *asked: repr(asked)
     )
 
-    found = await personas.standing(ADA, 7)
+    found = await personas.system_prompt(ADA, 7)
 
     assert (found.tools, found.colleagues) == ("Use make.\n\nskills of ada", "('ada', 7)")
 
@@ -120,6 +120,6 @@ def test_people_see_the_name_of_the_file_unless_the_entry_has_one(tmp_path: Path
 
     told.registry.replace(label(told.registry.configuration, told.files), ())
 
-    ada = told.registry.get("ada")
-    assert [told.registry.display_name(name) for name in ("ada", "bob")] == ["Nemo", "Bob"]
+    ada = told.registry["ada"].config
+    assert [told.registry[name].title for name in ("ada", "bob")] == ["Nemo", "Bob"]
     assert (ada.own_emoji, ada.own_colour) == ("\N{OWL}", "teal")

@@ -19,6 +19,7 @@ from app.model.keys import PlaceKey
 from app.model.types import TurnState
 from app.model.updates import Ask
 from app.services import find_area
+from tests.support.base import make_base
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Rules, running_desk
 from tests.support.memory import decision, heard, open_stores
@@ -233,11 +234,8 @@ async def test_a_default_asks_nobody_and_what_an_area_remembers_stands_above_it(
         await places.accept(decision(message, "demo"))
         [session] = stores.sessions.in_place(message.place)
         choice = RepositoryChoice(
-            places,
-            stores.sessions,
+            make_base(stores, clock),
             directory,
-            clock,
-            adapters={},
             list_repositories=shelf.repositories,
         )
 

@@ -20,10 +20,10 @@ from app.features.together.model import Review
 from app.features.together.review import Reviews
 from app.features.together.store import GroupStore, ReviewStore
 from app.features.together.tools import make_submit_tool
-from app.metrics import Metrics
 from app.model.agents import Caller, Result
 from app.model.proposals import ReviewFinding, Submission
 from app.signals import ALONE, Signals
+from tests.support.base import make_base
 from tests.support.forge import Forge
 from tests.support.members import Hub
 from tests.support.pair import BRANCH, PLACE, Pair, pair
@@ -60,7 +60,7 @@ class Bench:
         self.here, self.host = here, host
         self.recorders = {f"web:{name}": Recorder(name) for name in ("demo", "codex")}
         clock, stores = SystemClock(), here.stores
-        self.outbox = Outbox(stores.posts, self.recorders, clock, here.yard.vault, Metrics())
+        self.outbox = Outbox(make_base(stores, clock, self.recorders, here.yard.vault))
         self.store = stores.open(ReviewStore)
         announcer = Announcer(
             stores.open(GroupStore),
