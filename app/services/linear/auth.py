@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import orjson
@@ -25,6 +25,7 @@ from app.services.linear.settings import LinearCredentials
 from app.services.linear.wording import UNREADABLE
 from app.store.sealed import SealedStore
 from app.tasks import Tasks
+from app.vault import Vault
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +80,6 @@ Exchange = Callable[[str, dict[str, str]], Awaitable[tuple[int, Any]]]
 """Sends a form to an address; returns status and answer."""
 
 
-class Register(Protocol):
-    """Where every secret is registered."""
-
-    def register(self, *values: str) -> None:
-        """Keep values out of everything that leaves."""
-        ...
-
-
 class _Given(BaseModel):
     """What Linear gives in exchange for credentials, a code or a refresh token."""
 
@@ -129,7 +122,7 @@ class LinearTokens:
         credentials: LinearCredentials,
         api_url: str,
         clock: Clock,
-        vault: Register,
+        vault: Vault,
         *,
         grants: Grants | None = None,
         install_url: str = "",
