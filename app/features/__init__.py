@@ -17,8 +17,10 @@ BUILT_IN = (
     "doctor",
     "pause",
     "conversations",
+    "personas",
     "memory",
     "schedules",
+    "delegation",
     "together",
     "grants",
     "spending",
@@ -50,7 +52,7 @@ def registered_features() -> tuple[Feature, ...]:
         if feature.name in features:
             raise _unusable(point.value, f"the name {feature.name!r} is taken")
         features[feature.name] = feature
-    return tuple(features.values())
+    return tuple(each for each in features.values() if features.keys() >= set(each.needs))
 
 
 def _unusable(value: str, why: str) -> ConfigurationError:

@@ -34,6 +34,8 @@ class Feature:
     """The routers of the API and of the page."""
     tools: str = ""
     """The function that takes its part and lists the tools that agents get."""
+    needs: tuple[str, ...] = ()
+    """The features that it builds on, by their `service`; without one of them it is left out."""
     commands: Mapping[str, str] = field(default_factory=dict)
     """What its module `cli` adds to the command line: commands and groups with their help lines."""
 

@@ -145,8 +145,8 @@ class RepositoryParts:
             directory=self._directory,
             names=stores.names,
             variables=self._variables,
-            is_held=stores.delegations.is_held,
-            errand_of=stores.delegations.errand,
+            is_held=stores.tree.is_held,
+            errand_of=stores.tree.errand,
             find_server=self._base.signals.find_server,
             joint=JointWork(
                 SharedClones(
@@ -163,8 +163,8 @@ class RepositoryParts:
                 stores.decisions,
                 forge=self.forge,
                 name_of=self._name_of,
-                errand_of=stores.delegations.errand,
-                author_of=stores.delegations.author_of,
+                errand_of=stores.tree.errand,
+                author_of=stores.tree.author_of,
             ),
         )
 

@@ -111,7 +111,7 @@ async def pair(folder: Path) -> AsyncIterator[Pair]:
                 stores.decisions,
                 forge=None,
                 name_of=str.title,
-                errand_of=stores.delegations.errand,
+                errand_of=stores.tree.errand,
             )
             provider = RepoProvider(
                 folders,
@@ -129,6 +129,6 @@ async def pair(folder: Path) -> AsyncIterator[Pair]:
                 stores.sessions,
                 directory=Directory(yard.server.url, folder, yard.folder, default="acme/app"),
                 joint=joint,
-                errand_of=stores.delegations.errand,
+                errand_of=stores.tree.errand,
             )
             yield Pair(provider, stores, yard, agents)
