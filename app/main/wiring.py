@@ -106,26 +106,18 @@ class Joined(TurnParts):
     @cached_property
     def _proposals(self) -> Proposals:
         return Proposals(
-            self._stores.proposals,
+            self._shared,
             self.checkouts,
             self.ledger,
             self.outbox,
             self.feed,
-            adapters=self.adapters,
-            clock=self._base.clock,
             offer_seconds=self._configuration.settings.ask_hours * 3600,
             look=self.progress.look,
         )
 
     @cached_property
     def _renames(self) -> Renames:
-        return Renames(
-            self._stores.names,
-            self.checkouts,
-            adapters=self.adapters.values(),
-            directory=self._directory,
-            clock=self._base.clock,
-        )
+        return Renames(self._shared, self.checkouts, self._directory)
 
     @cached_property
     def reach(self) -> Reach:

@@ -659,11 +659,9 @@ def join_desk(
         base,
         dispatcher,
         renames=Renames(
-            stores.names,
+            base,
             NoGit(),  # type: ignore[arg-type]  # it answers only what may be asked
-            adapters=adapters.values(),
-            directory=directory(folder),
-            clock=clock,
+            directory(folder),
         ),
     )
     scheduler: Scheduler = Scheduler(
