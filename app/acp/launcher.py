@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from app.acp.handshake import Handshake, NotRestored
 from app.acp.launch import AgentLaunch, open_home, start
@@ -26,7 +25,7 @@ from app.clock import Clock
 from app.errors import NotFound
 from app.logs import bind
 from app.model.agents import ToolEndpoint, ToolEndpoints
-from app.model.ports import AgentListener, Counters
+from app.model.ports import AgentListener, Counters, OpenedSession
 from app.model.types import ProcessRecord, Session
 from app.model.workspaces import Workspace, folder_name
 from app.retry import persist
@@ -36,16 +35,6 @@ from app.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 10.0  # the longest polite end of a process, all steps together
-
-
-@dataclass(frozen=True, slots=True)
-class StartedAgent:
-    """An agent that was started, and how its conversation began."""
-
-    session: AcpSession
-    how: Literal["new", "resumed", "loaded", "lost"]
-    instructed: bool = False
-    """Whether it took the system prompt."""
 
 
 class AcpLauncher:
@@ -60,7 +49,7 @@ class AcpLauncher:
         *,
         bridge: str,
         warden: Warden | None = None,
-        doors: ToolEndpoints | None = None,
+        endpoints: ToolEndpoints | None = None,
         timeouts: AgentTimeouts | None = None,
     ) -> None:
         self._agents = agents
@@ -69,7 +58,7 @@ class AcpLauncher:
         self._counters = counters
         self._bridge = bridge
         self._warden = warden
-        self._doors = doors
+        self._endpoints = endpoints
         self._timeouts = timeouts or AgentTimeouts()
         self._tasks = Tasks("acp")
         self._peers: dict[str, AgentPeer] = {}
@@ -84,7 +73,7 @@ class AcpLauncher:
         listener: AgentListener,
         *,
         system: str = "",
-    ) -> StartedAgent:
+    ) -> OpenedSession:
         """Start the agent's process and its conversation, an earlier one if there was one.
 
         Raises:
@@ -125,18 +114,18 @@ class AcpLauncher:
         workspace: Workspace,
         listener: AgentListener,
         system: str,
-    ) -> StartedAgent:
+    ) -> OpenedSession:
         marker = new_marker(self._bridge)
         launch = await open_home(launch, session)
         hosts = self._hosts.setdefault(session.id, SessionHosts())
-        door = None
-        if self._doors is not None:
-            door = await self._doors.open(session, with_token=launch.uses_port)
+        endpoint = None
+        if self._endpoints is not None:
+            endpoint = await self._endpoints.open(session, with_token=launch.uses_port)
         try:
-            launch = await offer(launch, door)
+            launch = await offer(launch, endpoint)
             child = await start(launch, workspace, marker, hosts)
         except BaseException:
-            await self._shut(door)
+            await self._shut(endpoint)
             raise
         recording = self._record(child, session)
         peer = AgentPeer(
@@ -145,7 +134,7 @@ class AcpLauncher:
             listener,
             counters=self._counters,
             tasks=self._tasks,
-            forget=lambda: self._forget(launch, session, child, recording, door),
+            forget=lambda: self._forget(launch, session, child, recording, endpoint),
             display_name=launch.display_name,
         )
         self._peers[child.marker] = peer
@@ -162,7 +151,7 @@ class AcpLauncher:
         except BaseException:
             await peer.close(AT_ONCE)
             raise
-        return StartedAgent(conversation, begun.how, begun.instructed)
+        return OpenedSession(conversation, begun.how, begun.instructed)
 
     def _admit(self, launch: AgentLaunch, workspace: Path, peer: AgentPeer, child: Child) -> None:
         """Watch the resources of an agent for as long as its process lives."""
@@ -197,9 +186,9 @@ class AcpLauncher:
         session: Session,
         child: Child,
         recording: asyncio.Task[None],
-        door: ToolEndpoint | None,
+        endpoint: ToolEndpoint | None,
     ) -> None:
-        await self._shut(door)
+        await self._shut(endpoint)
         self._peers.pop(child.marker, None)
         if self._warden is not None and (ward := self._wards.pop(child.marker, None)) is not None:
             self._warden.dismiss(ward)
@@ -209,6 +198,6 @@ class AcpLauncher:
         await asyncio.wait([recording])
         await self._processes.ended(child.marker)
 
-    async def _shut(self, door: ToolEndpoint | None) -> None:
-        if self._doors is not None and door is not None:
-            await self._doors.shut(door)
+    async def _shut(self, endpoint: ToolEndpoint | None) -> None:
+        if self._endpoints is not None and endpoint is not None:
+            await self._endpoints.shut(endpoint)

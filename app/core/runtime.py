@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
 from app.agents.admission import Admission
 from app.agents.files import AgentFiles
 from app.agents.registry import Registry
+from app.children.network.dialing import Outside
 from app.clock import Clock, machine_zone
 from app.config import Configuration, describe_unserved
 from app.config.fields import is_loopback
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
-from app.core.delegation.delegations import Delegations
-from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.hooks import Hooks
 from app.core.intake.dispatch import Dispatcher
@@ -28,10 +28,11 @@ from app.core.repositories.clones import Clones
 from app.core.repositories.directory import RepositoryPicker
 from app.core.repositories.folders import DiskRoom
 from app.core.repositories.following import WorkProgress
-from app.core.repositories.forge import Forge
-from app.core.roster import Availabilities
+from app.core.repositories.forge import CurrentForge, Forge
+from app.core.roster import Availabilities, Roster
 from app.core.session_manager import SessionManager
 from app.core.tools.toolbox import Toolbox
+from app.core.turns.agents import LiveAgents
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.reach import Reach
 from app.errors import Conflict
@@ -45,6 +46,8 @@ from app.signals import Signals
 from app.store.database import Database
 from app.store.stores import Stores
 from app.vault import Vault
+
+T = TypeVar("T")
 
 
 class Addresses:
@@ -61,6 +64,15 @@ class Addresses:
     def file(self, url: str) -> str:
         """Return the address of a stored file."""
         return self._base and f"{self._base}/uploads/{quote(url)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Presences:
+    """The adapters on some services, and the forge with the service it belongs to."""
+
+    adapters: Sequence[Adapter]
+    forge: Forge | None = None
+    forge_service: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +103,7 @@ class Runtime:
     dispatcher: Dispatcher
     intake: Intake
     listeners: Listeners
-    toolbox: Toolbox
+    live: LiveAgents
     workspaces: RepoProvider
     picker: RepositoryPicker
     progress: WorkProgress
@@ -101,18 +113,34 @@ class Runtime:
     search: RepositorySearch
     """Finds texts in the repositories on this disk."""
     reach: Reach
-    forge: Forge
+    forge: CurrentForge
     """Where repositories are hosted: proposals and reviews."""
-    delegations: Delegations
-    """What agents ask of agents."""
-    showing: Showing
-    """Where people see what agents do for others."""
+    roster: Roster
+    """The agents as people know them."""
+    toolbox: Toolbox
+    """The tools that agents get."""
     page: Callable[[PlaceKey], str]
     """Returns the address of a place's page; empty if only this machine could open it."""
     uploads: Path
     """The folder of attachments."""
+    connect: Callable[[Collection[str]], Presences]
+    """Builds the adapters of all agents on some services."""
+    accept: Callable[[Iterable[Adapter]], None]
+    """Accepts the webhooks of these adapters from now on, and no others."""
+    outside: Outside | None
+    """What agents with their own network connect to, if not the internet."""
+    timeouts: Mapping[str, float]
+    """Seconds that agents may take by step, where they differ from the defaults."""
+    starts_agents: bool
+    """Whether each agent is started once in the background to see if it works."""
     go_on: Callable[[], Awaitable[None]]
     """Begins the work of a bridge that did not begin it at its start."""
+    parts: list[object] = field(default_factory=list)
+    """The parts of its features that are built so far."""
+
+    def part(self, kind: type[T]) -> T:
+        """Return the part of a feature that another one builds on."""
+        return next(each for each in self.parts if isinstance(each, kind))
 
     @property
     def zone(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from app import logs
 from app.agents.admission import Admission, note_isolation
-from app.agents.enrolling import open_registry
+from app.agents.enrolling import label, open_registry
 from app.agents.files import AgentFiles
 from app.agents.isolation import shelter_all
-from app.agents.personas import label
 from app.agents.registry import Registry
 from app.children.limits import make_undumpable, raise_file_limit
 from app.children.network.dialing import Outside
@@ -156,8 +154,3 @@ def _check_key(database: Database, secrets: BridgeSecrets) -> None:
             "the database is sealed with another key",
             "Give all bridges on one database the same BRIDGE_SECRET_KEY, or the same SHARED_DIR.",
         )
-
-
-def bridge_id(configuration: Configuration) -> str:
-    """Return the id of a DATA_DIR's bridge, for the markers of its processes."""
-    return hashlib.sha256(str(configuration.data_dir.resolve()).encode()).hexdigest()[:16]

@@ -6,20 +6,17 @@ Each is built on first use.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from app.acp.late import LateLauncher, build_launcher
 from app.agents.files import AgentFiles
-from app.agents.personas import AgentPersonas
 from app.agents.prices import read_prices
 from app.core.adapters import Adapter
 from app.core.base import Base
 from app.core.consent.ledger import Ledger
-from app.core.delegation.delegations import Delegations
-from app.core.delegation.showing import Showing
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import OutgoingFiles
 from app.core.hooks import Hooks
@@ -34,9 +31,9 @@ from app.core.turns.limits import DailyLimits
 from app.core.turns.place_context import ContextFinder, operator_prompt
 from app.core.turns.turn_context import TurnContext
 from app.main.repositories import RepositoryParts
-from app.main.resources import Resources, bridge_id
-from app.main.tooling import Tooling
+from app.main.resources import Resources
 from app.main.vitals import Vitals
+from app.mcp_server.endpoints import McpEndpoints
 from app.metrics import measure_members
 from app.services.web.adapter import AgentsAdapter
 
@@ -54,13 +51,9 @@ class TurnParts(RepositoryParts, ABC):
         *,
         timeouts: Mapping[str, float],
         forge: Forge | None,
-        doubt: Callable[[str], None],
         fleet: Fleet | None = None,
     ) -> None:
-        """Prepare; `doubt` is told the agent that could not be started for a turn.
-
-        `fleet` is there if several bridges share the database.
-        """
+        """Prepare; `fleet` is there if several bridges share the database."""
         super().__init__(base, CurrentForge(forge))
         self._fleet = fleet
         self._timeouts = timeouts
@@ -72,19 +65,13 @@ class TurnParts(RepositoryParts, ABC):
             base.clock,
             base.vault.redact,
             name_of=base.registry.name,
-            doubt=doubt,
             signals=base.signals,
         )
 
     @property
     @abstractmethod
-    def delegations(self) -> Delegations:
-        """Lets agents ask agents."""
-
-    @property
-    @abstractmethod
-    def tooling(self) -> Tooling:
-        """Lets agents call the bridge's tools."""
+    def endpoints(self) -> McpEndpoints:
+        """Serves the bridge's tools to agents."""
 
     @cached_property
     def outbox(self) -> Outbox:
@@ -118,7 +105,6 @@ class TurnParts(RepositoryParts, ABC):
             self.outbox,
             self.feed,
             submit=lambda session: self.engine.submit(session),
-            find_voice=lambda session: self.showing.voice_of(session),
         )
 
     @cached_property
@@ -131,9 +117,9 @@ class TurnParts(RepositoryParts, ABC):
                 self._stores.processes,
                 self._base.clock,
                 self._base.metrics,
-                bridge=bridge_id(self._configuration),
+                bridge=self._configuration.bridge_id,
                 warden=self.warden,
-                endpoints=self.tooling.doors,
+                endpoints=self.endpoints,
                 timeouts=self._timeouts,
             )
         )
@@ -183,14 +169,6 @@ class TurnParts(RepositoryParts, ABC):
                 messages=configuration.settings.place_context,
                 name_of=self._name_of,
             ),
-            personas=AgentPersonas(
-                self.files,
-                self._base.registry,
-                lambda agent: self.tooling.list_skills(agent),
-                lambda agent, turn: self.tooling.list_colleagues(
-                    agent, self.delegations.colleagues(agent, turn)
-                ),
-            ),
             ledger=self.ledger,
             outbox=self.outbox,
             feed=self.feed,
@@ -198,28 +176,9 @@ class TurnParts(RepositoryParts, ABC):
             check_room=self.room.check,
             verbosity=configuration.settings.verbosity,
             place_prompt=partial(operator_prompt, configuration, self._directory.area_of),
-            showing=self.showing,
             look=self.progress.look,
             availability=self.availability,
             estimate=read_prices(configuration.shared_dir).estimate,
-            abandon=lambda asked: self.delegations.stop(asked),
-        )
-
-    @cached_property
-    def showing(self) -> Showing:
-        """Shows people what agents do for others."""
-        return Showing(
-            self._stores.tree,
-            self._stores.sessions,
-            self._stores.posts,
-            adapters=self.adapters,
-            agents=self._agents,
-            name_of=self._name_of,
-            page=self._addresses.page,
-            outbox=self.outbox,
-            feed=self.feed,
-            clock=self._base.clock,
-            signals=self._base.signals,
         )
 
     @cached_property
