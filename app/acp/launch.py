@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from app.acp.card import card_path
-from app.agents.admission import Admission
 from app.agents.agent import Agent
-from app.agents.availability import explain_command
+from app.agents.checks import Admission, explain_command
 from app.agents.isolation import Shelter
 from app.agents.registry import Registry
 from app.children.homes import SessionHomes, give

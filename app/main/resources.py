@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app import logs
-from app.agents.admission import Admission, note_isolation
-from app.agents.enrolling import label, open_registry
+from app.agents.checks import Admission, note_isolation
 from app.agents.files import AgentFiles
 from app.agents.isolation import shelter_all
 from app.agents.network import read_hosts
-from app.agents.registry import Registry
+from app.agents.registry import Registry, label, open_registry
 from app.children.limits import make_undumpable, raise_file_limit
 from app.children.network.dialing import Outside
 from app.clock import Clock, SystemClock

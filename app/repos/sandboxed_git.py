@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from app.agents.admission import Admission
 from app.agents.agent import Agent
+from app.agents.checks import Admission
 from app.children.homes import Home, give
 from app.children.layout import Confinement
 from app.children.limits import ResourceLimits

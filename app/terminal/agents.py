@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from app.agents.availability import check_entry
+from app.agents.checks import check_entry
 from app.agents.isolation import NOT_ISOLATED, shelter_all
 from app.agents.registry import Registry
 from app.config import Configuration

@@ -15,7 +15,7 @@ BEGIN = "<!-- doctor: written by `make findings` -->\n"
 END = "<!-- end of doctor -->\n"
 SOURCES = (
     "app/features/doctor/machine.py",
-    "app/agents/availability.py",
+    "app/agents/checks.py",
     "app/features/doctor/agents.py",
     "app/services/*/doctor.py",
 )

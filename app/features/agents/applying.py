@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from app.agents.availability import check_isolation
-from app.agents.enrolling import archive
+from app.agents.checks import check_isolation
 from app.agents.isolation import Shelter
+from app.agents.registry import archive
 from app.config import AgentRecord, Configuration
 from app.core.adapters import Adapter
 from app.core.runtime import Runtime

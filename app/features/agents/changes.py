@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.agents.admission import note_isolation
 from app.agents.agent import Agent
-from app.agents.enrolling import SINGLE, enrol, explain_fixed, label, label_again, restore
+from app.agents.checks import note_isolation
 from app.agents.isolation import shelter_all
+from app.agents.registry import SINGLE, enrol, explain_fixed, label, label_again, restore
 from app.children.sandbox import Unavailable, find_bubblewrap
 from app.config import AgentRecord, Configuration
 from app.config.agents import EXTENDS

@@ -11,9 +11,15 @@ from pathlib import Path
 from typing import Final
 
 from app.acp.card import card_path, read_card
-from app.agents.admission import Admission, describe_change, note_one
-from app.agents.availability import check_command, check_files, check_key
 from app.agents.catalog import AgentProgram, checkout_words
+from app.agents.checks import (
+    Admission,
+    check_command,
+    check_files,
+    check_key,
+    describe_change,
+    note_one,
+)
 from app.agents.files import AgentFiles
 from app.agents.isolation import Shelter, shelter_all
 from app.agents.network import SHARED

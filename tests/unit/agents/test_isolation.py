@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.agents.admission import Admission
 from app.agents.catalog import known_agents
-from app.agents.enrolling import open_registry
+from app.agents.checks import Admission
 from app.agents.isolation import shelter_all
+from app.agents.registry import open_registry
 from app.children.sandbox import Bubblewrap, Plain, Unavailable
 from app.config import AgentRecord, Configuration, load
 from app.errors import AgentNotStarted, ConfigurationError

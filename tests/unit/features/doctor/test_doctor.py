@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from app.acp.card import Card, ProbeStep, card_path, write_card
-from app.agents.availability import check_command, check_key
 from app.agents.catalog import AgentProgram, known_agents
+from app.agents.checks import check_command, check_key
 from app.agents.isolation import shelter_all
 from app.agents.network import SHARED
 from app.children.sandbox import Bubblewrap
