@@ -19,7 +19,7 @@ from typing import Final
 
 from app.agents.catalog import AgentProgram
 from app.agents.files import OWN, SHARED, AgentFiles
-from app.agents.isolation import Shelter, home_of, must_be_isolated, try_shelter
+from app.agents.isolation import Isolation, home_of, must_be_isolated, try_isolation
 from app.agents.registry import Registry
 from app.children.probe import ProbeResult
 from app.children.sandbox import Plain
@@ -141,8 +141,8 @@ class Admission:
         async with self._locks[agent]:
             verdict = self._verdicts.get(agent)
             if verdict is None or not verdict.conclusive:
-                shelter = self._registry.shelters[agent]
-                verdict = await try_shelter(self._registry.configuration, shelter)
+                isolation = self._registry.isolations[agent]
+                verdict = await try_isolation(self._registry.configuration, isolation)
                 self._verdicts[agent] = verdict
         return self.describe(agent)
 
@@ -165,7 +165,7 @@ class Admission:
     def describe(self, agent: str) -> str:
         """Say how an agent is isolated, as far as is known without another probe."""
         if agent not in self._verdicts:
-            return self._registry.shelters[agent].words
+            return self._registry.isolations[agent].words
         words = self._verdicts[agent].words
         return f"closed, {words}" if self._is_closed(agent) else words
 
@@ -192,12 +192,16 @@ class Admission:
 
 
 def note_isolation(
-    configuration: Configuration, records: Sequence[AgentRecord], shelters: Mapping[str, Shelter]
+    configuration: Configuration,
+    records: Sequence[AgentRecord],
+    isolations: Mapping[str, Isolation],
 ) -> tuple[AgentRecord, ...]:
     """Return the records with how each agent is isolated now; log what changed."""
     agents = configuration.agents
     noted = tuple(
-        note_one(record, agents[record.id], shelters[record.id]) if record.id in agents else record
+        note_one(record, agents[record.id], isolations[record.id])
+        if record.id in agents
+        else record
         for record in records
     )
     for before, record in zip(records, noted, strict=True):
@@ -206,9 +210,9 @@ def note_isolation(
     return noted
 
 
-def note_one(record: AgentRecord, entry: AgentConfig, shelter: Shelter) -> AgentRecord:
+def note_one(record: AgentRecord, entry: AgentConfig, isolation: Isolation) -> AgentRecord:
     """Return an agent's record with how it is isolated now, and before if that changed."""
-    now = _measure(entry, shelter)
+    now = _measure(entry, isolation)
     was = record.isolation_was if record.isolation == now else record.isolation
     return replace(record, source=entry.source, isolation=now, isolation_was=was)
 
@@ -221,10 +225,10 @@ def describe_change(record: AgentRecord) -> str:
     return f"Its isolation changed. Before: {before}. Now: {now}."
 
 
-def _measure(entry: AgentConfig, shelter: Shelter) -> str:
-    sandbox = "none" if isinstance(shelter.sandbox, Plain) else "bubblewrap"
+def _measure(entry: AgentConfig, isolation: Isolation) -> str:
+    sandbox = "none" if isinstance(isolation.sandbox, Plain) else "bubblewrap"
     home = "path" if isinstance(entry.home, Path) else entry.home
-    network = "host" if shelter.network is None else shelter.network.rules.mode
+    network = "host" if isolation.network is None else isolation.network.rules.mode
     return f"{sandbox} {home} {network}"
 
 

@@ -17,7 +17,7 @@ from app.agents.agent import Agent, build_agent
 from app.agents.catalog import known_agents
 from app.agents.files import IDENTITY, AgentFiles
 from app.agents.identity import read_identity
-from app.agents.isolation import Shelter
+from app.agents.isolation import Isolation
 from app.config import AgentConfig, AgentRecord, AgentsSource, Configuration
 from app.config.agents import EntrySource
 from app.config.records import new_id
@@ -31,13 +31,13 @@ class Registry(Mapping[str, Agent]):
         self,
         configuration: Configuration,
         records: Sequence[AgentRecord] = (),
-        shelters: Mapping[str, Shelter] | None = None,
+        isolations: Mapping[str, Isolation] | None = None,
     ) -> None:
         self.configuration = configuration
         """The configuration with the agents of this moment; never changed, only replaced."""
         self.records = tuple(records)
         """What the store has of every agent there is or was."""
-        self.shelters = shelters or {}
+        self.isolations = isolations or {}
         """Where each agent runs, by id; empty where none is started."""
         self.leaving: set[str] = set()
         """Agents that are being removed: nothing new begins for them."""
@@ -50,12 +50,12 @@ class Registry(Mapping[str, Agent]):
         self,
         configuration: Configuration,
         records: Sequence[AgentRecord] | None = None,
-        shelters: Mapping[str, Shelter] | None = None,
+        isolations: Mapping[str, Isolation] | None = None,
     ) -> None:
         """Let everything that looks from now on see other agents."""
         self.configuration = configuration
         self.records = self.records if records is None else tuple(records)
-        self.shelters = self.shelters if shelters is None else shelters
+        self.isolations = self.isolations if isolations is None else isolations
         self._built = {}
 
     def __getitem__(self, agent: str) -> Agent:
@@ -63,7 +63,7 @@ class Registry(Mapping[str, Agent]):
             config = self.configuration.agents[agent]
             program = next((each for each in known_agents() if each.name == config.driver), None)
             self._built[agent] = build_agent(
-                self.configuration, config, program, self.shelters.get(agent)
+                self.configuration, config, program, self.isolations.get(agent)
             )
         return self._built[agent]
 
@@ -113,8 +113,8 @@ class Registry(Mapping[str, Agent]):
 
     def user_of(self, agent: str) -> int | None:
         """Return the user that an agent's processes become, if not the bridge's own."""
-        shelter = self.shelters.get(agent)
-        return shelter.user if shelter else None
+        isolation = self.isolations.get(agent)
+        return isolation.user if isolation else None
 
     def removed(self) -> dict[str, str]:
         """Return the names of agents that were removed or are being removed, by id."""
