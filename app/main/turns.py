@@ -25,10 +25,9 @@ from app.core.repositories.forge import CurrentForge, Forge
 from app.core.roster import Availabilities
 from app.core.runtime import Addresses
 from app.core.turns.agents import LiveAgents
-from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.limits import DailyLimits
-from app.core.turns.place_context import ContextFinder, operator_prompt
+from app.core.turns.place import ContextFinder, RepositoryChoice, operator_prompt
 from app.core.turns.turn_context import TurnContext
 from app.main.repositories import RepositoryParts
 from app.main.resources import Resources, bridge_id
