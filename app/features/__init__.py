@@ -11,9 +11,10 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 from app.errors import ConfigurationError
-from app.features.feature import Feature
+from app.features.feature import GROUP, Feature
 
 BUILT_IN = (
+    "agents",
     "doctor",
     "pause",
     "conversations",
@@ -28,7 +29,6 @@ BUILT_IN = (
     "backup",
 )
 """In the order in which they start; each is optional."""
-GROUP = "agent_bridge.features"
 
 
 @cache

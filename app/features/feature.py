@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from app.features.part import Part
     from app.model.agents import Tool
 
+GROUP = "agent_bridge.features"
+"""The group of entry points by which other packages add features."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
