@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, Select, bindparam, exists, func, select, update
@@ -11,7 +11,7 @@ from app.model.delegation import Branch, BranchState
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import NewPost, PostContent
 from app.model.types import Entry, TurnState
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.posts import insert_post, turn_post_key
 from app.store.tables import (
     ASK_HOLDS,
@@ -25,7 +25,7 @@ from app.store.tables import (
     turn,
 )
 from app.store.transcript import insert_entries
-from app.store.values import content_of, turn_error
+from app.store.values import content_of, read_row, turn_error
 
 _STATES: dict[str, BranchState] = {
     TurnState.QUEUED: "queued",
@@ -115,12 +115,8 @@ _UNSHOWN = (
 )
 
 
-class DelegationTree:
+class DelegationTree(Store):
     """The tree port."""
-
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
 
     def under(self, turn_id: int) -> Sequence[Branch]:
         """List what a turn led to, oldest first, each followed by what it led to itself."""
@@ -159,21 +155,22 @@ class DelegationTree:
             lambda connection: [_branch_of(row) for row in connection.execute(_UNSHOWN).all()]
         )
 
-    async def show(
-        self, delegation_id: int, posts: Sequence[NewPost], entries: Sequence[Entry]
+    @write
+    def show(
+        self,
+        connection: Connection,
+        delegation_id: int,
+        posts: Sequence[NewPost],
+        entries: Sequence[Entry],
     ) -> Sequence[int]:
         """Tell people the end of a delegation, once; returns the posts to send."""
-
-        def write(connection: Connection) -> Sequence[int]:
-            now = self._now()
-            own = update(delegation).where(delegation.c.id == delegation_id)
-            first = own.where(delegation.c.shown_at.is_(None)).values(shown_at=now)
-            if not connection.execute(first).rowcount:
-                return ()
-            insert_entries(connection, entries, now)
-            return [insert_post(connection, new, now) for new in posts]
-
-        return await self._database.writer.run(write)
+        now = self._now()
+        own = update(delegation).where(delegation.c.id == delegation_id)
+        first = own.where(delegation.c.shown_at.is_(None)).values(shown_at=now)
+        if not connection.execute(first).rowcount:
+            return ()
+        insert_entries(connection, entries, now)
+        return [insert_post(connection, new, now) for new in posts]
 
     def _find(self, statement: Select[Any], number: int) -> Branch | None:
         row = self._database.one(statement, of=number)
@@ -196,25 +193,13 @@ def _under(connection: Connection, turn_id: int) -> Iterator[Branch]:
 
 def _branch_of(row: Row[Any]) -> Branch:
     waits = row.waits or (row.paused is not None and row.state == TurnState.QUEUED)
-    return Branch(
-        id=row.id,
-        agent=row.agent,
-        task=row.task,
+    return read_row(
+        Branch,
+        row,
         state="waiting" if waits and row.ended_at is None else _STATES[row.state],
-        session=row.session,
-        turn=row.turn,
         place=PlaceKey(row.service, row.place_name),
-        caller_agent=row.caller_agent,
-        caller_session=row.caller_session,
-        caller_turn=row.caller_turn,
         root=SessionKey(row.root_service, row.root_external, row.root_agent),
         root_place=PlaceKey(row.root_place_service, row.root_place_name),
-        root_session=row.root_session,
-        root_turn=row.root_turn,
         person=row.person_name,
-        depth=row.depth,
-        kind=row.kind,
-        created_at=row.created_at,
-        ended_at=row.ended_at,
         root_end=_ENDS.get(row.root_state, ""),
     )
