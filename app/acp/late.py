@@ -79,7 +79,7 @@ def build_launcher(
         counters,
         bridge=bridge,
         warden=warden,
-        doors=endpoints,
+        endpoints=endpoints,
         timeouts=AgentTimeouts(**timeouts),
     )
 

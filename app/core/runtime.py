@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
 from app.agents.admission import Admission
@@ -15,8 +16,6 @@ from app.config import Configuration, describe_unserved
 from app.config.fields import is_loopback
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
-from app.core.delegation.delegations import Delegations
-from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.hooks import Hooks
 from app.core.intake.dispatch import Dispatcher
@@ -29,7 +28,7 @@ from app.core.repositories.directory import RepositoryPicker
 from app.core.repositories.folders import DiskRoom
 from app.core.repositories.following import WorkProgress
 from app.core.repositories.forge import Forge
-from app.core.roster import Availabilities
+from app.core.roster import Availabilities, Roster
 from app.core.session_manager import SessionManager
 from app.core.tools.toolbox import Toolbox
 from app.core.turns.engine import EmbeddedTurnEngine
@@ -45,6 +44,8 @@ from app.signals import Signals
 from app.store.database import Database
 from app.store.stores import Stores
 from app.vault import Vault
+
+T = TypeVar("T")
 
 
 class Addresses:
@@ -91,7 +92,6 @@ class Runtime:
     dispatcher: Dispatcher
     intake: Intake
     listeners: Listeners
-    toolbox: Toolbox
     workspaces: RepoProvider
     picker: RepositoryPicker
     progress: WorkProgress
@@ -103,16 +103,22 @@ class Runtime:
     reach: Reach
     forge: Forge
     """Where repositories are hosted: proposals and reviews."""
-    delegations: Delegations
-    """What agents ask of agents."""
-    showing: Showing
-    """Where people see what agents do for others."""
+    roster: Roster
+    """The agents as people know them."""
+    toolbox: Toolbox
+    """The tools that agents get."""
     page: Callable[[PlaceKey], str]
     """Returns the address of a place's page; empty if only this machine could open it."""
     uploads: Path
     """The folder of attachments."""
     go_on: Callable[[], Awaitable[None]]
     """Begins the work of a bridge that did not begin it at its start."""
+    parts: list[object] = field(default_factory=list)
+    """The parts of its features that are built so far."""
+
+    def part(self, kind: type[T]) -> T:
+        """Return the part of a feature that another one builds on."""
+        return next(each for each in self.parts if isinstance(each, kind))
 
     @property
     def zone(self) -> str:

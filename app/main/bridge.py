@@ -18,6 +18,7 @@ from app.core.adapters import Adapter
 from app.core.repositories.forge import Forge
 from app.errors import StoreUnavailable
 from app.features import registered_features
+from app.features.part import Part
 from app.main.applying import AppliedChanges
 from app.main.changing import AgentChanges
 from app.main.checkups import Checkups
@@ -80,10 +81,14 @@ class Bridge:
         self.feed = joined.feed
         self.intake = joined.intake
         self.runtime = joined.runtime(self._go_on_as_leader)
-        self._features = [feature.build(self.runtime) for feature in registered_features()]
-        joined.hooks.add(hook for part in self._features for hook in part.hooks())
-        for feature, part in zip(registered_features(), self._features, strict=True):
-            joined.tooling.toolbox.add(feature.list_tools(part))
+        self._features: list[Part] = []
+        for feature in registered_features():
+            part = feature.build(self.runtime)
+            self._features.append(part)
+            self.runtime.parts.append(part)
+            joined.hooks.add(part.hooks())
+            joined.toolbox.add(feature.list_tools(part))
+        joined.hooks.add((joined.toolbox,))
         self._maintenance = Maintenance(
             base, joined.workspaces.unused, joined.uploads, self._features
         )
@@ -130,10 +135,10 @@ class Bridge:
         )
         if self._fleet is not None:
             self._fleet.elsewhere.serve(application, base.secrets.admin_token.get_secret_value())
-        doors = self._joined.tooling.doors
-        doors.url = tools_url_of(base.configuration)
+        endpoints = self._joined.endpoints
+        endpoints.url = tools_url_of(base.configuration)
         front = Front(
-            doors.in_front_of(Redacting(application, base.vault)),
+            endpoints.in_front_of(Redacting(application, base.vault)),
             self.intake.take,
             base.clock,
             base.metrics,
@@ -183,7 +188,7 @@ class Bridge:
         await self._maintenance.end_leftovers(is_shared=self._fleet is not None)
         self._joined.warden.start()
         self._tasks.start(self._joined.room.watch(), name="disk")
-        await self._joined.tooling.doors.start()
+        await self._joined.endpoints.start()
         self._tasks.start(self._joined.launcher.prepare(), name="import of ACP")
         if self._fleet is not None:
             await self._fleet.join()
@@ -232,13 +237,11 @@ class Bridge:
             await part.recover()
         joined.engine.resume()
         joined.ledger.start()
-        joined.showing.start()
         self._tasks.start(self._maintenance.forget(), name="retention")
         if self._fleet is None:
             self._tasks.start(self._maintenance.reap(), name="unused workspaces")
         joined.listeners.start()
         self.intake.start()
-        joined.delegations.start()
         for part in self._features:
             part.start()
 
@@ -261,7 +264,6 @@ class Bridge:
         for part in reversed(self._features):
             await part.close()
         await self._joined.listeners.close()
-        await self._joined.delegations.close()
         await self.intake.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(0 if self._hurried else None) as self._grace_timeout:
@@ -272,10 +274,9 @@ class Bridge:
         await self._joined.ledger.close()
         for part in reversed(self._features):
             await part.finish()
-        await self._joined.showing.close()
         await self._joined.live.close()
         await self._joined.launcher.close()
-        await self._joined.tooling.doors.close()
+        await self._joined.endpoints.close()
         await self._joined.warden.close()
         await self._joined.checkouts.close_all()
         await self._joined.outbox.close(grace=OUTBOX_GRACE_SECONDS)

@@ -14,9 +14,8 @@ from typing import Any
 
 from app.agents.admission import note_isolation
 from app.agents.agent import Agent
-from app.agents.enrolling import SINGLE, enrol, explain_fixed, restore
+from app.agents.enrolling import SINGLE, enrol, explain_fixed, label, label_again, restore
 from app.agents.isolation import shelter_all
-from app.agents.personas import label, label_again
 from app.children.sandbox import Unavailable, find_bubblewrap
 from app.config import AgentRecord, Configuration
 from app.config.agents import EXTENDS

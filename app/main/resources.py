@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from app import logs
 from app.agents.admission import Admission, note_isolation
-from app.agents.enrolling import open_registry
+from app.agents.enrolling import label, open_registry
 from app.agents.files import AgentFiles
 from app.agents.isolation import shelter_all
-from app.agents.personas import label
 from app.agents.registry import Registry
 from app.children.limits import make_undumpable, raise_file_limit
 from app.children.network.dialing import Outside

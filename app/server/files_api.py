@@ -10,8 +10,8 @@ from fastapi import APIRouter, Depends
 from fastapi import Path as PathParameter
 
 from app.agents.availability import FILES, check_files
+from app.agents.enrolling import label_again
 from app.agents.files import IDENTITY, AgentFile
-from app.agents.personas import label_again
 from app.core.runtime import Runtime
 from app.errors import NotFound
 from app.server.agent_shapes import FileDetail, FileOut, NewText, WantedVersion

@@ -13,9 +13,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol
 
-from app.agents.personas import SystemPrompt, write_system_prompt
 from app.core.base import Base
 from app.core.repo_provider import RepoProvider
+from app.core.turns.prompt import SystemPrompt, write_system_prompt
 from app.model.agents import Choices
 from app.model.ports import AgentLauncher, AgentSession, OpenedSession
 from app.model.types import Session

@@ -14,7 +14,7 @@ from app.core.turns.briefing import Briefing, brief
 from app.core.turns.display import TurnDisplay
 from app.core.turns.failure import Failure, Obstacle, failure_of, obstacle, spoken_obstacle
 from app.core.turns.limits import GRACE_SECONDS, Budget, Slot, complete
-from app.core.turns.prompt import brings_words
+from app.core.turns.prompt import SystemPrompt, brings_words
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Course, TurnAsks, TurnPauses, TurnWaits
 from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
@@ -86,7 +86,7 @@ class TurnRun:
             display=self._display,
         )
         self.waits = TurnWaits(context.clock, slot, self._asks.timer, self._watches)
-        """Its waits for other agents."""
+        """Its waits for work that others do for it."""
 
     @property
     def turn_id(self) -> int:
@@ -147,6 +147,10 @@ class TurnRun:
     def stop_waiting_for_answers(self) -> None:
         """Stop waiting for answers: none can arrive before the next start."""
         self._asks.stop_waiting()
+
+    def refresh(self) -> None:
+        """Show how far the work is that others do for the turn."""
+        self._display.refresh()
 
     def show(self, place: PlaceKey, verbosity: Verbosity) -> None:
         """Show as much as the place wants from now on, if the turn runs there."""
@@ -292,7 +296,8 @@ class TurnRun:
         context, display = self._context, self._display
         await context.check_room()
         await display.wait_until_announced()
-        system_prompt = await context.personas.system_prompt(self._session.key, self._turn.id)
+        parts = await context.hooks.system_parts(self._session.key, self._turn.id)
+        system_prompt = SystemPrompt(**parts)
         texts = [each.text for each in context.stores.turns.messages(self._turn.id)]
         joined = await context.workspaces.join(self._session, display.target, texts)
         display.add(joined.told)
@@ -324,8 +329,8 @@ class TurnRun:
         )
         if not committed:
             return live, None
-        if briefing.answers:
-            await persist(context.clock, context.stores.delegations.told, briefing.answers)
+        for call in briefing.on_sent:
+            await call()
         live.told, live.system = digests, ""
         return live, briefing
 
@@ -440,7 +445,6 @@ class TurnRun:
         redact = self._context.vault.redact
         facts = {"failure": failure.data(redact)}
         await self._display.end(TurnState.FAILED, "failed", redact(words), facts=facts)
-        await self._context.abandon(tuple(self.waits.awaited))
 
     async def _end_early(self) -> None:
         """End a run that was cancelled because its turn was parked or stopped."""

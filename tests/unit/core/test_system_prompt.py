@@ -12,16 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.agents.personas import (
+from app.core.turns.prompt import (
     CLOSING,
     HEADINGS,
     OPENING,
+    QuotedMessage,
     SystemPrompt,
+    TurnPrompt,
+    compose,
     write_for_prompt,
     write_system_prompt,
 )
-from app.core.tools.wording import list_colleagues
-from app.core.turns.prompt import QuotedMessage, TurnPrompt, compose
+from app.features.delegation.wording import list_colleagues
 from app.model.keys import SessionKey
 from app.model.types import Message, Speaker
 from app.model.workspaces import WorkspaceView
