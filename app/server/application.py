@@ -13,7 +13,6 @@ from app.server import (
     agents_api,
     api,
     elsewhere,
-    files_api,
     install,
     login,
     page,
@@ -82,7 +81,6 @@ def build(
     elsewhere.install(application)
     application.include_router(api.router)
     application.include_router(agents_api.router)
-    application.include_router(files_api.router)
     application.include_router(install.router)
     for router in routers:
         application.include_router(router)

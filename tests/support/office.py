@@ -31,6 +31,7 @@ from app.core.session_manager import SessionManager
 from app.errors import AgentRefused, RepositoryGone
 from app.features.memory import FEATURE as MEMORY
 from app.features.memory.service import Memory
+from app.features.personas import FEATURE as PERSONAS
 from app.features.schedules import FEATURE as SCHEDULES
 from app.features.schedules.part import Schedules
 from app.features.schedules.service import ScheduleBook
@@ -221,7 +222,7 @@ class Office:
                 runtime,
                 self.site,
                 features=[self.schedules, self.memory],
-                routers=[*SCHEDULES.routers(), *MEMORY.routers()],
+                routers=[*SCHEDULES.routers(), *MEMORY.routers(), *PERSONAS.routers()],
             ),
             self.intake.take,
             runtime.clock,

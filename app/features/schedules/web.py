@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Final, Literal
 from uuid import uuid4
 
@@ -32,6 +33,8 @@ from app.server.problems import RESPONSES
 from app.server.shapes import Page
 from app.server.site import RuntimeOf
 from app.services.web import events
+
+TEMPLATE = Path(__file__).with_name("schedules.html")
 
 
 def _find_book(part: Annotated[Schedules, Depends(find_part(Schedules))]) -> ScheduleBook:
@@ -219,7 +222,7 @@ async def _page(
     ]
     form = ScheduleForm(dict(given), book.zone, problem)
     return to_html(
-        render.crew_page("schedules.html", crew, lines=lines, form=form, on=PATH),
+        render.crew_page(TEMPLATE, crew, lines=lines, form=form, on=PATH),
         status=400 if problem or wrong else 200,
     )
 

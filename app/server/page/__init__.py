@@ -10,7 +10,6 @@ from app.server.page import (
     agents,
     assets,
     composer,
-    personas,
     routes,
     uploads,
     workspace,
@@ -29,6 +28,5 @@ def install(application: FastAPI) -> None:
         workspace,
     ):
         application.include_router(part.router)
-    own = (personas, agents)
-    for router in (router for part in own for router in (part.pages, part.forms)):
-        application.include_router(router)
+    application.include_router(agents.pages)
+    application.include_router(agents.forms)

@@ -19,7 +19,6 @@ from app.core.runtime import Runtime
 from app.errors import AgentRemoved, ConfigurationError, NotFound
 from app.model.conversations import ListFilter, headline
 from app.model.types import SessionState
-from app.server.files_api import list_with_problems
 from app.server.login import Visitor
 from app.server.page import queries
 from app.server.page.assets import addresses
@@ -32,11 +31,11 @@ from app.server.page.view.agents import (
     AgentTool,
     Credential,
     Crew,
+    FileLine,
     NewForm,
     Program,
     ServiceConnection,
 )
-from app.server.page.view.personas import FileLine
 from app.server.site import Site
 from app.services import PAGE, label_of, registered_services
 from app.services.service import Service, Setup
@@ -243,7 +242,7 @@ def _connection(
 
 async def _list_files(runtime: Runtime, agent: str | None, name: str = "") -> tuple[FileLine, ...]:
     """List the files that there can be, and the last daily logs."""
-    found = await asyncio.to_thread(list_with_problems, runtime, agent)
+    found = await asyncio.to_thread(runtime.files.read_all, agent)
     names, base = (SHARED, SHARED_BASE) if agent is None else (OWN, f"/agents/{name}/files")
     there = {file.path: file for file in found}
     logs = [path for path in there if path not in names][:LOGS_SHOWN]

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from app.model import ask_wording as wording
@@ -35,7 +35,6 @@ from app.server.page.view.blocks import (
     split,
 )
 from app.server.page.view.listing import ThreadList, short_name
-from app.server.page.view.personas import Editor, Prompt
 from app.server.page.view.place import PageView, Place
 from app.server.page.view.roster import AgentView, PageRoster
 from app.server.page.view.workspace import (
@@ -207,9 +206,9 @@ def crew(shown: Crew) -> str:
     return _environment().get_template("crew.html").render(crew=shown, on="/agents")
 
 
-def crew_page(template: str, crew: Crew, **shown: object) -> str:
-    """Render a page of a feature that lists the agents at its side."""
-    return _environment().get_template(template).render(crew=crew, **shown)
+def crew_page(template: Path, crew: Crew, **shown: object) -> str:
+    """Render a page of a feature, which has its template, with the agents at its side."""
+    return feature_page(template, crew=crew, **shown)
 
 
 def agent(crew: Crew, shown: AgentDetails) -> str:
@@ -225,20 +224,14 @@ def new_agent(crew: Crew, form: NewForm) -> str:
     )
 
 
-def editor(crew: Crew, shown: Editor) -> str:
-    """Render the page of one file of agents."""
-    template = _environment().get_template("editor.html")
-    return template.render(crew=crew, editor=shown, on=shown.back)
+def feature_page(template: Path, **shown: object) -> str:
+    """Render a page of a feature, which has its template."""
+    return _compile(template).render(**shown)
 
 
-def prompt(crew: Crew, shown: Prompt) -> str:
-    """Render what an agent was told in a turn."""
-    return _environment().get_template("prompt.html").render(crew=crew, shown=shown, on="")
-
-
-def feature_page(template: str, **shown: object) -> str:
-    """Render a page of a feature that stands alone."""
-    return _environment().get_template(template).render(**shown)
+@cache
+def _compile(template: Path) -> Template:
+    return _environment().from_string(template.read_text())
 
 
 def place_panels(place: Place, roster: PageRoster) -> dict[str, str]:
