@@ -10,7 +10,6 @@ from fastapi.responses import JSONResponse, Response
 
 from app.core.runtime import Runtime
 from app.server import (
-    agents_api,
     api,
     elsewhere,
     install,
@@ -80,7 +79,6 @@ def build(
     login.install(application)
     elsewhere.install(application)
     application.include_router(api.router)
-    application.include_router(agents_api.router)
     application.include_router(install.router)
     for router in routers:
         application.include_router(router)

@@ -21,7 +21,7 @@ from app.features.personas.model import FileDetail, FileOut, NewText, WantedVers
 from app.model.conversations import path_of
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
-from app.server.page.agent_pages import SHARED_BASE, list_crew, to_html
+from app.server.page.agents import SHARED_BASE, list_agents, to_html
 from app.server.page.view import done, render
 from app.server.page.view.agents import label_file
 from app.server.problems import RESPONSES
@@ -233,7 +233,7 @@ async def read_prompt(runtime: RuntimeOf, who: Who, turn: int) -> HTMLResponse:
         found.system,
     )
     return to_html(
-        render.crew_page(PROMPT_TEMPLATE, await list_crew(runtime, who), shown=shown, on="")
+        render.with_agents(PROMPT_TEMPLATE, await list_agents(runtime, who), shown=shown, on="")
     )
 
 
@@ -303,8 +303,8 @@ async def _show(
         versions=versions,
         there=file is not None,
     )
-    crew = await list_crew(runtime, who)
-    shown = render.crew_page(EDITOR_TEMPLATE, crew, editor=editor, on=editor.back)
+    crew = await list_agents(runtime, who)
+    shown = render.with_agents(EDITOR_TEMPLATE, crew, editor=editor, on=editor.back)
     return to_html(shown, 422 if problem else 200)
 
 

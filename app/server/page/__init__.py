@@ -6,8 +6,6 @@ from fastapi import FastAPI
 
 from app.server.page import (
     actions,
-    agent_pages,
-    agents,
     assets,
     composer,
     routes,
@@ -18,7 +16,6 @@ from app.server.page import (
 
 def install(application: FastAPI) -> None:
     """Add the page to an application."""
-    application.state.recent = agent_pages.Recent()
     for part in (
         routes,
         actions,
@@ -28,5 +25,3 @@ def install(application: FastAPI) -> None:
         workspace,
     ):
         application.include_router(part.router)
-    application.include_router(agents.pages)
-    application.include_router(agents.forms)
