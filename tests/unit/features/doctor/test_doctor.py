@@ -432,7 +432,7 @@ async def test_what_a_running_bridge_found_out_is_believed(
 def test_an_agent_in_the_network_of_this_machine_is_worth_a_warning(configure: Configure) -> None:
     words = f"isolated (bubblewrap), {SHARED}"
 
-    finding = agents.isolation(configure().agents["demo"], words)
+    finding = agents.read_isolation(configure().agents["demo"], words)
 
     assert (finding.verdict, finding.reason) == (Severity.WARNING, words)
     assert "--unshare-net" in finding.remedy
