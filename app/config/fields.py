@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 from pydantic_core import PydanticCustomError
 
-from app.config.problems import refusal
+from app.config.sources import refusal
 
 PAGE = "web"
 """The bridge's own page: the one service that is always there."""

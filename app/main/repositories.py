@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from app.agents.agent import Agent
 from app.agents.catalog import unshared_files
 from app.agents.isolation import homes_root, workspaces_root
-from app.children.disk import DiskSpace, identify
+from app.children.limits import DiskSpace, identify
 from app.children.warden import Warden
 from app.config import Configuration
 from app.core.base import Base

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from app.children.disk import DiskSpace
+from app.children.limits import DiskSpace
 from app.core.turns.agents import LiveAgents
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.errors import StoreUnavailable
