@@ -18,9 +18,9 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from acp.schema import HttpHeader, HttpMcpServer, McpServerStdio
 
@@ -38,7 +38,7 @@ from app.clock import Clock
 from app.errors import NotFound
 from app.logs import bind
 from app.model.agents import COMMAND, SKILL, SOCKET, Tool, ToolEndpoint, ToolEndpoints
-from app.model.ports import AgentListener, Counters
+from app.model.ports import AgentListener, Counters, OpenedSession
 from app.model.types import ProcessRecord, Session
 from app.model.workspaces import Workspace, folder_name
 from app.retry import persist
@@ -146,16 +146,6 @@ logger = logging.getLogger(__name__)
 CLOSE_SECONDS = 10.0  # the longest polite end of a process, all steps together
 
 
-@dataclass(frozen=True, slots=True)
-class StartedAgent:
-    """An agent that was started, and how its conversation began."""
-
-    session: AcpSession
-    how: Literal["new", "resumed", "loaded", "lost"]
-    instructed: bool = False
-    """Whether it took the system prompt."""
-
-
 class AcpLauncher:
     """Starts agents; implements the core's port `AgentLauncher`."""
 
@@ -192,7 +182,7 @@ class AcpLauncher:
         listener: AgentListener,
         *,
         system: str = "",
-    ) -> StartedAgent:
+    ) -> OpenedSession:
         """Start the agent's process and its conversation, an earlier one if there was one.
 
         Raises:
@@ -233,7 +223,7 @@ class AcpLauncher:
         workspace: Workspace,
         listener: AgentListener,
         system: str,
-    ) -> StartedAgent:
+    ) -> OpenedSession:
         marker = new_marker(self._bridge)
         launch = await open_home(launch, session)
         hosts = self._hosts.setdefault(session.id, SessionHosts())
@@ -270,7 +260,7 @@ class AcpLauncher:
         except BaseException:
             await peer.close(AT_ONCE)
             raise
-        return StartedAgent(conversation, begun.how, begun.instructed)
+        return OpenedSession(conversation, begun.how, begun.instructed)
 
     def _admit(self, launch: AgentLaunch, workspace: Path, peer: AgentPeer, child: Child) -> None:
         """Watch the resources of an agent for as long as its process lives."""

@@ -10,8 +10,7 @@ from app.children.proc_table import kill_leftovers
 from app.core.turns.turn_context import TurnContext
 from app.fleet.engine import FleetTurnEngine, FleetWorker
 from app.fleet.membership import Membership
-from app.main.members import read_name
-from app.main.resources import Resources, bridge_id
+from app.main.resources import Resources, read_name
 from app.server.elsewhere import Elsewhere
 from app.store.database.backend import Fence
 from app.store.database.signals import Notifications
@@ -43,7 +42,7 @@ class Fleet:
         """The pages that other members build."""
         self.name = read_name(configuration.data_dir)
         fence = Fence(lambda: self._die("another member has taken over"))
-        self._claims = ClaimStore(base.database, fence)
+        self._claims = ClaimStore(base.database, base.clock.now, fence)
         self._engine: FleetTurnEngine | None = None
         self.membership = Membership(
             MemberStore(base.database, base.clock.now, fence),
@@ -100,5 +99,5 @@ class Fleet:
     def _die(self, why: str) -> None:
         """End this process at once, its agents first: its work belongs to others now."""
         logger.critical("%s: this process ends, its sessions continue elsewhere", why)
-        kill_leftovers((), bridge=bridge_id(self._base.configuration))
+        kill_leftovers((), bridge=self._base.configuration.bridge_id)
         os._exit(TAKEN_OVER)

@@ -23,10 +23,11 @@ from typing_extensions import override
 from app.agents.catalog import known_agents
 from app.config import load
 from app.core.adapters import Adapter
+from app.core.runtime import Presences
 from app.errors import BridgeError, PostDelayed
+from app.features.agents.changes import AgentChanges
+from app.features.agents.service import Agents
 from app.main import Bridge, Resources, open_resources
-from app.main.changing import AgentChanges
-from app.main.presence import Presences
 from app.model.inbound import Delivery, Heard
 from app.model.keys import PlaceKey, SessionKey
 from app.model.ports import AgentListener
@@ -138,7 +139,7 @@ class House:
         prepare_store(self.data_dir)
         launcher = ScriptedLauncher(Stir())
         launcher.script = self._answer
-        stack.enter_context(mock.patch("app.main.turns.build_launcher", return_value=launcher))
+        stack.enter_context(mock.patch("app.main.build.build_launcher", return_value=launcher))
         stack.enter_context(mock.patch("app.logs.configure"))
         self.base = stack.enter_context(open_resources(configuration, clock=FastClock(SPEED)))
         sync_never(self.base.database)
@@ -191,7 +192,8 @@ class House:
     async def change(self, changing: Callable[[AgentChanges], Awaitable[object]]) -> None:
         """Change the agents as the API does; a refusal is kept as it would be shown."""
         try:
-            await changing(self.bridge.changes)
+            (agents,) = (each for each in self.bridge.features if isinstance(each, Agents))
+            await changing(agents.changes)
         except BridgeError as error:
             self.answers.append(str(error))
 
@@ -234,7 +236,7 @@ class House:
 
     @property
     def _joined(self) -> Any:
-        return self.bridge._joined
+        return self.bridge.runtime
 
     async def _answer(self, listener: AgentListener) -> None:
         await listener.on_update(TextUpdate("begun"))

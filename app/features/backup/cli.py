@@ -19,7 +19,7 @@ from app.features.backup.stream import Sealing, Secret, read_sealing
 from app.features.backup.unpacking import check as check_archive
 from app.model.text import size_words
 from app.terminal.framing import commands, examples, read_configuration
-from app.terminal.stored import show_pending
+from app.terminal.pending import show_pending
 
 SHORTEST_PASSPHRASE: Final = 12
 """Characters: a backup can be tried against a list of words for as long as someone likes."""

@@ -33,7 +33,8 @@ from app.terminal.framing import (
     read_configuration,
     show_json,
 )
-from app.terminal.stored import read_registry, show_pending
+from app.terminal.pending import show_pending
+from app.terminal.stored import read_registry
 
 LOOK_SECONDS: Final = 0.5
 """Between two looks at what still runs."""
