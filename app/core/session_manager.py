@@ -25,14 +25,8 @@ from app.model.inbound import Accepted, Corrected, Decision, Delivery, Effect, H
 from app.model.keys import PlaceKey, SessionKey
 from app.model.ports import TurnEngine
 from app.model.posts import NewPost, PostContent, Verbosity
-<<<<<<< HEAD
-from app.model.types import OPEN_TURN_STATES, Session
-from app.retry import hold, persist
-=======
 from app.model.types import OPEN_TURN_STATES, Session, SessionState
-from app.retry import hold
-from app.retry import persist
->>>>>>> main
+from app.retry import hold, persist
 
 logger = logging.getLogger(__name__)
 RUNNING = {SessionState.WORKING, SessionState.WAITING, SessionState.LIMITED}
