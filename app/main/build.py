@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from app.acp.late import LateLauncher, build_launcher
 from app.agents.catalog import read_prices, unshared_files
 from app.agents.isolation import homes_root, workspaces_root
-from app.children.disk import DiskSpace, identify
 from app.children.kept_files import Traces
+from app.children.limits import DiskSpace, identify
 from app.children.warden import Warden
 from app.core.adapters import Adapter
 from app.core.base import Base
