@@ -12,12 +12,11 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from app.core.folders import Folders
 from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
+from app.core.repositories.folders import Folders, Hold, UnusedWorkspaces
 from app.core.repositories.joint_work import Joined, JointWork
 from app.core.repositories.shipping import Proposing, Shipper
-from app.core.repositories.usage import Hold, UnusedWorkspaces
 from app.errors import Conflict, RepositoryError
 from app.model import repository_wording as wording
 from app.model.ask_view import AskFact

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote, urlsplit
 
 from app.agents.files import AgentFiles
 from app.agents.registry import Registry
 from app.clock import Clock, machine_zone
 from app.config import Configuration
+from app.config.fields import is_loopback
 from app.core.adapters import Adapter
-from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.showing import Showing
@@ -22,18 +23,36 @@ from app.core.outbox import Outbox
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones
 from app.core.repositories.forge import Forge
+from app.core.roster import Availabilities
 from app.core.session_manager import SessionManager
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.reach import Reach
 from app.errors import Conflict
 from app.model.keys import PlaceKey
 from app.model.ports import Counters
+from app.model.titles import path_of
 from app.repos.checkouts import GitCheckouts
 from app.repos.search import RepositorySearch
 from app.signals import Signals
 from app.store.database import Database
 from app.store.stores import Stores
 from app.vault import Vault
+
+
+class Addresses:
+    """The addresses of one bridge; empty if only this machine could open them."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        base = configuration.base_url
+        self._base = "" if is_loopback(urlsplit(base).hostname or "") else base
+
+    def page(self, place: PlaceKey) -> str:
+        """Return the address of a place's page."""
+        return self._base and f"{self._base}{path_of(place)}"
+
+    def file(self, url: str) -> str:
+        """Return the address of a stored file."""
+        return self._base and f"{self._base}/uploads/{quote(url)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

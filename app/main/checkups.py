@@ -15,8 +15,8 @@ from dataclasses import asdict
 from app.acp.late import greet
 from app.acp.launch import launch_of
 from app.agents.availability import FILES, check_entry, check_files, check_isolation
-from app.core.availability import Availabilities
-from app.core.turns.limits.obstacles import obstacle
+from app.core.roster import Availabilities
+from app.core.turns.failure import obstacle
 from app.errors import AgentError, AgentRefused
 from app.main.resources import Resources, bridge_id
 from app.model.availability import AgentCheck, Availability, login_needed, passed, unmet

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.children.leftovers import ProcessIdentity, kill_leftovers
-from app.core.repositories.usage import UnusedWorkspaces
+from app.core.repositories.folders import UnusedWorkspaces
 from app.features.part import Part
 from app.main.resources import Resources, bridge_id
 from app.retry import persist

@@ -15,14 +15,13 @@ from app.children.disk import DiskSpace, identify
 from app.children.warden import Warden
 from app.config import Configuration
 from app.core.feed import Feed
-from app.core.folders import Folders
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.folders import Folders, Room
 from app.core.repositories.following import WorkProgress
 from app.core.repositories.forge import CurrentForge
 from app.core.repositories.joint_work import JointWork
 from app.core.repositories.shipping import SharedClones, Shipper
-from app.core.room import Room
 from app.main.resources import Resources, bridge_id
 from app.main.terms import directory_of, fetched_as, variables_of
 from app.repos.checkouts import GitCheckouts

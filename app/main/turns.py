@@ -15,8 +15,6 @@ from app.agents.files import AgentFiles
 from app.agents.personas import AgentPersonas, DailyLogs
 from app.agents.prices import read_prices
 from app.core.adapters import Adapter
-from app.core.addresses import Addresses
-from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.showing import Showing
@@ -26,10 +24,12 @@ from app.core.hooks import Hooks
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.forge import CurrentForge, Forge
+from app.core.roster import Availabilities
+from app.core.runtime import Addresses
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
-from app.core.turns.limits.daily import DailyLimits
+from app.core.turns.limits import DailyLimits
 from app.core.turns.place_context import Surroundings, operator_prompt
 from app.core.turns.turn_context import TurnContext
 from app.main.repositories import RepositoryParts

@@ -12,8 +12,8 @@ from app.agents.isolation import homes_root
 from app.children.kept_files import Traces
 from app.core.delegation.delegations import Delegations, read_limits
 from app.core.delegation.deputies import Deputies
-from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
+from app.core.intake.floor import Access
 from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
 from app.core.repositories.directory import RepositoryPicker

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.core.turns.limits.slots import Slot, Slots
+from app.core.turns.limits import Slot, Slots
 from tests.support.observe import PATIENCE, Observed, demo
 from tests.support.platform import Platform
 

@@ -18,7 +18,6 @@ from app.children.kept_files import Traces
 from app.clock import Clock, SystemClock
 from app.config.agents import AgentLimits
 from app.core.adapters import Adapter
-from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.deputies import Deputies
@@ -27,13 +26,13 @@ from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import Outgoing
 from app.core.hooks import Hooks
-from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
+from app.core.intake.floor import Access
 from app.core.intake.reader import Intake
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.following import Renames
-from app.core.roster import Roster
+from app.core.roster import Availabilities, Roster
 from app.core.session_manager import SessionManager
 from app.core.tools.agents import AgentTools
 from app.core.tools.home import Homes
@@ -41,7 +40,7 @@ from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
-from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
+from app.core.turns.limits import NO_LIMITS, DailyLimits
 from app.core.turns.place_context import Surroundings
 from app.core.turns.reach import Reach
 from app.core.turns.turn_context import TurnContext

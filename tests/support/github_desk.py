@@ -9,8 +9,7 @@ from pydantic import SecretStr
 
 from app.clock import Clock
 from app.config.sealing import Sealer
-from app.core.intake.access import Access
-from app.core.intake.floor import decide
+from app.core.intake.floor import Access, decide
 from app.model.inbound import Delivery, Heard, Inbound
 from app.model.keys import PlaceKey, SessionKey
 from app.model.types import PlaceView, Session, SessionState

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from app.clock import Clock
-from app.core.folders import Folders
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
+from app.core.repositories.folders import Folders
 from app.core.repositories.shipping import Shipper
 from app.services import find_area, find_repository
 from app.store.stores import Stores

@@ -17,17 +17,16 @@ from pydantic import SecretStr
 from app.agents.files import AgentFiles
 from app.agents.personas import DailyLogs
 from app.clock import SystemClock
-from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.hooks import Hooks
-from app.core.intake.access import Access
 from app.core.intake.dispatch import Dispatcher
+from app.core.intake.floor import Access
 from app.core.intake.reader import Intake
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.directory import RepositoryPicker
-from app.core.roster import Roster
+from app.core.roster import Availabilities, Roster
 from app.core.session_manager import SessionManager
 from app.errors import AgentRefused, RepositoryGone
 from app.features.schedules import FEATURE as SCHEDULES

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from app.agents.agent import Agent
 from app.clock import SystemClock
-from app.core.folders import Folders
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
+from app.core.repositories.folders import Folders
 from app.core.repositories.joint_work import Joined, JointWork
 from app.core.repositories.shipping import SharedClones, Shipper
 from app.model.inbound import Decision, Effect, Heard

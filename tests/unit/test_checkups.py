@@ -14,7 +14,7 @@ from app.agents.catalog import known_agents
 from app.agents.files import AgentFiles
 from app.agents.registry import Registry
 from app.config import AgentConfig, Configuration, load
-from app.core.availability import Availabilities
+from app.core.roster import Availabilities
 from app.errors import AgentDied
 from app.main import checkups
 from app.main.checkups import Checkups

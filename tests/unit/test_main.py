@@ -15,7 +15,7 @@ from app.acp.launch import AgentLaunch
 from app.agents.catalog import known_agents
 from app.agents.isolation import shelter_all
 from app.config import load
-from app.core.addresses import Addresses
+from app.core.runtime import Addresses
 from app.core.turns.place_context import operator_prompt
 from app.main import launches
 from app.main.terms import hosts_of, page_url_of

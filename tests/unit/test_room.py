@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.children.disk import DiskSpace
-from app.core.room import IDLE_SECONDS, WATCH_SECONDS, Room
+from app.core.repositories.folders import IDLE_SECONDS, WATCH_SECONDS, Room
 from app.errors import DiskNearlyFull
 from app.tasks import Tasks
 from tests.support.clock import ManualClock

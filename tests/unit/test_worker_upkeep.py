@@ -11,7 +11,7 @@ import pytest
 
 from app.agents.catalog import known_agents
 from app.config import load
-from app.core.repositories.usage import UnusedWorkspaces
+from app.core.repositories.folders import UnusedWorkspaces
 from app.main import Bridge, open_resources
 from tests.support import postgres
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from app.agents.agent import Agent
 from app.clock import Clock
-from app.core.consent.facts import bind, facts_of
-from app.core.consent.grants import offer_grants, scopes_of
+from app.core.consent.grants import bind, facts_of, offer_grants, scopes_of
 from app.core.consent.ledger import Ledger
 from app.core.consent.unasked import needed_asking
 from app.core.consent.views import WHOLE_CHARACTERS, is_too_long

@@ -1,6 +1,6 @@
-"""Names exactly what an "always" covers; the same names tell whether a later call is covered.
+"""Names exactly what a tool call would run or change, and what an "always" covers; pure.
 
-Pure. What cannot be named word for word is never offered, and a call is covered only if everything
+What cannot be named word for word is never offered, and a call is covered only if everything
 it claims has the digest of what people saw.
 """
 
@@ -13,18 +13,21 @@ from dataclasses import replace
 from typing import Any, Final
 
 from app.model import ask_wording as wording
-from app.model.calls import Call
+from app.model.ask_view import AskFact
+from app.model.calls import Call, short_path
 from app.model.offers import OWN, find_allowing
 from app.model.policy import ABOUT_FILES, locate
 from app.model.updates import AskOption, AskRequest, GrantExtent, GrantScope, ToolUpdate
 
+HASH_VERSION = "2:"
+"""Begins the hash over what people are shown. Hashes of earlier releases have no such beginning and
+were made of what the agent sent alone, so an answer from back then allows nothing now."""
 ALWAYS: Final = f"{OWN}always"
 """Allows this call, and from then on every call that is exactly the same."""
 ALWAYS_EDITS: Final = f"{OWN}always-edits"
 """Allows this edit, and from then on every edit in the workspace."""
 SUBJECT_CHARACTERS: Final = 2_000
 """What is kept of a subject to be shown; its digest is over all of it."""
-
 _ABOUT: Final = frozenset(
     (
         *("description", "explanation", "justification", "reason", "timeout", "timeout_ms"),
@@ -32,6 +35,61 @@ _ABOUT: Final = frozenset(
     )
 )
 """Keys next to a command that say why, how long or in which request it runs, but not what runs."""
+
+
+def facts_of(call: Call, *claims: ToolUpdate | None) -> tuple[AskFact, ...]:
+    """List what a call is about: commands, changes, paths, else the tool's whole input."""
+    said = [claim for claim in claims if claim is not None]
+    diffs = dict.fromkeys(diff for claim in said for diff in claim.diffs or ())
+    changes = [
+        AskFact("change", diff.new, short_path(diff.path, call.roots), diff.old) for diff in diffs
+    ]
+    changed = {diff.path for diff in diffs}
+    paths = dict.fromkeys(
+        short_path(path, call.roots) for path in call.paths if path not in changed
+    )
+    inputs: dict[str, None] = {}
+    if not call.commands and not changes:
+        known = {*call.paths, *call.titles}
+        inputs = dict.fromkeys(
+            _format(claim.input) for claim in said if not known.issuperset(_leaves(claim.input))
+        )
+    return (
+        *(AskFact("command", command) for command in call.commands),
+        *changes,
+        *(AskFact("path", path) for path in paths),
+        *(AskFact("input", text) for text in inputs),
+    )
+
+
+def bind(request: AskRequest) -> str:
+    """Hash what the agent sent together with all that people are shown of it."""
+    if not request.arguments_hash:
+        return ""  # it cannot be told apart from others
+    shown = [[fact.kind, fact.path, fact.old, fact.text] for fact in request.facts]
+    whole = json.dumps([request.arguments_hash, request.title, shown])
+    return HASH_VERSION + hashlib.sha256(whole.encode()).hexdigest()
+
+
+def _format(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, indent=1, default=str)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """List the single values in a tool's input, text or not."""
+    match value:
+        case None | "":
+            return
+        case Mapping():
+            for inner in value.values():
+                yield from _leaves(inner)
+        case list():
+            for inner in value:
+                yield from _leaves(inner)
+        case _:
+            yield value
 
 
 def scopes_of(call: Call, *claims: ToolUpdate | None) -> Mapping[str, GrantScope]:

@@ -12,8 +12,9 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import suppress
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path, PurePosixPath
@@ -22,7 +23,6 @@ from urllib.parse import unquote, urlsplit
 
 from app.core.adapters import Adapter
 from app.core.files import wording
-from app.core.files.hostile import FOLDER, NotTaken, open_inside, read, unfit
 from app.descent import discard
 from app.model.file_names import HEAD_BYTES, media_type, safe_name, size_words
 from app.model.posts import MadeFile
@@ -33,6 +33,12 @@ from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
+FILE_BYTES: Final = 20 * 1024 * 1024
+"""Size limit of one file, the same as for attachments."""
+
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+FOLDER: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+"""Opens a folder that may have become a link meanwhile."""
 FILES: Final = 10
 """Files per turn: more are better packed into one."""
 ALL_BYTES: Final = 50 * 1024 * 1024
@@ -41,11 +47,64 @@ LOOKED_AT: Final = 200
 """Names in the folder that are read: an agent may have made a million."""
 REFUSALS: Final = 5
 """Refusals that are named one by one."""
-
 TOO_MANY: Final = wording.FILES_TOO_MANY.format(limit=FILES)
 TOGETHER: Final = wording.FILES_TOGETHER.format(limit=size_words(ALL_BYTES))
-
 _PART: Final = ".agent-bridge-part"
+
+
+class NotTaken(Exception):
+    """The reason why a file is refused, worded for people."""
+
+
+def unfit(found: os.stat_result) -> str:
+    """Say why a file is refused; empty if it is accepted."""
+    if stat.S_ISDIR(found.st_mode):
+        return wording.FILE_IS_FOLDER
+    if not stat.S_ISREG(found.st_mode):
+        return wording.FILE_IRREGULAR
+    if found.st_nlink > 1:
+        return wording.FILE_LINKED
+    if not found.st_size:
+        return wording.FILE_EMPTY
+    return _too_large(found.st_size) if found.st_size > FILE_BYTES else ""
+
+
+@contextmanager
+def open_inside(root: Path, path: PurePosixPath) -> Iterator[int]:
+    """Open a regular file below a folder, step by step, so that no link leads out of it."""
+    here = os.open(root, FOLDER)
+    try:
+        *folders, name = path.parts or ("",)
+        if ".." in path.parts:
+            raise NotTaken(wording.FILE_OUTSIDE)
+        for step in folders:
+            above, here = here, os.open(step, FOLDER, dir_fd=here)
+            os.close(above)
+        file = os.open(name, _READ, dir_fd=here)
+    except OSError as error:
+        raise NotTaken(wording.FILE_UNREADABLE.format(cause=error.strerror)) from error
+    finally:
+        os.close(here)
+    try:
+        if why := unfit(os.fstat(file)):
+            raise NotTaken(why)
+        yield file
+    finally:
+        os.close(file)
+
+
+def read(file: int) -> bytes:
+    """Read a file to its end, up to the size limit."""
+    data = bytearray()
+    while piece := os.read(file, 1024 * 1024):
+        data += piece
+        if len(data) > FILE_BYTES:
+            raise NotTaken(_too_large(len(data)))
+    return bytes(data)
+
+
+def _too_large(size: int) -> str:
+    return wording.FILE_TOO_LARGE.format(size=size_words(size), limit=size_words(FILE_BYTES))
 
 
 @dataclass(frozen=True, slots=True)

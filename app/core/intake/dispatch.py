@@ -17,11 +17,8 @@ from app.core.commands import Command, parse
 from app.core.consent.ledger import Ledger
 from app.core.delegation.deputies import find_presence
 from app.core.hooks import Hooks
-from app.core.intake.access import Access
-from app.core.intake.answers import Answers
-from app.core.intake.floor import Floor, decide
-from app.core.intake.handover import Handover, hand_to
-from app.core.intake.notices import Whispers, notice, refusal, speak
+from app.core.intake.answers import Answers, Whispers, notice, refusal, speak
+from app.core.intake.floor import Access, Floor, Handover, decide, hand_to
 from app.core.roster import Roster
 from app.core.session_manager import SessionManager
 from app.errors import Conflict, PostError, SpeakerUnknown

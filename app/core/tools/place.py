@@ -12,8 +12,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from app.core.files.hostile import NotTaken
-from app.core.files.outgoing import FILES, listed
+from app.core.files.outgoing import FILES, NotTaken, listed
 from app.core.tools import wording
 from app.core.tools.home import Home, Homes
 from app.core.turns.turn_context import TurnContext

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from app import logs
-from app.core.turns.limits.slots import Slots
+from app.core.turns.limits import Slots
 from app.core.turns.runner import TurnRun
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Outcome

@@ -10,19 +10,13 @@ import logging
 from contextlib import AsyncExitStack
 
 from app.core.turns.agents import LiveAgent
-from app.core.turns.asks import TurnAsks
 from app.core.turns.briefing import Briefing, brief
-from app.core.turns.course import Course
 from app.core.turns.display import TurnDisplay
-from app.core.turns.failure import Failure, failure_of
-from app.core.turns.limits.budget import GRACE_SECONDS, Budget
-from app.core.turns.limits.costs import complete
-from app.core.turns.limits.obstacles import Obstacle, obstacle, spoken_obstacle
-from app.core.turns.limits.slots import Slot
-from app.core.turns.pauses import TurnPauses
+from app.core.turns.failure import Failure, Obstacle, failure_of, obstacle, spoken_obstacle
+from app.core.turns.limits import GRACE_SECONDS, Budget, Slot, complete
 from app.core.turns.reflection import Reflection, brings_words
 from app.core.turns.turn_context import TurnContext
-from app.core.turns.waits import TurnWaits
+from app.core.turns.waits import Course, TurnAsks, TurnPauses, TurnWaits
 from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
 from app.model import wording
 from app.model.keys import PlaceKey

@@ -9,7 +9,6 @@ from app.agents.agent import Agent
 from app.clock import Clock
 from app.config import AgentConfig
 from app.core.adapters import Adapter
-from app.core.availability import Availabilities
 from app.core.consent.ledger import Ledger
 from app.core.delegation.showing import Showing
 from app.core.feed import Feed
@@ -18,10 +17,10 @@ from app.core.files.outgoing import Outgoing
 from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repo_provider import RepoProvider
+from app.core.roster import Availabilities
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
-from app.core.turns.limits.costs import Estimate
-from app.core.turns.limits.daily import NO_LIMITS, DailyLimits
+from app.core.turns.limits import NO_LIMITS, DailyLimits, Estimate
 from app.core.turns.place_context import Surroundings
 from app.model.keys import PlaceKey
 from app.model.ports import Counters

@@ -1,19 +1,303 @@
-"""Lets a turn wait for other agents: without a slot and a folder, while its time is paused."""
+"""Lets a turn wait: for people who answer, for a limit to be over, for other agents.
+
+A turn that waits holds no slot, and after a while no process either.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any, Literal
 
+from app.agents.agent import Agent
 from app.clock import Clock
-from app.core.repositories.usage import Hold
-from app.core.turns.limits.slots import Slot
-from app.core.turns.limits.work_timer import WorkTimer
+from app.core.consent.gate import Gate
+from app.core.delegation.deputies import find_presence
+from app.core.repositories.folders import Hold
+from app.core.turns.display import TurnDisplay
+from app.core.turns.failure import Obstacle, pause
+from app.core.turns.limits import Slot, WorkTimer
+from app.core.turns.turn_context import TurnContext
+from app.model import wording
+from app.model.offers import with_colleagues
+from app.model.phase import CLOSED, MEASURED, STAGES, Event, Phase, advance
+from app.model.ports import Counters
+from app.model.record import Decided
+from app.model.types import Session, Turn, TurnRef
+from app.model.updates import Ask, AskRequest, ToolUpdate
+from app.model.workspaces import Workspace
+from app.retry import persist
 from app.tasks import Tasks
 
+logger = logging.getLogger(__name__)
+
+QUOTED_CHARACTERS = 200
+"""How much of a command a note quotes; the transcript has all of it."""
 Outcome = Literal["ended", "late", "over"]
 """What came first: what was waited for, the bound, or the end of the turn that waits."""
+
+
+class Course:
+    """How far one turn has come."""
+
+    def __init__(self, turn: int, clock: Clock, counters: Counters) -> None:
+        self._turn = turn
+        self.phase = Phase.PREPARING
+        self._clock = clock
+        self._counters = counters
+        self._since = clock.monotonic()
+        self._task = asyncio.current_task()
+        self._not_parking = asyncio.Event()
+        self._not_parking.set()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing the agent says or asks counts any more."""
+        return self.phase in CLOSED
+
+    def take(self, event: Event) -> bool:
+        """Apply an event; returns whether it changed the phase."""
+        before, self.phase = self.phase, advance(self.phase, event)
+        if self.phase is Phase.PARKING:
+            self._not_parking.clear()
+        else:
+            self._not_parking.set()
+        if self.phase is before:
+            return False
+        now = self._clock.monotonic()
+        if before in MEASURED:
+            seconds, wall = now - self._since, self._clock.now()
+            self._counters.observe("turn_phase_seconds", seconds, phase=before)
+            self._counters.trace(STAGES[before], self._turn, wall - seconds, wall)
+        self._since = now
+        return True
+
+    async def wait_for_parking(self) -> None:
+        """Wait while the store decides whether the turn is parked."""
+        await self._not_parking.wait()
+
+    def cancel(self) -> None:
+        """Cancel the task that runs the turn."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def recover(self) -> bool:
+        """Take back a cancellation that came from the turn itself; returns whether it did."""
+        if self.phase not in {Phase.PARKED, Phase.STOPPING} or self._task is None:
+            return False
+        self._task.uncancel()
+        return True
+
+
+class TurnAsks:
+    """Handles what the agent of one turn asks, and what it should have asked."""
+
+    def __init__(
+        self,
+        context: TurnContext,
+        session: Session,
+        turn: Turn,
+        *,
+        agent: Agent,
+        slot: Slot,
+        course: Course,
+        display: TurnDisplay,
+    ) -> None:
+        self._context = context
+        self._session = session
+        self._turn = turn
+        self._agent = agent
+        self._slot = slot
+        self._course = course
+        self._display = display
+        self._router = display.router
+        self._gate = Gate(context.ledger, agent, TurnRef(session.id, turn.id), context.clock)
+        self._in_order = asyncio.Lock()
+        """Judging takes a moment, and asks must be shown in the order they came."""
+        self._answerable = True
+        self._unasked_told = False
+        self.timer = WorkTimer(context.clock)
+
+    def stop_waiting(self) -> None:
+        """Stop waiting for answers: none can arrive before the next start."""
+        self._answerable = False
+        if self.timer.is_asking:
+            self._defer()
+
+    async def answer(self, request: AskRequest, workspace: Workspace) -> str | None:
+        """Let the rules decide, or else a person; the turn holds no slot meanwhile."""
+        async with self._in_order:
+            known = self._router.tool(request.call)
+            judged = await self._gate.judge(request, known, workspace.start, workspace.outgoing)
+            if self._course.is_closed:
+                return None
+            if judged.decided is not None:
+                await self._record(request, judged.decided)
+                return judged.answer
+            if request.tool is not None:
+                # Some agents announce no call before they ask, and people must see what it is.
+                await self._router.take(replace(request.tool, status=None))
+            await self._router.flush()
+        if not self._answerable:
+            self._defer()
+            return None
+        with self.timer.asking():
+            async with self._slot.lend():
+                answer, decided = await self._gate.ask(judged.request)
+        if self._course.is_closed:
+            return None
+        await self._record(request, decided)
+        return answer
+
+    async def put(self, request: AskRequest, *, patience: float) -> Ask | None:
+        """Ask people a tool's question and wait a while; None if nothing counts any more."""
+        async with self._in_order:
+            if self._course.is_closed:
+                return None
+            await self._router.flush()
+        if not self._answerable:
+            self._defer()
+            return None
+        ref, seconds = TurnRef(self._session.id, self._turn.id), self._agent.ask_seconds
+        with self.timer.asking():
+            async with self._slot.lend():
+                ledger = self._context.ledger
+                return await ledger.put(request, ref, seconds=seconds, patience=patience)
+
+    async def check(self, call: str, workspace: Workspace) -> bool:
+        """Tell people of a call that was made without asking; returns whether it ends the turn."""
+        tool = self._router.tool(call)
+        if tool is None or self._router.is_decided(call):
+            return False
+        if tool.status == "failed" and tool.kind != "execute":
+            return False  # it changed nothing
+        session = self._context.sessions.session(self._session.id) or self._session
+        if self._agent.unasked is None or session.mode not in (None, self._agent.mode):
+            return False
+        done = await self._gate.unasked(tool, workspace.start, *workspace.own)
+        if not done:
+            return False
+        words = wording.RAN_UNASKED.format(what=_quote(self._context.vault.redact(done)))
+        logger.warning("turn %d: %s", self._turn.id, words)
+        if not self._unasked_told:
+            # Once: the record of each further call says that it was not asked for.
+            self._unasked_told = True
+            await self._display.tell(words)
+            self._display.add(words)
+        return self._agent.unasked == "stop" and self._course.take(Event.UNASKED)
+
+    async def park_when_idle(self, seconds: float) -> None:
+        """Park the turn when it has only waited for people for so long."""
+        while True:
+            await self.timer.wait_until_idle(seconds)
+            if not self._course.take(Event.PARK) or await self._park():
+                return
+            self.timer.stir()
+
+    async def _park(self) -> bool:
+        """Let the turn wait without a process, unless a person answers just now."""
+        context = self._context
+        parked = False
+        try:
+            await self._router.flush(final=True)
+            content = self._display.content("waiting", note=wording.PARKED)
+            asks = context.ledger.waiting(self._turn.id)
+            parked = await persist(context.clock, context.turns.park, self._turn.id, content, asks)
+        finally:
+            changed = self._course.take(Event.PARKED if parked else Event.ANSWERED)
+        if parked:
+            logger.info("turn %d is parked until someone answers", self._turn.id)
+            self._display.wait(content)
+            if changed:
+                self._course.cancel()
+        return parked
+
+    def _defer(self) -> None:
+        if self._course.take(Event.DEFER):
+            self._course.cancel()
+
+    async def _record(self, request: AskRequest, decided: Decided) -> None:
+        """Record who or what decided on a call."""
+        if request.call:
+            await self._router.decide(request.tool or ToolUpdate(request.call), decided)
+
+
+def _quote(text: str) -> str:
+    """Quote a command or a path in one line, as code."""
+    line = " ".join(text.split())
+    line = line if len(line) <= QUOTED_CHARACTERS else f"{line[:QUOTED_CHARACTERS]}…"
+    fence = "`"
+    while fence in line:
+        fence += "`"
+    return f"{fence}{line}{fence}" if fence == "`" else f"{fence} {line} {fence}"
+
+
+class TurnPauses:
+    """Pauses one turn."""
+
+    def __init__(
+        self, context: TurnContext, turn: Turn, agent: Agent, display: TurnDisplay
+    ) -> None:
+        self._context = context
+        self._turn = turn
+        self._agent = agent
+        self._display = display
+
+    async def wait_for(self, found: Obstacle) -> bool:
+        """Pause until the agent's provider lets it work; False if the turn was stopped."""
+        now = self._context.clock.now()
+        resume_at = found.until if self._agent.resume else None
+        agent = self._turn.surface.agent
+        name = self._context.name_of(agent)
+        request = pause(agent, found, now, resumes=resume_at is not None, name=name)
+        names = {each: self._context.name_of(each) for each in self._colleagues()}
+        request = with_colleagues(request, names)
+        return await self.ask(request, until=found.until or now, resume_at=resume_at)
+
+    async def ask(
+        self,
+        request: AskRequest,
+        *,
+        until: float,
+        resume_at: float | None = None,
+        note: str = "",
+    ) -> bool:
+        """Pause until a person says go on, and ask for that; False if the turn was stopped."""
+        context = self._context
+        await self._display.router.close()
+        content = self._display.content("waiting", note=note or request.title)
+        posts = await persist(
+            context.clock,
+            context.turns.pause,
+            self._turn.id,
+            content,
+            context.ledger.present(request),
+            deadline=until + self._agent.ask_seconds,
+            resume_at=resume_at,
+        )
+        if posts is None:
+            return False
+        self._display.wait(content)
+        context.outbox.send(*posts)
+        context.ledger.watch()
+        return True
+
+    def _colleagues(self) -> list[str]:
+        """List the agents that could take this turn over: present here and not told of it yet."""
+        context, surface = self._context, self._turn.surface
+        told = context.turns.hearers(self._turn.id)
+        here = {
+            agent: find_presence(context.adapters, agent, surface.service)
+            for agent, found in context.agents.items()
+            if found.visible
+        }
+        return [
+            agent
+            for agent, adapter in here.items()
+            if adapter is not None and adapter.is_shared(surface) and agent not in told
+        ]
 
 
 class TurnWaits:

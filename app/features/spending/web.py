@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 
 from app.core.runtime import Runtime
-from app.core.turns.limits.daily import DailyLimits
+from app.core.turns.limits import DailyLimits
 from app.features.part import Part, find_part
 from app.features.spending.shapes import SpendingOut
 from app.model.spending import Spending

@@ -29,7 +29,7 @@ import httpx
 from gidgethub import GitHubException
 
 from app.clock import Clock
-from app.core.files.download import FileRefused, download
+from app.core.files.attachments import FileRefused, download
 from app.markdown.hidden import strip
 from app.model.file_names import UNKNOWN, ending, media_type, safe_name
 from app.model.posts import Cleaned

@@ -18,7 +18,7 @@ from app.clock import Clock
 from app.config.network import HostPattern
 from app.config.sealing import Sealer
 from app.core.adapters import Adapter
-from app.core.files.download import download
+from app.core.files.attachments import download
 from app.errors import PostDelayed, ServiceRefused, SpeakerUnknown
 from app.model.inbound import Begun, Chore, Delivery, Heard
 from app.model.keys import PlaceKey, SessionKey, adapter_name

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.files.download import download
+from app.core.files.attachments import download
 from app.errors import PostError, PostRejected, ServiceRefused
 from app.model.inbound import Changed, Delivery, Heard, Inbound
 from app.model.keys import PlaceKey, SessionKey

@@ -21,7 +21,7 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from app.clock import Clock, SystemClock
-from app.core.files.download import FileRefused
+from app.core.files.attachments import FileRefused
 from app.errors import PostDelayed, PostError, PostRejected
 from app.retry import retry
 from app.services.common.webhooks import read_pages

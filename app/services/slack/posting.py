@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from app.clock import Clock
-from app.core.files.download import FileRefused
+from app.core.files.attachments import FileRefused
 from app.errors import PostDelayed, PostError, PostRejected
 from app.model.keys import SessionKey
 from app.model.posts import PostSend, PostSent

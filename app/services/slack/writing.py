@@ -18,7 +18,7 @@ from typing import Any, Final
 import orjson
 
 from app.clock import Clock
-from app.core.files.download import FileRefused
+from app.core.files.attachments import FileRefused
 from app.model.file_names import size_words
 from app.model.keys import SessionKey
 from app.model.posts import Cleaned, MadeFile, PostSend, PostSent

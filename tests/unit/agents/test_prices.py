@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.agents.prices import KNOWN, PriceList, read_prices
-from app.core.turns.limits.costs import complete
+from app.core.turns.limits import complete
 from app.model.updates import Tokens, UsageUpdate
 
 MILLION = Tokens(1_000_000, 1_000_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.availability import Availabilities
+from app.core.roster import Availabilities
 from app.model.availability import Availability, passed, unmet
 from tests.support.clock import START, ManualClock
 

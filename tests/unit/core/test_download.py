@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.core.files import download as module
-from app.core.files.download import FileRefused, download
+from app.core.files import attachments as module
+from app.core.files.attachments import FileRefused, download
 from app.model.types import File
 
 pytestmark = pytest.mark.anyio

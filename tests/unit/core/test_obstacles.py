@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.turns.limits.obstacles import Obstacle, obstacle, pause, spoken_obstacle
+from app.core.turns.failure import Obstacle, obstacle, pause, spoken_obstacle
 from app.model.wording import limit_reset
 
 NOW = 1_800_000_000.0

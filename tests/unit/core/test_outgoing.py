@@ -139,7 +139,7 @@ async def test_sockets_and_huge_holes_are_not_sent(work: Workplace) -> None:
 async def test_what_was_refused_is_said_once_and_stays_where_it_is(
     work: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.core.files.hostile.FILE_BYTES", 10)
+    monkeypatch.setattr("app.core.files.outgoing.FILE_BYTES", 10)
     (work.folder / "film.mp4").write_bytes(b"x" * 11)
 
     first, second = await work.end(), await work.end()

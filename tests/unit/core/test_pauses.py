@@ -13,7 +13,7 @@ import pytest
 
 from app.core.repo_provider import RepoProvider
 from app.core.turns.agents import STARTS
-from app.core.turns.limits.daily import DailyLimits
+from app.core.turns.limits import DailyLimits
 from app.errors import AgentRefused
 from app.model.inbound import Heard
 from app.model.keys import PlaceKey

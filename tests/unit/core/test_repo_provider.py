@@ -13,10 +13,10 @@ import pytest
 
 from app.children.disk import DiskSpace
 from app.clock import SystemClock
-from app.core.folders import Folders
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
+from app.core.repositories.folders import Folders
 from app.core.repositories.shipping import Proposing, Shipper
 from app.errors import RepositoryError
 from app.model import repository_wording as wording

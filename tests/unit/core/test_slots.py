@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from app.core.turns.limits.slots import Slots
+from app.core.turns.limits import Slots
 
 pytestmark = pytest.mark.anyio
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from itsdangerous import URLSafeSerializer
 from pydantic import SecretStr
 
-from app.core.availability import Availabilities
+from app.core.roster import Availabilities
 from app.metrics import Metrics
 from app.model.inbound import Delivery
 from app.server import api, login, problems

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.core.consent.gate import Gate, Judged
-from app.core.folders import Folders
+from app.core.repositories.folders import Folders
 from app.errors import NotFound
 from app.model.filters import ListFilter
 from app.model.inbound import Heard

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.consent.reading import only_reads
-from app.core.consent.unasked import needed_asking
+from app.core.consent.unasked import needed_asking, only_reads
 from app.model.calls import Call
 from app.model.policy import PRESETS, Policy, Rule
 

@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from app.core.repositories.usage import Hold
-from app.core.turns.limits.slots import Slots
-from app.core.turns.limits.work_timer import WorkTimer
+from app.core.repositories.folders import Hold
+from app.core.turns.limits import Slots, WorkTimer
 from app.core.turns.waits import TurnWaits
 from app.tasks import Tasks
 from tests.support.clock import ManualClock

@@ -225,7 +225,7 @@ async def test_an_address_that_the_message_does_not_show_is_not_fetched(
 async def test_a_file_that_is_too_large_is_not_kept(
     desk: Counter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.core.files.download.FILE_BYTES", 10)
+    monkeypatch.setattr("app.core.files.attachments.FILE_BYTES", 10)
     _, _, file = desk.dropped("shot.png", PNG)
 
     found = await desk.fetcher(tmp_path / "uploads").fetch(file)

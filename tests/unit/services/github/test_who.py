@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.core.intake.access import Access
+from app.core.intake.floor import Access
 from sim.github.answers import Reply
 from sim.github.state import Issue
 from tests.support.github_desk import Desk
