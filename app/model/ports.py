@@ -89,6 +89,19 @@ class AgentSession(Protocol):
         """
         ...
 
+    @property
+    def steerable(self) -> bool:
+        """Whether words can go into a running turn."""
+        ...
+
+    async def steer(self, text: str, *, files: Sequence[Attachment] = ()) -> bool:
+        """Put words into the running turn; False if the agent did not take them.
+
+        Raises:
+            AgentError: it died or did not answer; it may have taken them.
+        """
+        ...
+
     async def cancel(self) -> None:
         """Ask the agent to end its turn; returns when it did or on timeout."""
         ...
@@ -124,6 +137,11 @@ class OpenedSession(Protocol):
         """Whether it took the system prompt."""
         ...
 
+    @property
+    def marks(self) -> frozenset[int] | None:
+        """The messages that its replayed conversation holds; None without a replay."""
+        ...
+
 
 class AgentLauncher(Protocol):
     """Starts agents."""
@@ -135,10 +153,12 @@ class AgentLauncher(Protocol):
         listener: AgentListener,
         *,
         system: str = "",
+        replay: bool = False,
     ) -> OpenedSession:
         """Start the agent's process and its conversation, resuming an earlier one if there is one.
 
-        `system` is its system prompt, if it takes one.
+        `system` is its system prompt, if it takes one. With `replay`, it is to repeat the earlier
+        conversation, if it can.
 
         Raises:
             AgentError: it could not be started or did not answer.
