@@ -38,6 +38,7 @@ class NoteCode(StrEnum):
     FORKED_WHOLE = "forked_whole"
     DELEGATION_LIMIT = "delegation_limit"
     SUSPENDED = "suspended"
+    STEERED = "steered"
 
 
 @dataclass(frozen=True, slots=True)

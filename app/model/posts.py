@@ -153,6 +153,8 @@ class PostContent:
     """The platform's id of the person whose words these answer."""
     message_id: str = ""
     """The message that these answer."""
+    steered: tuple[str, ...] = ()
+    """The messages that went into the turn while it ran."""
     files: tuple[MadeFile, ...] = ()
     """Files that the agent made for people; the only content of a post of the kind `files`."""
     delegated: tuple[DelegatedLine, ...] = ()

@@ -5,7 +5,7 @@ A turn ends once: a second end changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -22,8 +22,10 @@ from sqlalchemy import (
 
 from app.model.notes import Note, NoteCode
 from app.model.posts import NewPost, PostContent
+from app.model.steering import Steered
 from app.model.types import OPEN_TURN_STATES, Entry, Message, Turn, TurnRef, TurnState
 from app.model.updates import AskRequest
+from app.store.commits.admission import hand_back, note_read, note_taken
 from app.store.commits.answers import leave_questions
 from app.store.commits.asks import close_asks, open_ask
 from app.store.commits.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, ended_by, say
@@ -76,6 +78,7 @@ _MESSAGES = (
             "text"
         ),
         transcript.c.at,
+        heard.c.steered,
     )
     .join(heard, heard.c.message == message.c.id)
     .join(transcript, transcript.c.id == message.c.id)
@@ -120,6 +123,7 @@ _PROMPT = (
         prompt=bindparam("prompt"),
         told=bindparam("told"),
         system=bindparam("system"),
+        steerable=bindparam("steerable"),
     )
     .returning(turn.c.session)
 )
@@ -201,14 +205,19 @@ class TurnStore:
         told: int = 0,
         system: str = "",
         standing: Mapping[str, str] | None = None,
+        steerable: bool = False,
     ) -> bool:
-        """Record what the agent is about to be told, before it is sent."""
+        """Record what the agent is about to be told, before it is sent.
+
+        Words that went into an earlier turn are told with it, or are known to the agent.
+        """
 
         def write(connection: Connection) -> bool:
             prompted = {"of": turn_id, "prompt": prompt, "told": told, "system": system}
-            row = connection.execute(_PROMPT, prompted).first()
+            row = connection.execute(_PROMPT, {**prompted, "steerable": steerable}).first()
             if row is None:
                 return False
+            note_read(connection, turn_id, Steered.SENT, Steered.TAKEN)
             known = {"of": row.session, "in": generation, "acp_session_id": acp_session_id}
             kept = {"acp_session_id": acp_session_id, "parts": dict(standing or {})}
             connection.execute(_KNOW, known | {"standing": kept})
@@ -225,20 +234,49 @@ class TurnStore:
         error: str = "",
         *,
         more: Sequence[NewPost] = (),
+        unsure: Collection[int] = (),
     ) -> tuple[int, ...] | None:
-        """End a turn with its last entries, its final post and more; return the posts to send."""
+        """End a turn with its last entries, its final post and more; return the posts to send.
+
+        `unsure` are messages that were sent into it and of which the agent said nothing.
+        """
 
         def write(connection: Connection) -> tuple[int, ...] | None:
             now = self._now()
             if not _is_open(connection, turn_id):
                 return None
-            posts = end_turn(connection, turn_id, state, content, now, error)
+            posts = end_turn(connection, turn_id, state, content, now, error, unsure=unsure)
             insert_entries(connection, entries, now)
             note_shown(connection, content, now)
             further = [insert_post(connection, new, now) for new in more]
             return (*posts, *further)
 
         return await self._database.writer.run(write)
+
+    async def untaken(self, turn_id: int) -> Sequence[Message]:
+        """List the messages that are to go into a running turn and that its agent has not taken."""
+        rows = await self._database.all(
+            _MESSAGES.where(heard.c.steered == Steered.SENT), of=turn_id
+        )
+        return [message_of(row) for row in rows]
+
+    async def taken(self, turn_id: int, number: int) -> None:
+        """Note that the agent of a turn has a message."""
+        await self._database.writer.run(
+            lambda connection: note_taken(connection, turn_id, number, self._now())
+        )
+
+    async def read(self, turn_id: int) -> None:
+        """Note that the agent of a turn has read all that it took."""
+        await self._database.writer.run(
+            lambda connection: note_read(connection, turn_id, Steered.TAKEN)
+        )
+
+    async def hand_back(self, turn_id: int, number: int) -> Sequence[int]:
+        """Queue a message that the agent of a turn did not take; return the posts to send."""
+        return await self._database.writer.run(
+            lambda connection: hand_back(connection, turn_id, self._now(), only={number})
+        )
 
     async def park(self, turn_id: int, content: PostContent, asks: Sequence[int]) -> bool:
         """Park a turn: it waits for people without a process."""

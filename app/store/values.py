@@ -25,6 +25,7 @@ from app.model.posts import (
     Pushed,
     ToolLine,
 )
+from app.model.steering import Steered
 from app.model.types import (
     Entry,
     File,
@@ -106,6 +107,7 @@ def message_of(row: Row[Any]) -> Message:
         pointed=row.pointed,
         context=row.context,
         number=row.id,
+        steered=Steered(row.steered) if row.steered else None,
     )
 
 

@@ -15,6 +15,7 @@ from app.core.turns.display import TurnDisplay
 from app.core.turns.failure import Failure, Obstacle, failure_of, obstacle, spoken_obstacle
 from app.core.turns.limits import GRACE_SECONDS, Budget, Slot, complete
 from app.core.turns.reflection import Reflection, brings_words
+from app.core.turns.steering import MAYBE_KNOWN, TurnSteering
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Course, TurnAsks, TurnPauses, TurnWaits
 from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
@@ -82,6 +83,7 @@ class TurnRun:
         self._place = context.places.place(session.place)
         self._display = TurnDisplay(context, session, turn, self._place, name=self._name)
         self._router = self._display.router
+        self._steering = TurnSteering(context, session, turn, self._display)
         self._pauses = TurnPauses(context, turn, self._agent, self._display)
         self._asks = TurnAsks(
             context,
@@ -138,7 +140,8 @@ class TurnRun:
             await self._live.agent.cancel()
 
     def hurry(self) -> None:
-        """Make way for the next turn, if this one is over but for its memory."""
+        """Take what was said meanwhile; make way, if this turn is over but for its memory."""
+        self._steering.look()
         if self._reflection is not None:
             self._reflection.hurry()
 
@@ -278,6 +281,8 @@ class TurnRun:
         self._context.feed.notify(self._session.id)
         self._course.take(Event.PROMPT)
         self._watches.start(self._watch(live.agent), name="time limit")
+        if live.agent.steerable:
+            self._watches.start(self._steering.follow(live.agent), name="steering")
         self._watches.start(self._asks.park_when_idle(self._idle_seconds), name="parking")
         if self._context.ensure is not None:
             self._context.ensure()
@@ -301,11 +306,16 @@ class TurnRun:
         await context.check_room()
         await display.wait_until_announced()
         standing = await context.personas.standing(self._session.key, self._turn.id)
-        texts = [each.text for each in context.turns.messages(self._turn.id)]
+        messages = context.turns.messages(self._turn.id)
+        texts = [each.text for each in messages]
         joined = await context.workspaces.join(self._session, display.target, texts)
         display.add(joined.told)
         live = self._live = await context.live.take(
-            self._session, display.target, standing, meanwhile=self._slot.lend
+            self._session,
+            display.target,
+            standing,
+            replay=any(each.steered in MAYBE_KNOWN for each in messages),
+            meanwhile=self._slot.lend,
         )
         briefing = await brief(
             context,
@@ -329,6 +339,7 @@ class TurnRun:
             told=briefing.told,
             system=live.system,
             standing=digests,
+            steerable=live.agent.steerable and self._agent.config.while_busy == "steer",
         )
         if not committed:
             return live, None

@@ -1,15 +1,25 @@
-"""Gives messages to sessions inside a commit: to the waiting turn, else to a new one."""
+"""Gives messages to sessions inside a commit: to the running turn, the waiting one, or a new one.
+
+Words are committed to a running turn before they are sent to its agent. A turn that ends keeps
+those that its agent took; the others are queued.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlalchemy import Connection, bindparam, func, or_, select, update
 
+from app.model.keys import SessionKey
+from app.model.notes import Note, NoteCode
 from app.model.posts import NewPost, PostContent
-from app.model.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
+from app.model.steering import Steered
+from app.model.types import OPEN_TURN_STATES, BridgeSessionRequest, Entry, TurnRef, TurnState
 from app.store.commits.suspending import SUSPENDED
 from app.store.dialects import insert
 from app.store.posts import insert_post, turn_post_key
-from app.store.tables import heard, session, surface, transcript, turn
+from app.store.tables import heard, message, session, surface, transcript, turn
+from app.store.transcript import insert_entries
 
 _WAITING = (
     select(turn.c.id)
@@ -20,6 +30,17 @@ _WAITING = (
         turn.c.continued.is_(False),
     )
     .order_by(turn.c.id.desc())
+)
+_STEERABLE = (
+    select(turn.c.id)
+    .where(
+        turn.c.session == bindparam("of"),
+        turn.c.surface == bindparam("asked_in"),
+        turn.c.state == TurnState.PROMPTED,
+        turn.c.steerable.is_(True),
+        turn.c.stopped.is_(False),
+    )
+    .limit(1)
 )
 _BUSY = select(turn.c.id).where(
     turn.c.session == bindparam("of"),
@@ -96,6 +117,103 @@ def attach(
         now,
     )
     return TurnRef(session_id, turn_id), post_id
+
+
+def steer(
+    connection: Connection, request: BridgeSessionRequest, place_id: int, number: int, now: float
+) -> TurnRef | None:
+    """Put a message into the session's running turn; None if that does not take it.
+
+    What was said before it and still waits must not be overtaken.
+    """
+    if request.while_busy != "steer":
+        return None
+    surface_id, session_id = _surface(connection, request, place_id, now)
+    here = {"of": session_id, "asked_in": surface_id}
+    running = connection.execute(_STEERABLE, here).scalar()
+    if running is None or connection.execute(_WAITING, here).first() is not None:
+        return None
+    connection.execute(_TOUCH, {"of": session_id, "now": now})
+    steered = {"message": number, "session": session_id, "turn": running}
+    connection.execute(_HEAR, {**steered, "steered": Steered.SENT})
+    return TurnRef(session_id, running)
+
+
+def note_taken(connection: Connection, turn_id: int, number: int, now: float) -> None:
+    """Note that the agent of a turn has a message."""
+    taken = connection.execute(
+        update(heard)
+        .where(heard.c.turn == turn_id, heard.c.message == number)
+        .values(steered=Steered.TAKEN)
+        .returning(heard.c.session)
+    ).scalar()
+    if taken is not None:
+        note, data = Note(NoteCode.STEERED), {"message": number}
+        entry = Entry("notice", note=note, data=data, session=taken, turn=turn_id)
+        insert_entries(connection, [entry], now)
+
+
+def note_read(connection: Connection, turn_id: int, *states: Steered) -> None:
+    """Note that the agent of a turn has read the words that are in these states."""
+    connection.execute(
+        update(heard)
+        .where(heard.c.turn == turn_id, heard.c.steered.in_(states))
+        .values(steered=Steered.READ)
+    )
+
+
+def hand_back(
+    connection: Connection,
+    turn_id: int,
+    now: float,
+    *,
+    only: Collection[int] | None = None,
+    unsure: Collection[int] | None = (),
+    held: bool = False,
+) -> list[int]:
+    """Queue the messages that the agent of a turn did not take; return the posts to send.
+
+    Those of which it is `unsure` whether the agent has them are looked for before they are sent;
+    None: all of them.
+    """
+    untaken = (
+        select(message.c.id, message.c.message_id, message.c.speaker_id)
+        .join(heard, heard.c.message == message.c.id)
+        .where(heard.c.turn == turn_id, heard.c.steered == Steered.SENT)
+        .order_by(message.c.id)
+    )
+    rows = connection.execute(untaken).all()
+    back = [row for row in rows if only is None or row.id in only]
+    if not back:
+        return []
+    old = connection.execute(
+        select(turn.c.session, surface)
+        .join(surface, surface.c.id == turn.c.surface)
+        .where(turn.c.id == turn_id)
+    ).one()
+    here = {"of": old.session, "asked_in": old.id}
+    next_id = connection.execute(_WAITING, here).scalar()
+    if next_id is None:
+        next_id = _new_turn(connection, old.session, old.id, now)
+        connection.execute(update(turn).where(turn.c.id == next_id).values(held=held))
+    for row in back:
+        connection.execute(
+            update(heard)
+            .where(heard.c.turn == turn_id, heard.c.message == row.id)
+            .values(
+                turn=next_id,
+                steered=Steered.SENT if unsure is None or row.id in unsure else None,
+            )
+        )
+    content = PostContent(
+        kind="turn",
+        state="queued",
+        asker=back[0].speaker_id,
+        message_id=back[0].message_id,
+    )
+    target = SessionKey(old.service, old.external, old.agent)
+    post = NewPost(turn_post_key(next_id), target, content, old.session, next_id)
+    return [insert_post(connection, post, now)]
 
 
 def enter(connection: Connection, request: BridgeSessionRequest, place_id: int, now: float) -> int:

@@ -5,14 +5,16 @@ A turn's asks end with it, and its post shows people how it ended.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from app.model.notes import Note, NoteCode
 from app.model.posts import NewPost, PostContent
+from app.model.steering import Steered
 from app.model.types import Entry, TurnRef, TurnState
+from app.store.commits.admission import hand_back, note_read
 from app.store.commits.answers import leave_questions, outlives, tell_unused_answers
 from app.store.commits.asks import close_asks, target_of
 from app.store.commits.schedules import count_runs
@@ -240,8 +242,14 @@ def end_turn(
     content: PostContent,
     now: float,
     error: str = "",
+    *,
+    unsure: Collection[int] | None = None,
 ) -> list[int]:
-    """End a turn and its asks, with or without a process; return the posts."""
+    """End a turn and its asks, with or without a process; return the posts.
+
+    `unsure` are messages that were sent into it and of which its agent said nothing; None if it
+    is not known which were sent.
+    """
     stays = state is TurnState.DONE and outlives(connection, turn_id)
     which = ask.c.turn == turn_id
     if stays:
@@ -251,6 +259,10 @@ def end_turn(
     _close_turn(connection, turn_id, state, now, error)
     posts += _present(finish_post(connection, turn_post_key(turn_id), content))
     posts += tell_unused_answers(connection, turn_id, now) if stays else []
+    if state is TurnState.DONE:
+        note_read(connection, turn_id, Steered.TAKEN)
+    held = state is TurnState.CANCELLED
+    posts += hand_back(connection, turn_id, now, unsure=unsure, held=held)
     return posts + count_runs(connection, turn_id, state, now)
 
 
