@@ -34,19 +34,10 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
         "login": "Print a link that opens the page of the running bridge.",
     },
     "app.cli.ask": {"ask": "Ask an agent something and follow what it does."},
-    "app.cli.doctor": {"doctor": "Check this machine, the settings and the services."},
     "app.cli.manifest": {"manifest": "Set up an agent on Slack, GitHub or Linear."},
     "app.cli.agent_list": {"agents": "List, add, change, probe and log in agents."},
     "app.cli.agents": {"agents": ""},
     "app.cli.agent_files": {"agents": ""},
-    "app.cli.sessions": {"sessions": "Show the work of agents in conversations."},
-    "app.cli.conversations": {
-        "conversations": "List, search and manage conversations of the running bridge."
-    },
-    "app.cli.grants": {
-        "grants": "See and take back what people always allow.",
-        "spending": "Show what today has cost so far, where a daily budget is set.",
-    },
     "app.cli.backup": {
         "backup": "Back up everything, while the bridge runs.",
         "restore": "Restore a backup on an empty machine.",

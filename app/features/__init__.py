@@ -13,7 +13,17 @@ from importlib.util import find_spec
 from app.errors import ConfigurationError
 from app.features.feature import Feature
 
-BUILT_IN = ("pause", "conversations", "schedules", "together", "spending", "erasing", "backup")
+BUILT_IN = (
+    "doctor",
+    "pause",
+    "conversations",
+    "schedules",
+    "together",
+    "grants",
+    "spending",
+    "erasing",
+    "backup",
+)
 """In the order in which they start; each is optional."""
 GROUP = "agent_bridge.features"
 

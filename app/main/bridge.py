@@ -35,11 +35,10 @@ from app.model.members import HandedOut
 from app.model.vitals import Vital
 from app.outage import watch
 from app.server.application import build
-from app.server.front import Front
+from app.server.front import Front, Redacting
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
 from app.server.parts import Check, Parts
-from app.server.redacting import Redacting
 from app.store.transcript import check_turns
 from app.tasks import Tasks
 

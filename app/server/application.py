@@ -13,7 +13,6 @@ from app.server import (
     api,
     elsewhere,
     files_api,
-    grants_api,
     install,
     login,
     memory_api,
@@ -83,7 +82,6 @@ def build(
     application.include_router(agents_api.router)
     application.include_router(files_api.router)
     application.include_router(memory_api.router)
-    application.include_router(grants_api.router)
     application.include_router(install.router)
     for router in routers:
         application.include_router(router)

@@ -18,7 +18,8 @@ from collections.abc import (
     Sequence,
 )
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import orjson
 
@@ -28,14 +29,87 @@ from app.errors import DeliveryRefused, StoreUnavailable
 from app.model.inbound import Delivery
 from app.model.ports import Counters
 from app.outage import hurried
-from app.server.bodies import Bodies
-from app.server.origins import own_origin
 from app.server.problems import AGAIN_SECONDS
+from app.vault import Vault
+
+
+def own_origin(host: str, base_url: str) -> str:
+    """Return the origin of our pages under a host: https only where BRIDGE_BASE_URL says so."""
+    base = urlsplit(base_url.lower())
+    scheme = base.scheme if host.lower() == base.netloc else "http"
+    return f"{scheme}://{host.lower()}"
+
+
+BODY_BYTES: Final = 25 * 1024 * 1024
+"""The largest limit that a platform sets for its own deliveries."""
+BODY_SECONDS: Final = 10.0
+"""How long a sender may take for a body: platforms give up after this time."""
+BODIES: Final = 64
+"""Bodies that may be under way: more than a burst of a platform, which takes milliseconds each."""
+BODIES_BYTES: Final = 64 * 1024 * 1024
+"""What they may hold together: two of the largest, and a small machine has room for it."""
+
+Message = MutableMapping[str, Any]
+
+
+class Bodies:
+    """Reads bodies, and knows which are under way."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[asyncio.Timeout, int] = {}
+        """The size of each so far, by its bound of time, the oldest first."""
+
+    async def read(
+        self, headers: Mapping[bytes, bytes], receive: Callable[[], Awaitable[Message]]
+    ) -> bytes:
+        """Read a body up to the cap.
+
+        Raises:
+            DeliveryRefused: it is too large or incomplete.
+            TimeoutError: it did not arrive in time, or it gave way to others.
+        """
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > BODY_BYTES:
+            raise DeliveryRefused("the body is too large", status=413)
+        async with asyncio.timeout(BODY_SECONDS) as bound:
+            pieces: list[bytes] = []
+            self._under_way[bound] = 0
+            try:
+                self._grow(bound, 0)
+                while True:
+                    message = await receive()
+                    pieces.append(_piece(message))
+                    if not message.get("more_body"):
+                        return b"".join(pieces)
+                    self._grow(bound, len(pieces[-1]))
+            finally:
+                self._under_way.pop(bound, None)
+
+    def _grow(self, bound: asyncio.Timeout, size: int) -> None:
+        """Count a piece of a body, and let others give way for it."""
+        if bound not in self._under_way:
+            return
+        self._under_way[bound] += size
+        if self._under_way[bound] > BODY_BYTES:
+            raise DeliveryRefused("the body is too large", status=413)
+        while len(self._under_way) > BODIES or sum(self._under_way.values()) > BODIES_BYTES:
+            oldest = next(iter(self._under_way))
+            del self._under_way[oldest]
+            if not oldest.expired():
+                oldest.reschedule(asyncio.get_running_loop().time())
+
+
+def _piece(message: Message) -> bytes:
+    if message["type"] == "http.disconnect":
+        raise DeliveryRefused("the body is incomplete", status=400)
+    piece: bytes = message.get("body", b"")
+    return piece
+
 
 logger = logging.getLogger(__name__)
 
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
+
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -223,3 +297,69 @@ async def _answer(send: Send, status: int, detail: str) -> None:
     headers += [_AGAIN] if status == HTTPStatus.SERVICE_UNAVAILABLE else []
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+_TEXTS = (b"text/html", b"text/event-stream", b"application/json", b"application/problem+json")
+_LENGTH = b"content-length"
+HANDS_OUT = ("/login/", "/api/v1/login-links")
+"""Paths that hand out a secret on purpose."""
+
+
+class Redacting:
+    """Wraps an application and redacts its answers."""
+
+    def __init__(self, application: Application, vault: Vault) -> None:
+        self._application = application
+        self._vault = vault
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "http" and not scope["path"].startswith(HANDS_OUT):
+            send = _Answer(send, self._vault).send
+        await self._application(scope, receive, send)
+
+
+class _Answer:
+    """One outgoing answer: its headers wait until the length of its body is known."""
+
+    def __init__(self, send: Send, vault: Vault) -> None:
+        self._send = send
+        self._vault = vault
+        self._head: Message | None = None
+        self._passes = False
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer."""
+        if message["type"] == "http.response.start":
+            self._head = message
+            return
+        if self._head is not None:
+            self._passes = _passes(self._head, message)
+            message = self._redact(message)
+            await self._send({**self._head, "headers": _with_length(self._head, message)})
+            self._head = None
+        else:
+            message = self._redact(message)
+        await self._send(message)
+
+    def _redact(self, message: Message) -> Message:
+        body = message.get("body", b"")
+        if self._passes or not body:
+            return message
+        return {**message, "body": self._vault.redact(body.decode()).encode()}
+
+
+def _passes(head: Message, body: Message) -> bool:
+    """Return whether an answer is sent unchanged: no text, or a file, which was checked before."""
+    headers = dict(head["headers"])
+    in_pieces = body.get("more_body", False) and _LENGTH in headers
+    return in_pieces or not headers.get(b"content-type", b"").startswith(_TEXTS)
+
+
+def _with_length(head: Message, body: Message) -> list[tuple[bytes, bytes]]:
+    length = b"%d" % len(body.get("body", b""))
+    whole = not body.get("more_body", False)
+    return [
+        (name, length if name == _LENGTH and whole and body.get("body") else value)
+        for name, value in head["headers"]
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from html import escape
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException
@@ -10,10 +11,10 @@ from fastapi.responses import RedirectResponse, Response
 
 from app.errors import PostError, ServiceRefused
 from app.model.keys import adapter_name
-from app.server import login_pages
 from app.server.installations import StateInvalid
 from app.server.login import Visitor, visitor
 from app.server.parts import PartsOf
+from app.server.problems import plain_page
 
 logger = logging.getLogger(__name__)
 
@@ -46,14 +47,20 @@ async def come_back(
     try:
         if error or not code:
             await parts.installs.give_up(name, who.login, state=state)
-            return login_pages.not_installed(again, "Consent was not given.")
+            return _not_installed(again, "Consent was not given.")
         found = await parts.installs.finish(name, who.login, state=state, code=code)
     except StateInvalid:
         words = "This address works once, within 15 minutes, for the person who started."
-        return login_pages.not_installed(again, words)
+        return _not_installed(again, words)
     except (ServiceRefused, PostError) as refused:
         # The code is used up and its tokens may be lost: a retry needs a new code.
         logger.warning("cannot install %s: %s", name, refused)
-        return login_pages.not_installed(again, str(refused))
+        return _not_installed(again, str(refused))
     logger.info("installed %s: it is %s", name, found)
-    return login_pages.installed(agent, found)
+    words = f'<p>It is {escape(found)}. <a href="/">Open the page</a>.</p>'
+    return plain_page(200, f"{escape(agent)} is installed", words)
+
+
+def _not_installed(again: str, reason: str) -> Response:
+    words = f'<p>{escape(reason)}</p><p><a href="{escape(again)}">Try again</a>.</p>'
+    return plain_page(400, "Installation failed", words)

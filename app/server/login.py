@@ -17,11 +17,10 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from app.errors import LoginTooOld
-from app.server import login_pages
+from app.server.front import own_origin
 from app.server.login_links import FRESH_SECONDS, LoginLinks
-from app.server.origins import own_origin
 from app.server.parts import Parts, PartsOf, parts_of
-from app.server.problems import problem
+from app.server.problems import plain_page, problem
 from app.server.shapes import LinkOut
 
 logger = logging.getLogger(__name__)
@@ -40,6 +39,14 @@ GUARDED: Final = frozenset(
 """Keys of an agent's entry that decide which program runs, and with which protection. Others grant
 nothing that the conversations of a log-in do not: the person answers the agent's asks there."""
 
+_LINKS: Final = """<p>For a new link, run this on the bridge's machine, with the same settings:
+</p>
+<pre>agent-bridge login</pre>
+<p>After <code>make run</code> it is <code>.venv/bin/agent-bridge login</code> in the same folder;
+in a container, <code>docker compose exec bridge agent-bridge login</code>.</p>"""
+_MOVED: Final = """<p>The link opens the page's own address. If this browser is already signed in,
+find that address in its history.</p>"""
+_BUTTON: Final = '<form method="post"><button autofocus>Sign in</button></form>'
 _SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 
@@ -150,7 +157,7 @@ api = APIRouter(prefix="/api/v1", route_class=SignedInRoute, dependencies=[Depen
 @pages.get("/login/{token}")
 async def show_link(request: Request, parts: PartsOf, token: str) -> Response:
     """Ask for one click: programs that open links in advance must not use them up."""
-    return _elsewhere(request, parts, token) or login_pages.sign_in()
+    return _elsewhere(request, parts, token) or _sign_in_page()
 
 
 @pages.post("/login/{token}")
@@ -164,7 +171,7 @@ async def log_in(request: Request, parts: PartsOf, token: str) -> Response:
 @pages.get("/login/plain/{token}")
 async def show_plain_link(request: Request, parts: PartsOf, token: str) -> Response:
     """Ask for one click at the plain address, and say what is different there."""
-    return _elsewhere(request, parts, token, plain=True) or login_pages.sign_in_plainly()
+    return _elsewhere(request, parts, token, plain=True) or _sign_in_plainly_page()
 
 
 @pages.post("/login/plain/{token}")
@@ -178,7 +185,7 @@ async def log_in_plainly(request: Request, parts: PartsOf, token: str) -> Respon
 async def _let_in(request: Request, door: LoginLinks, token: str) -> Response:
     cookie = await door.exchange(token, request.cookies.get(door.cookie_name, ""))
     if cookie is None:
-        return login_pages.link_expired()
+        return _link_expired_page()
     logger.info("signed in with a log-in link%s", " at the plain address" * door.is_plain)
     answer = RedirectResponse("/", 303, headers={"Cache-Control": "no-store"})
     answer.set_cookie(
@@ -204,7 +211,7 @@ async def log_out(
     door = _door_of(request, parts)
     if who.login:
         await parts.door.close(who.login)
-    answer = login_pages.signed_out()
+    answer = _signed_out_page()
     answer.delete_cookie(door.cookie_name, secure=door.secure, httponly=True, samesite="lax")
     return answer
 
@@ -236,7 +243,7 @@ async def _not_signed_in(request: Request, error: Exception) -> Response:
     if is_page and "text/html" in request.headers.get("accept", ""):
         door = _door_of(request, parts_of(request))
         host = request.headers.get("host", "").lower()
-        return login_pages.not_signed_in(own_address=host == door.host and not door.is_plain)
+        return _not_signed_in_page(own_address=host == door.host and not door.is_plain)
     return problem(error.status_code, error.detail)
 
 
@@ -254,7 +261,7 @@ def _elsewhere(
     """
     if not parts.door.is_open(token):
         parts.door.guesses.count(_peer(request))
-        return login_pages.link_expired()
+        return _link_expired_page()
     door = _door_of(request, parts)
     if request.headers.get("host", "").lower() == door.host and door.is_plain == plain:
         return None
@@ -308,3 +315,46 @@ async def _csrf(request: Request) -> str:
         field = (await request.form()).get(CSRF_FIELD)
         sent = field if isinstance(field, str) else None
     return sent or ""
+
+
+def _not_signed_in_page(*, own_address: bool) -> Response:
+    """Explain how to log in, or that the page is at another address."""
+    return plain_page(
+        401,
+        "You are not signed in",
+        "<p>Open a log-in link. It works once, within 15 minutes, and this browser stays signed "
+        "in for 30 days.</p>" + ("" if own_address else _MOVED) + _LINKS,
+    )
+
+
+def _sign_in_page() -> Response:
+    """Show the button that uses up a log-in link."""
+    words = "<p>This link works once. This browser stays signed in for 30 days.</p>"
+    return plain_page(200, "Sign in to Agent Bridge", words + _BUTTON)
+
+
+def _sign_in_plainly_page() -> Response:
+    """Show the button at the plain address of this machine, and what is different there."""
+    words = (
+        "<p>This link works once. This browser stays signed in until you close it, at most for 12 "
+        "hours.</p><p>Browsers send the cookie of this address to every server on this machine "
+        "that you open. Until you sign out, do not open in this browser what agents serve at "
+        "127.0.0.1. The link with the page's own name has no such limit.</p>"
+    )
+    return plain_page(200, "Sign in at the plain address", words + _BUTTON)
+
+
+def _link_expired_page() -> Response:
+    """Say that this link no longer works."""
+    return plain_page(
+        410,
+        "This log-in link no longer works",
+        "<p>A link works once, within 15 minutes. This one was used, expired or was revoked. "
+        'If you used it in this browser, <a href="/">open the page</a>.</p>' + _LINKS,
+    )
+
+
+def _signed_out_page() -> Response:
+    """Say that the log-in has ended."""
+    words = "<p>Log in again to use the bridge in this browser.</p>"
+    return plain_page(200, "You are signed out", words + _LINKS)

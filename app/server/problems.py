@@ -1,16 +1,18 @@
 """Turns errors into HTTP answers: problem+json with our own text, never a traceback.
 
-A form that a browser sends by itself is answered with a page.
+A form that a browser sends by itself is answered with a plain page.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from html import escape
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -28,7 +30,6 @@ from app.errors import (
     NotFound,
     StoreUnavailable,
 )
-from app.server import login_pages
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +70,34 @@ _AWAY = """<!doctype html>
 <p>{cause}. Agents that work go on when it is there again, and so does this page.</p>
 </body></html>
 """
+_STYLE: Final = """
+:root { color-scheme: light dark; --bg: #fbfbfa; --card: #fff; --line: #e4e4e0; --ink: #1d1d1b;
+  --soft: #6b6b66; --accent: #3557d6; }
+@media (prefers-color-scheme: dark) { :root { --bg: #161615; --card: #212120; --line: #31312f;
+  --ink: #ececea; --soft: #a5a59f; --accent: #8ba3ff; } }
+* { box-sizing: border-box; }
+body { margin: 0; min-height: 100vh; display: grid; place-content: center; padding: 24px;
+  font: 16px/1.6 system-ui, sans-serif; color: var(--ink); background: var(--bg); }
+main { width: min(36rem, 100vw - 48px); }
+p { margin: 0 0 1em; } .brand { color: var(--soft); margin: 0; }
+h1 { font-size: 1.5rem; line-height: 1.3; margin: 0 0 .75em; }
+code, pre { font: .875em/1.5 ui-monospace, monospace; }
+pre { margin: 0 0 1em; padding: 12px 14px; border: 1px solid var(--line); border-radius: 10px;
+  background: var(--card); white-space: pre-wrap; overflow-wrap: anywhere; }
+a { color: var(--accent); }
+button { font: inherit; padding: 8px 20px; border: 0; border-radius: 10px; cursor: pointer;
+  color: var(--bg); background: var(--accent); }
+"""
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+        f"style-src 'sha256-{base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()}'"
+    ),
+    # With `no-referrer` a browser hides its origin even from us, and the button is refused.
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
 RESPONSES: dict[int | str, dict[str, Any]] = {
     int(status): _describe(status)
     for status in (
@@ -93,6 +122,23 @@ def problem(status: int, detail: str) -> JSONResponse:
         media_type=PROBLEM,
         headers={"Retry-After": str(AGAIN_SECONDS)} if is_passing else None,
     )
+
+
+def plain_page(status: int, title: str, words: str) -> HTMLResponse:
+    """Make a page of a few words, which runs no script and loads nothing."""
+    content = f"""<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title} · Agent Bridge</title>
+<style>{_STYLE}</style>
+<main>
+<p class="brand">Agent Bridge</p>
+<h1>{title}</h1>
+{words}
+</main>
+"""
+    return HTMLResponse(content, status_code=status, headers=_HEADERS)
 
 
 async def end_when_away(events: AsyncIterator[T]) -> AsyncIterator[T]:
@@ -143,5 +189,10 @@ def _refuse(request: Request, status: int, detail: str) -> Response:
     """Answer with a problem, or with a page where a person sent a form."""
     is_form = request.method == "POST" and not request.url.path.startswith("/api/")
     if is_form and "text/html" in request.headers.get("accept", ""):
-        return login_pages.refused(status, detail)
+        sentence = f"{detail[:1].upper()}{detail[1:].rstrip('.')}."
+        words = (
+            f'<p role="alert">{escape(sentence)}</p><p>Go back in your browser to what you wrote, '
+            'or <a href="/">open the page</a>.</p>'
+        )
+        return plain_page(status, "This did not work", words)
     return problem(status, detail)

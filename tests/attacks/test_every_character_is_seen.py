@@ -18,7 +18,7 @@ from app.model.updates import AskRequest
 from app.model.visible import conceal, reveal
 from app.server.page.view.blocks import Question as PageQuestion
 from app.server.page.view.render import Renderer
-from app.server.page.view.views import Agent, Cast
+from app.server.page.view.roster import Agent, Roster
 from app.services.github import board
 from app.services.github import render as github
 from app.services.linear import render as linear
@@ -53,7 +53,7 @@ nasty = st.lists(st.one_of(st.sampled_from(PIECES), st.characters()), min_size=1
 )
 facts = st.tuples(st.sampled_from(("command", "path", "host", "file", "input", "address")), nasty)
 FEW = settings(max_examples=150, deadline=None)
-CAST = Cast.of([Agent("claude", "claude", "Claude")])
+ROSTER = Roster.of([Agent("claude", "claude", "Claude")])
 
 
 def request(kind: FactKind, text: str) -> AskRequest:
@@ -145,7 +145,7 @@ def test_on_the_page_what_is_read_is_what_runs(fact: tuple[FactKind, str]) -> No
     whole = view_of(request(*fact), str, PAGE)
     block = PageQuestion("a1", 1, "claude", "", (), "", 0.0, "log", view=whole)
 
-    html = Renderer(CAST).block(block)
+    html = Renderer(ROSTER).block(block)
 
     assert [*map(conceal, asked.on_page(html))] == [fact[1]]
 

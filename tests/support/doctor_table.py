@@ -14,9 +14,9 @@ PAGE = ROOT / "docs" / "troubleshooting.md"
 BEGIN = "<!-- doctor: written by `make findings` -->\n"
 END = "<!-- end of doctor -->\n"
 SOURCES = (
-    "app/cli/machine_checks.py",
+    "app/features/doctor/machine.py",
     "app/agents/availability.py",
-    "app/cli/agent_checks.py",
+    "app/features/doctor/agents.py",
     "app/services/*/doctor.py",
 )
 FINDINGS = {"problem", "warning", "unmet"}

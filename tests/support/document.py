@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from html import escape
 from html.parser import HTMLParser
 
-from app.server.page.view.patches import Patch
+from app.server.page.stream import Patch
 
 VOID = {"br", "hr", "img", "input", "meta", "link"}
 

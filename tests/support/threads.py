@@ -8,14 +8,16 @@ from typing import Any
 from hypothesis import strategies as st
 
 from app.model.types import Entry
+from app.server.page.view.blocks import STEPS
 from app.server.page.view.render import Renderer
-from app.server.page.view.steps import STEPS
+from app.server.page.view.roster import Agent, Roster
 from app.server.page.view.thread import Fold
-from app.server.page.view.views import Agent, Cast
 from app.services import label_of
 
 AGENTS = {1: "claude", 2: "codex"}
-CAST = Cast.of([Agent("claude", "claude", "Claude"), Agent("codex", "codex", "Codex")], label_of)
+ROSTER = Roster.of(
+    [Agent("claude", "claude", "Claude"), Agent("codex", "codex", "Codex")], label_of
+)
 OPTIONS = [
     {"id": "allow", "name": "Allow once", "kind": "allow_once"},
     {"id": "reject", "name": "Reject", "kind": "reject_once"},
@@ -36,7 +38,7 @@ def shown(rows: list[Entry], steps: int = STEPS) -> str:
 
 def log(folded: Fold, steps: int = STEPS) -> str:
     """Render a thread that is folded."""
-    renderer = Renderer(CAST, "/t/web/t1", steps=steps)
+    renderer = Renderer(ROSTER, "/t/web/t1", steps=steps)
     return "".join(map(renderer.block, folded.blocks))
 
 

@@ -9,4 +9,8 @@ FEATURE = Feature(
     package=__name__,
     part="service:Conversations",
     routes=("web:router", "pages:pages", "pages:forms"),
+    commands={
+        "conversations": "List, search and manage conversations of the running bridge.",
+        "sessions": "Show the work of agents in conversations.",
+    },
 )

@@ -5,5 +5,9 @@ from __future__ import annotations
 from app.features.feature import Feature
 
 FEATURE = Feature(
-    name="spending", package=__name__, part="web:DailySpending", routes=("web:router",)
+    name="spending",
+    package=__name__,
+    part="web:DailySpending",
+    routes=("web:router",),
+    commands={"spending": "Show what today has cost so far, where a daily budget is set."},
 )

@@ -6,16 +6,27 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
+from pydantic import BaseModel
 
 from app.core.runtime import Runtime
 from app.core.turns.limits import DailyLimits
 from app.features.part import Part, find_part
-from app.features.spending.shapes import SpendingOut
-from app.model.spending import Spending
+from app.model.spending import Share, Spending
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
+
+
+class SpendingOut(BaseModel):
+    """What a person, a place, an agent or everyone has spent today."""
+
+    share: Share
+    name: str
+    """Who or what: `slack:U024BE7LH`, `slack:C0123`, an agent's name; empty for the whole day."""
+    usd: float
+    limit_usd: float | None
+    """What it may be; no limit if absent."""
 
 
 class DailySpending(Part):

@@ -9,12 +9,9 @@ from app.server.page import (
     agent_pages,
     agents,
     assets,
-    browse,
-    file_names,
+    composer,
     memory,
-    menu,
     personas,
-    repositories,
     routes,
     uploads,
     workspace,
@@ -26,14 +23,11 @@ def install(application: FastAPI) -> None:
     application.state.recent = agent_pages.Recent()
     for part in (
         routes,
-        menu,
-        file_names,
         actions,
-        repositories,
+        composer,
         uploads,
         assets,
         workspace,
-        browse,
     ):
         application.include_router(part.router)
     own = (personas, memory, agents)

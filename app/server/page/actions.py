@@ -20,8 +20,8 @@ from app.model.titles import headline, path_of
 from app.model.types import OPEN_TURN_STATES, Session, Turn
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
-from app.server.page.view.mentions import Names
-from app.server.page.view.views import stoppable
+from app.server.page.view.listing import stoppable
+from app.server.page.view.roster import Names
 from app.server.parts import Parts, PartsOf
 from app.server.shapes import NAME, TEXT_CHARACTERS
 from app.services.web import events
@@ -84,7 +84,7 @@ async def repeat(parts: PartsOf, who: Who, request: Request, thread: str) -> Res
     said = events.Said(
         thread=thread,
         text=found.text,
-        spoken=queries.cast_of(parts).names.after(found.text),
+        spoken=queries.roster_of(parts).names.after(found.text),
         speaker_id=who.name,
         speaker_name=who.name,
         mentions=to,
@@ -105,7 +105,7 @@ async def _read_message(parts: Parts, who: Visitor, form: FormData, name: str) -
         raise HTTPException(422, "the message is empty; write something or attach a file")
     if thread and not re.fullmatch(NAME, thread):
         raise HTTPException(422, "this is not a thread of the page")
-    names = queries.cast_of(parts).names
+    names = queries.roster_of(parts).names
     picked = _field(form, "to")
     mentions = await _find_agents(parts, names, text, picked, thread)
     repository = await _find_repository(parts, form, thread, mentions)
@@ -250,7 +250,7 @@ async def _find_repository(parts: Parts, form: FormData, thread: str, agents: Se
     chosen = _field(form, "repository").strip()
     if thread or not chosen or not agents:
         return ""
-    return await parts.picker.check(events.place_key(""), agents[0], chosen)
+    return await parts.picker.check(queries.NEW_THREAD, agents[0], chosen)
 
 
 def _read_text(form: FormData) -> str:

@@ -76,11 +76,11 @@ class Recent:
 async def list_crew(parts: Parts, who: Visitor, words: str = "") -> Crew:
     """List all agents, with words about what was asked for, if any."""
     counts = await parts.sessions.counts()
-    cast = queries.cast_of(parts)
+    roster = queries.roster_of(parts)
     return Crew(
         lines=tuple(
             AgentLine(
-                agent=cast[card.id],
+                agent=roster[card.id],
                 driver=card.driver,
                 model=card.model,
                 services=tuple(label_of(each) for each in card.services if each != PAGE),

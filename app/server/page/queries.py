@@ -17,29 +17,32 @@ from app.model.delegation import SERVICE
 from app.model.keys import SERVICE_NAME, PlaceKey
 from app.model.titles import path_of, title_of
 from app.model.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
-from app.server.page.view.activity import describe
 from app.server.page.view.blocks import Asked
-from app.server.page.view.listing import archived_list, found_list, thread_list
-from app.server.page.view.thread import Fold
-from app.server.page.view.views import (
-    NOTHING,
+from app.server.page.view.cards import describe
+from app.server.page.view.listing import (
     STOPPABLE,
-    Agent,
-    Cast,
+    ThreadList,
+    archived_list,
+    found_list,
+    shown_state,
+    stoppable,
+    thread_list,
+)
+from app.server.page.view.place import (
+    NOTHING,
     Decided,
     Doing,
     Member,
     Origin,
     Place,
     Steps,
-    ThreadList,
-    Trouble,
     Waiting,
-    shown_state,
-    stoppable,
+    Work,
     tokens,
+    work_of,
 )
-from app.server.page.view.work import Work, work_of
+from app.server.page.view.roster import Agent, Roster, Trouble
+from app.server.page.view.thread import Fold
 from app.server.parts import Parts
 from app.services import label_of
 from app.services.web.events import SaidFile
@@ -59,6 +62,8 @@ QUERY_WORDS = 8
 GROUPED = "threads-grouped"
 """The cookie with the grouping that a browser prefers."""
 Grouping = Literal["", "agent", "repository"]
+NEW_THREAD = PlaceKey("web", "")
+"""A thread that has no messages yet."""
 WAITING_CHARACTERS = 200
 """Characters shown of a queued message: enough to recognise it."""
 
@@ -91,7 +96,7 @@ def place_key(service: str, name: str) -> PlaceKey:
     return PlaceKey(service, name)
 
 
-def cast_of(parts: Parts) -> Cast:
+def roster_of(parts: Parts) -> Roster:
     """List the agents as the page shows them."""
     agents = (
         Agent(
@@ -112,7 +117,7 @@ def cast_of(parts: Parts) -> Cast:
         )
         for card in parts.agents.values()
     )
-    return Cast.of(agents, label_of, parts.removed(), parts.removed_titles())
+    return Roster.of(agents, label_of, parts.removed(), parts.removed_titles())
 
 
 def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
@@ -199,7 +204,7 @@ def _said_files(files: Iterable[File]) -> tuple[SaidFile, ...]:
 
 async def threads_of(
     parts: Parts,
-    cast: Cast,
+    roster: Roster,
     current: PlaceKey | None,
     limit: int,
     more: str,
@@ -209,12 +214,12 @@ async def threads_of(
     """List the threads."""
     found = await parts.threads.list(Wanted(pinned_first=True), limit=limit)
     more = more if len(found) == limit else ""
-    return thread_list(found, cast, current=current, more=more, grouped=grouped)
+    return thread_list(found, roster, current=current, more=more, grouped=grouped)
 
 
-async def archived_threads(parts: Parts, cast: Cast, limit: int) -> ThreadList:
+async def archived_threads(parts: Parts, roster: Roster, limit: int) -> ThreadList:
     """List the archived threads."""
-    return archived_list(await parts.threads.list(Wanted(archived=True), limit=limit), cast)
+    return archived_list(await parts.threads.list(Wanted(archived=True), limit=limit), roster)
 
 
 def grouping_of(request: Request) -> Grouping:
@@ -227,12 +232,12 @@ def grouping_of(request: Request) -> Grouping:
     return ""
 
 
-async def find_threads(parts: Parts, cast: Cast, query: str) -> ThreadList:
+async def find_threads(parts: Parts, roster: Roster, query: str) -> ThreadList:
     """List the threads that a search finds."""
     words = query.split()[:QUERY_WORDS]
     wanted = Wanted(archived=None)
     found = await parts.threads.search(words, wanted, limit=FOUND) if words else ()
-    return found_list(found, cast, words)
+    return found_list(found, roster, words)
 
 
 async def read_thread(
@@ -250,7 +255,7 @@ async def read_thread(
     return Reading(fold, last)
 
 
-async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place | None:
+async def place_of(parts: Parts, roster: Roster, key: PlaceKey, fold: Fold) -> Place | None:
     """Describe the current state of a thread; None if it has no messages."""
     thread = await parts.threads.thread(key)
     if thread is None:
@@ -263,14 +268,14 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
         title=title_of(thread),
         link=thread.link,
         began=first[0] if first else None,
-        members=tuple(_member(parts, session, cast, fold) for session in sessions),
-        gone=() if sessions else tuple(cast[each.key.agent] for each in thread.sessions),
+        members=tuple(_member(parts, session, roster, fold) for session in sessions),
+        gone=() if sessions else tuple(roster[each.key.agent] for each in thread.sessions),
         waiting=tuple(
             [
                 wait
                 for session in sessions
                 if session.state in STOPPABLE
-                for wait in await _waiting(parts, session, cast)
+                for wait in await _waiting(parts, session, roster)
             ]
         ),
         decisions=decisions_of(fold),
@@ -278,12 +283,12 @@ async def place_of(parts: Parts, cast: Cast, key: PlaceKey, fold: Fold) -> Place
             await parts.ledger.grants(WantedGrants(place=key, state="active"), limit=GRANTS)
         ),
         untagged=parts.dispatcher.untagged(key).agents or listeners(parts, key),
-        latest=_latest_agent(parts, cast, key, sessions),
+        latest=_latest_agent(parts, roster, key, sessions),
         pinned=thread.pinned,
         archived=thread.archived,
         errands=fold.errands,
         origin=await _origin(parts, key, sessions),
-        work=_work(parts, cast, sessions),
+        work=_work(parts, roster, sessions),
     )
 
 
@@ -304,12 +309,12 @@ async def _origin(parts: Parts, key: PlaceKey, sessions: Sequence[Session]) -> O
     )
 
 
-def _latest_agent(parts: Parts, cast: Cast, key: PlaceKey, sessions: Sequence[Session]) -> str:
+def _latest_agent(parts: Parts, roster: Roster, key: PlaceKey, sessions: Sequence[Session]) -> str:
     """Return the agent of a thread that was used last, if it is offered; for a new thread."""
     answering = parts.dispatcher.untagged(key, "latest").agents
     used = sorted(sessions, key=lambda each: each.updated_at, reverse=True)
     names = (*answering, *(each.key.agent for each in used))
-    offered = {agent.id for agent in cast.offered}
+    offered = {agent.id for agent in roster.offered}
     return next((name for name in names if name in offered), "")
 
 
@@ -344,13 +349,13 @@ def _asked(parts: Parts, key: PlaceKey, turn: int) -> Asked | None:
     )
 
 
-def _member(parts: Parts, session: Session, cast: Cast, fold: Fold) -> Member:
+def _member(parts: Parts, session: Session, roster: Roster, fold: Fold) -> Member:
     usage = fold.usage.get(session.id, {})
     turn = fold.latest(session.id)
     choices = parts.manager.choices(session)
     return Member(
         session=session.id,
-        agent=cast[session.key.agent],
+        agent=roster[session.key.agent],
         state=shown_state(session, parts.state_of(session)),
         stoppable=stoppable(session),
         failed=session.failed and not stoppable(session),
@@ -368,12 +373,12 @@ def _member(parts: Parts, session: Session, cast: Cast, fold: Fold) -> Member:
     )
 
 
-def _work(parts: Parts, cast: Cast, sessions: Sequence[Session]) -> tuple[Work, ...]:
+def _work(parts: Parts, roster: Roster, sessions: Sequence[Session]) -> tuple[Work, ...]:
     """Describe where the agents of a thread work, from what the store knows."""
     if parts.workspaces is None:
         return ()
     found = (
-        work_of(cast[each.key.agent].title, each.id, parts.workspaces.describe(each))
+        work_of(roster[each.key.agent].title, each.id, parts.workspaces.describe(each))
         for each in sessions
     )
     return tuple({each.key: each for each in found}.values())
@@ -388,7 +393,7 @@ def _doing(parts: Parts, session: Session, fold: Fold) -> Doing:
     return Doing(turn.head.began, turn.id, *describe(fold.running(turn)))
 
 
-async def _waiting(parts: Parts, session: Session, cast: Cast) -> list[Waiting]:
+async def _waiting(parts: Parts, session: Session, roster: Roster) -> list[Waiting]:
     """List the messages queued for an agent; a turn that is about to start does not count."""
     if not parts.turns.waiting(session.id):
         return []
@@ -398,7 +403,7 @@ async def _waiting(parts: Parts, session: Session, cast: Cast) -> list[Waiting]:
     return [
         Waiting(
             session=session.id,
-            agent=cast[session.key.agent],
+            agent=roster[session.key.agent],
             messages=tuple(
                 (message.number, message.speaker.name, message.text[:WAITING_CHARACTERS])
                 for message in parts.turns.messages(turn.id)

@@ -21,13 +21,12 @@ from app.model.titles import path_of
 from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.assets import addresses
-from app.server.page.repositories import NEW
 from app.server.page.stream import Stream
 from app.server.page.view import done, render
-from app.server.page.view.blocks import Call
+from app.server.page.view.blocks import MORE_STEPS, STEPS, Call
+from app.server.page.view.place import Page, Place
 from app.server.page.view.render import Renderer
-from app.server.page.view.steps import MORE_STEPS, STEPS
-from app.server.page.view.views import Cast, Missing, Page, Place
+from app.server.page.view.roster import Missing, Roster
 from app.server.parts import Parts, PartsOf
 from app.server.problems import end_when_away
 
@@ -73,16 +72,16 @@ async def begin(
     threads: Threads = THREADS,
 ) -> HTMLResponse:
     """Show the list of threads, or those that a search finds, and an empty message box."""
-    cast = queries.cast_of(parts)
-    picked = to if to in cast.agents else await queries.usual_agent(parts)
+    roster = queries.roster_of(parts)
+    picked = to if to in roster.agents else await queries.usual_agent(parts)
     grouped = queries.grouping_of(request)
     more = f"/?threads={threads * 5}"
-    listed = await queries.threads_of(parts, cast, None, threads, more, grouped=grouped)
-    found = await queries.find_threads(parts, cast, q) if q else None
+    listed = await queries.threads_of(parts, roster, None, threads, more, grouped=grouped)
+    found = await queries.find_threads(parts, roster, q) if q else None
     if archived and not q:
-        found = await queries.archived_threads(parts, cast, threads)
+        found = await queries.archived_threads(parts, roster, threads)
     shown = Page(
-        cast=cast,
+        roster=roster,
         threads=listed,
         query=q,
         found=found,
@@ -96,9 +95,9 @@ async def begin(
         missing=tuple(Missing(each.title, each.install) for each in parts.missing),
         troubles=queries.troubles_of(parts),
         paused=queries.notices_of(parts, None),
-        examples=cast[picked].examples or EXAMPLES,
+        examples=roster[picked].examples or EXAMPLES,
         picked=picked,
-        repository=parts.picker.default(NEW),
+        repository=parts.picker.default(queries.NEW_THREAD),
     )
     return HTMLResponse(render.page(shown), headers=HEADERS)
 
@@ -106,9 +105,9 @@ async def begin(
 @router.get("/threads")
 async def search(parts: PartsOf, _who: Who, q: Words = "") -> HTMLResponse:
     """List the threads that a search finds, without a page around them."""
-    cast = queries.cast_of(parts)
-    listed = await queries.find_threads(parts, cast, q)
-    return HTMLResponse(render.threads_panel(listed, cast), headers=HEADERS)
+    roster = queries.roster_of(parts)
+    listed = await queries.find_threads(parts, roster, q)
+    return HTMLResponse(render.threads_panel(listed, roster), headers=HEADERS)
 
 
 @router.get("/latest/{agent}")
@@ -145,28 +144,28 @@ async def read_thread(
     threads: Threads = THREADS,
 ) -> HTMLResponse:
     """Show a thread."""
-    cast = queries.cast_of(parts)
+    roster = queries.roster_of(parts)
     try:
         key = queries.place_key(service, name)
     except NotFound:
-        return await _not_found(parts, who, cast, threads)
+        return await _not_found(parts, who, roster, threads)
     first = await parts.transcript.window(key, articles=articles)
     reading = await queries.read_thread(parts, key, begin=first)
-    place = await queries.place_of(parts, cast, key, reading.fold)
+    place = await queries.place_of(parts, roster, key, reading.fold)
     if place is None:
-        return await _not_found(parts, who, cast, threads)
+        return await _not_found(parts, who, roster, threads)
     if parts.progress is not None:
         for member in place.members:
             parts.progress.look_if_old(member.session)
-    renderer = Renderer(cast, place.path, begin=first, steps=steps)
+    renderer = Renderer(roster, place.path, begin=first, steps=steps)
     blocks = reading.fold.blocks
     log = await asyncio.to_thread(lambda: "\n".join(map(renderer.block, blocks)))
     grouped = queries.grouping_of(request)
     here = f"{place.path}?articles={articles}&steps={steps}"
     shown = Page(
-        cast=cast,
+        roster=roster,
         threads=await queries.threads_of(
-            parts, cast, key, threads, f"{here}&threads={threads * 5}", grouped=grouped
+            parts, roster, key, threads, f"{here}&threads={threads * 5}", grouped=grouped
         ),
         grouped=grouped,
         csrf=who.csrf,
@@ -228,7 +227,7 @@ async def read_steps(
     end = next((number for number, each in enumerate(blocks) if each.id == until), None)
     if end is None:
         raise NotFound("step", until)
-    renderer = Renderer(queries.cast_of(parts), path_of(key), begin=begin, steps=MORE_STEPS)
+    renderer = Renderer(queries.roster_of(parts), path_of(key), begin=begin, steps=MORE_STEPS)
     made = await asyncio.to_thread(renderer.listed, blocks[:end], home)
     return HTMLResponse(made, headers=HEADERS)
 
@@ -241,7 +240,7 @@ async def read_whole(parts: PartsOf, _who: Who, service: str, name: str, row: in
     if not found or found[0].id != row or found[0].kind != "tool":
         raise NotFound("tool call", row)
     call = Call("", row, found[0].data, "", "")
-    renderer = Renderer(queries.cast_of(parts), path_of(key))
+    renderer = Renderer(queries.roster_of(parts), path_of(key))
     made = await asyncio.to_thread(renderer.call_whole, call)
     return HTMLResponse(made, headers=HEADERS)
 
@@ -254,7 +253,7 @@ async def read_log(parts: PartsOf, _who: Who, service: str, name: str, row: int)
     log = found[0].data.get("failure", {}).get("log") if found and found[0].id == row else None
     if log is None:
         raise NotFound("log", row)
-    renderer = Renderer(queries.cast_of(parts), path_of(key))
+    renderer = Renderer(queries.roster_of(parts), path_of(key))
     return HTMLResponse(renderer.log_tail(log), headers=HEADERS)
 
 
@@ -271,10 +270,10 @@ async def read_words(parts: PartsOf, _who: Who, thread: str, turn: int) -> JSONR
     return JSONResponse({"text": found.text, "files": files}, headers=HEADERS)
 
 
-async def _not_found(parts: Parts, who: Visitor, cast: Cast, threads: int) -> HTMLResponse:
+async def _not_found(parts: Parts, who: Visitor, roster: Roster, threads: int) -> HTMLResponse:
     shown = Page(
-        cast=cast,
-        threads=await queries.threads_of(parts, cast, None, threads, f"/?threads={threads * 5}"),
+        roster=roster,
+        threads=await queries.threads_of(parts, roster, None, threads, f"/?threads={threads * 5}"),
         csrf=who.csrf,
         told=done.sentence(who.done),
         visitor=who.name,

@@ -7,22 +7,127 @@ is sent without a number, and the page removes it when the stream breaks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import orjson
 
-from app.core.feed import News
+from app.core.feed import News, Unfinished
 from app.model.keys import PlaceKey
 from app.model.titles import path_of
+from app.model.types import Entry
 from app.server.page import queries
 from app.server.page.view import render
-from app.server.page.view.patches import Patches
+from app.server.page.view.blocks import STEPS, Block, Turn, calls_of
 from app.server.page.view.render import Renderer
-from app.server.page.view.steps import STEPS
+from app.server.page.view.roster import Roster
 from app.server.page.view.thread import Fold
-from app.server.page.view.views import Cast
 from app.server.parts import Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A new version of one element of the page."""
+
+    id: str
+    home: str
+    html: str
+    before: str = ""
+    away: tuple[str, ...] | None = None
+    """The elements that this one replaces at the beginning of its home."""
+
+
+class Patches:
+    """Tracks what one page shows of one thread."""
+
+    def __init__(self, fold: Fold, renderer: Renderer) -> None:
+        self.fold = fold
+        self._renderer = renderer
+        self._previews: dict[int, str] = {}
+        self._hidden: dict[str, set[str]] = {}
+        self._known: dict[str, int] = {}
+        self._note(fold.blocks)
+
+    def rows(self, rows: Sequence[Entry]) -> list[Patch]:
+        """Show rows; they replace text that was shown before it had a row."""
+        changed = [block for block in self.fold.add(rows) if not self._is_inside_hidden(block)]
+        trims: list[Patch] = []
+        settled_otherwise: set[str] = set()
+        for home in dict.fromkeys(block.home for block in changed):
+            made, names = self._trim(home)
+            trims += made
+            settled_otherwise |= names
+        changed = [block for block in changed if block.id not in settled_otherwise]
+        names = {block.id for block in changed}
+        turns = dict.fromkeys(row.turn for row in rows if row.turn is not None)
+        previews = [self._previews.pop(turn) for turn in turns if turn in self._previews]
+        settled = [self._settle(name) for name in previews if name not in names]
+        self._note(changed)
+        return settled + [self._patch(block) for block in changed] + trims
+
+    def unfinished(self, news: Sequence[Unfinished]) -> list[Patch]:
+        """Show text that has no row yet."""
+        made = []
+        for each in news:
+            if (block := self.fold.preview(each)) is not None:
+                self._previews[each.turn] = block.id
+                made.append(self._patch(block))
+        return made
+
+    def _settle(self, name: str) -> Patch:
+        block = self.fold.find(name)
+        return self._patch(block) if block is not None else Patch(name, "", "")
+
+    def _patch(self, block: Block, before: str = "") -> Patch:
+        return Patch(block.id, block.home, self._renderer.block(block), before)
+
+    def _trim(self, home: str) -> tuple[list[Patch], set[str]]:
+        """Put earlier steps away, and show again what is none any more.
+
+        Also returns the blocks that need no patch of their own.
+        """
+        blocks = self.fold.within(home)
+        if blocks is None:
+            return [], set()
+        parted = self._renderer.split(blocks)
+        before, now = self._hidden.get(home, set()), {block.id for block in parted.earlier}
+        came = {block.id for block in blocks[self._known.get(home, 0) :]}
+        self._hidden[home], self._known[home] = now, len(blocks)
+        if before == now:
+            return [], now
+        back = before - now
+        places = zip(parted.shown, [*(each.id for each in parted.shown[1:]), ""], strict=True)
+        shown = [self._patch(block, follows) for block, follows in places if block.id in back]
+        self._note(block for block in parted.shown if block.id in back)
+        gone = tuple(name for name in now - before if name not in came)
+        line = self._renderer.earlier(home, parted)
+        return [*reversed(shown), Patch(f"{home}-earlier", home, line, away=gone)], (
+            (before & now) | (now & came) | back
+        )
+
+    def _is_inside_hidden(self, block: Block) -> bool:
+        up = self.fold.around(block)
+        while up is not None:
+            if up.id in self._hidden.get(up.home, ()):
+                return True
+            up = self.fold.around(up)
+        return False
+
+    def _note(self, blocks: Iterable[Block]) -> None:
+        """Note what a page shows of blocks that are rendered whole."""
+        for block in blocks:
+            if isinstance(block, Turn):
+                self._note_within(block.place, block.body)
+            for call in calls_of(block):
+                if call.inside:
+                    self._note_within(call.place, call.inside)
+
+    def _note_within(self, home: str, blocks: Sequence[Block]) -> None:
+        parted = self._renderer.split(blocks)
+        self._hidden[home] = {block.id for block in parted.earlier}
+        self._known[home] = len(blocks)
+        self._note(parted.shown)
+
 
 LOOK_SECONDS = 2.0
 """How often a page checks the other threads, if anything happened anywhere; its own at once."""
@@ -32,8 +137,6 @@ SETTLE_SECONDS = 0.1
 """How long a message takes to become a running turn: until then it would flash up as waiting."""
 ATTEMPTS = 3
 """How often panels are read again because a state changed meanwhile."""
-NOWHERE = PlaceKey("web", "")
-"""A place without messages, for a page without a thread."""
 
 
 @dataclass
@@ -60,14 +163,14 @@ class Stream:
     async def events(self, after: int) -> AsyncIterator[bytes]:
         """Yield everything after a row number, then all news, until the page is closed."""
         yield b"retry: 1000\n\n" + _event("now", self.parts.clock.now())
-        cast = queries.cast_of(self.parts)
+        roster = queries.roster_of(self.parts)
         fold = Fold(lambda _session: "")
         if self.key is not None:
             reading = await queries.read_thread(self.parts, self.key, begin=self.begin, until=after)
             fold = reading.fold
         where = path_of(self.key) if self.key is not None else ""
-        patches = Patches(fold, Renderer(cast, where, begin=self.begin, steps=self.steps))
-        place = self.key or NOWHERE
+        patches = Patches(fold, Renderer(roster, where, begin=self.begin, steps=self.steps))
+        place = self.key or queries.NEW_THREAD
         async for news in self.parts.feed.news(place, after=after, idle=LOOK_SECONDS):
             if not self.welcome():
                 return
@@ -77,13 +180,13 @@ class Stream:
                 continue
             if any(row.kind == "message" for row in news.rows):
                 await self.parts.clock.sleep(SETTLE_SECONDS)
-            cast = queries.cast_of(self.parts)
-            for event in await self._state(fold, cast):
+            roster = queries.roster_of(self.parts)
+            for event in await self._state(fold, roster):
                 yield event
 
-    async def _state(self, fold: Fold, cast: Cast) -> list[bytes]:
+    async def _state(self, fold: Fold, roster: Roster) -> list[bytes]:
         """Return the panels around the thread that changed."""
-        made = await self._read(fold, cast)
+        made = await self._read(fold, roster)
         fresh = {name: html for name, html in made.items() if self._panels.get(name) != html}
         self._panels.update(fresh)
         self._quiet = 0 if fresh else self._quiet + 1
@@ -91,29 +194,29 @@ class Stream:
             return [_event("state", fresh)]
         return [b": quiet\n\n"] if self._quiet % QUIET_LOOKS == 0 else []
 
-    async def _read(self, fold: Fold, cast: Cast) -> dict[str, str]:
+    async def _read(self, fold: Fold, roster: Roster) -> dict[str, str]:
         """Render the panels; the list says of its own thread what the head says of it."""
         for _ in range(ATTEMPTS):
             made: dict[str, str] = {}
             states = self._states()
             if self.key is None:
-                made = render.start_panels(cast, self.picked)
+                made = render.start_panels(roster, self.picked)
             else:
-                place = await queries.place_of(self.parts, cast, self.key, fold)
-                made = render.place_panels(place, cast) if place is not None else {}
-            made["paused"] = render.paused_panel(queries.notices_of(self.parts, self.key), cast)
+                place = await queries.place_of(self.parts, roster, self.key, fold)
+                made = render.place_panels(place, roster) if place is not None else {}
+            made["paused"] = render.paused_panel(queries.notices_of(self.parts, self.key), roster)
             now, stirs = self.parts.clock.monotonic(), self.parts.feed.stirs
             due = stirs != self._stirs and now >= self._next_list
             if due or made.get("state") != self._panels.get("state"):
                 listed = await queries.threads_of(
                     self.parts,
-                    cast,
+                    roster,
                     self.key,
                     self.threads,
                     self.more,
                     grouped=self.grouped,
                 )
-                made["threads"] = render.threads_panel(listed, cast)
+                made["threads"] = render.threads_panel(listed, roster)
                 self._stirs, self._next_list = stirs, now + LOOK_SECONDS
             if states == self._states():
                 break

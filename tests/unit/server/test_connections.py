@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.server import connections
+from app.server import listener as connections
 from app.server.listener import Listener, bound
 from app.server.local_socket import bind_local, socket_path
 

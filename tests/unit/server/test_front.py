@@ -15,7 +15,7 @@ from app.clock import SystemClock
 from app.errors import StoreUnavailable
 from app.metrics import Metrics
 from app.model.inbound import Delivery
-from app.server import bodies
+from app.server import front as bodies
 from app.server.front import Front
 from tests.support.hook import HookAdapter, message, request, sign
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from app.core.memory.log import Remembered
 from app.server.page.view.personas import FileLine
-from app.server.page.view.views import Agent
+from app.server.page.view.roster import Agent
 
 Kind = Literal[
     "text",

@@ -7,8 +7,9 @@ made from stored numbers, so that every page gives a block the same id.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal
 
 from app.model.ask_view import AskView
@@ -264,3 +265,78 @@ class Errand(Turn):
 
 
 Block = Said | Silence | Failed | Note | Words | Plan | Call | Batch | Question | Head | Turn
+
+
+STEPS = 40
+"""Steps of a turn that a page shows at first: more than people scroll through."""
+MORE_STEPS = 200
+"""Steps that are fetched at once."""
+FAILURES = 20
+"""Failed steps that are shown although they are earlier, the last of them."""
+STEP_CHARACTERS = 2_500
+"""Characters of a text that count as a step: about a screen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The blocks of a turn or of a sub-agent, split into those to fetch and those to show."""
+
+    earlier: Sequence[Block]
+    shown: Sequence[Block]
+    until: str = ""
+    """The block after the last one that is hidden."""
+
+    @property
+    def calls(self) -> int:
+        """How many calls are hidden."""
+        return sum(len(calls_of(block)) for block in self.earlier)
+
+
+def split(blocks: Sequence[Block], limit: int) -> Split:
+    """Hide all but the last steps, the last failures, and what is not over yet."""
+    cut, steps = len(blocks), 0
+    while cut and steps < limit:
+        cut -= 1
+        steps += _steps(blocks[cut])
+    if not any(map(_steps, islice(blocks, cut))):
+        return Split((), blocks)
+    before = blocks[:cut]
+    failures = [block.id for block in before if any(map(_has_failed, calls_of(block)))]
+    kept = set(failures[-FAILURES:])
+    earlier = [block for block in before if not (_stays(block) or block.id in kept)]
+    if not any(map(_steps, earlier)):
+        return Split((), blocks)
+    hidden = {block.id for block in earlier}
+    shown = [block for block in blocks if block.id not in hidden]
+    while blocks[cut - 1].id not in hidden:
+        cut -= 1
+    return Split(earlier, shown, blocks[cut].id)
+
+
+def calls_of(block: Block) -> Sequence[Call]:
+    """Return the calls that a block shows, without those of sub-agents."""
+    match block:
+        case Call():
+            return (block,)
+        case Batch():
+            return block.calls
+    return ()
+
+
+def _steps(block: Block) -> int:
+    if isinstance(block, Words):
+        return len(block.text) // STEP_CHARACTERS
+    return len(calls_of(block))
+
+
+def _stays(block: Block) -> bool:
+    match block:
+        case Plan() | Note() | Failed() | Turn():
+            return True
+        case Question():
+            return block.state == "open"
+    return any(not (call.has_ended or call.stopped) for call in calls_of(block))
+
+
+def _has_failed(call: Call) -> bool:
+    return call.status == "failed" and not call.rejected

@@ -10,12 +10,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from app.model.diff import compare
+from app.model.visible import reveal_line
 from app.server.page.view import diffs, highlight
 from app.server.page.view.blocks import Call
-from app.server.page.view.diffs import HIDDEN, Row
+from app.server.page.view.diffs import Row
+from app.server.page.view.highlight import visible
 
 LINES = 60
 """Lines that a card shows at first: a screen. The rest is one click away."""
@@ -24,7 +26,6 @@ DIFF_LINES = 200
 RESULT_CHARACTERS = 80
 """The longest last line that is shown with a command: longer ones do not fit."""
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _WORKSPACE = re.compile(r"^.*/workspaces/\d+-[a-z0-9-]+/")
 _PATH_NAMES = frozenset({"path", "file_path", "filePath", "abs_path", "notebook_path"})
 """What agents call the file that a tool works on."""
@@ -47,14 +48,6 @@ class Change:
     added: int
     removed: int
     left: int = 0
-
-
-def visible(text: str) -> str:
-    """Remove colours and make characters visible that hide or reorder others."""
-    text = text.replace("\r\n", "\n")
-    if "\x1b" in text:
-        text = _ESCAPES.sub("", text)
-    return HIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def short_path(path: str) -> str:
@@ -120,3 +113,37 @@ def change(diff: Mapping[str, Any], *, whole: bool = False) -> Change:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+VERBS: Final = {
+    "read": "reading",
+    "edit": "editing",
+    "delete": "deleting",
+    "move": "moving",
+    "search": "searching",
+    "execute": "running",
+    "fetch": "fetching",
+}
+DOING_CHARACTERS: Final = 120
+"""More than one line shows."""
+
+_VERB: Final = re.compile(
+    r"\A(?:run|running|read|reading|edit|editing|write|writing|delete|deleting|move|moving|"
+    r"search|searching|grep|find|fetch|fetching|execute|executing)(?: for)?:?\s+(?=\S)",
+    re.IGNORECASE,
+)
+
+
+def describe(call: Call | None) -> tuple[str, str]:
+    """Return a verb and its object, such as a command; nothing if no call runs."""
+    if call is None:
+        return "", ""
+    given = call.data.get("input")
+    command = given.get("command") if isinstance(given, dict) else None
+    verb = VERBS.get(str(call.data.get("kind") or call.kind))
+    if verb == "running" and isinstance(command, str) and command.strip():
+        words = command.strip().partition("\n")[0]
+    else:
+        words = _VERB.sub("", call.title, count=1) if verb else call.title
+    words = words.strip("`") if words.count("`") == 2 else words
+    return verb or "using", reveal_line(words[:DOING_CHARACTERS])

@@ -6,14 +6,25 @@ plain, and only widespread languages have a lexer here.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import re
+from collections.abc import Hashable, Sequence
 from functools import cache, lru_cache
 from html import escape
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from markdown_it.token import Token
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+HIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
+"""Characters that show nothing, or that reorder others."""
+_ESCAPES: Final = re.compile(
+    r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])"
+)
 
 CHARACTERS: Final = 60_000
 """The longest text that is highlighted: some 1,500 lines, about 100 ms."""
@@ -101,6 +112,22 @@ CLASSES: Final = {
 """The class of a kind of token, which its sub-kinds share."""
 
 
+def show(text: str) -> str:
+    """Write one line so that nothing in it hides or reorders anything."""
+    if text.isascii() and text.isprintable():
+        return text
+    end = "␍" if text.endswith("\r") else ""
+    return HIDDEN.sub(lambda found: f"\\u{{{ord(found[0]):X}}}", text.removesuffix("\r")) + end
+
+
+def visible(text: str) -> str:
+    """Remove colours and make characters visible that hide or reorder others."""
+    text = text.replace("\r\n", "\n")
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    return HIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def language_of(path: str) -> str:
     """Return the language of a file by its name, or nothing."""
     name = PurePosixPath(path).name.lower()
@@ -162,3 +189,41 @@ def _lexer(name: str) -> _Lexer:
 def _class_of(kind: _Kind) -> str:
     names = (str(each).removeprefix("Token.") for each in reversed(kind.split()))
     return next((CLASSES[name] for name in names if name in CLASSES), "")
+
+
+PATCH: Final = "udiff"
+SPANS: Final = {"lang", "add", "del", "hunk", *CLASSES.values()}
+"""The classes that a code block may have inside."""
+COPY: Final = '<button type="button" class="copy" data-copy="">Copy</button>'
+
+_LANGUAGE: Final = re.compile(r"[\w+#.-]{1,30}")
+_LINES: Final = (("+++", "hunk"), ("---", "hunk"), ("@@", "hunk"), ("+", "add"), ("-", "del"))
+
+
+def render_fence(_self: object, tokens: Sequence[Token], index: int, *_: Any) -> str:
+    """Render one code block."""
+    token = tokens[index]
+    found = _LANGUAGE.match(token.info.strip())
+    language = found[0] if found else ""
+    label = f'<span class="lang">{escape(language)}</span>' if language else ""
+    code, kind = visible(token.content).removesuffix("\n"), ""
+    if not _is_closed(token):
+        made = escape(code)
+    elif language.lower() in {"diff", "patch"}:
+        made, kind = "\n".join(map(_patch, code.split("\n"))), f' class="{PATCH}"'
+    else:
+        made = "\n".join(lines(code, language))
+    return f'<div class="code">{label}{COPY}<pre{kind}><code>{made}\n</code></pre></div>\n'
+
+
+def _is_closed(token: Token) -> bool:
+    """Return whether a block has ended; one that is only indented has no mark of its end."""
+    if token.type != "fence" or token.map is None:
+        return True
+    lines = len(token.content.removesuffix("\n").split("\n")) if token.content else 0
+    return token.map[1] - token.map[0] == lines + 2
+
+
+def _patch(line: str) -> str:
+    kind = next((kind for mark, kind in _LINES if line.startswith(mark)), "")
+    return f'<span class="{kind}">{escape(line)}</span>' if kind else escape(line)

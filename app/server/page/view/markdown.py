@@ -12,17 +12,19 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from html import escape
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
+from unicodedata import bidirectional
 
 import nh3
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock, paragraph
 from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from app.markdown.links import find_false_host
-from app.server.page.view import fences, footnotes
-from app.server.page.view.direction import direct
+from app.server.page.view.highlight import PATCH, SPANS, render_fence
 
 CACHED = 500
 """Pieces of text whose HTML is cached: the pages that are open, a few megabytes."""
@@ -58,12 +60,14 @@ ATTRIBUTES = {
     "span": {"title"},
 }
 ALIGNED = {"center", "right"}
+FOOTNOTE: Final = "footnote"
+"""The class of a paragraph with the words of a footnote."""
 CLASSES = {
     "button": {"copy"},
     "div": {"code", "table"},
-    "p": {footnotes.CLASS},
-    "pre": {fences.PATCH},
-    "span": {"at", "path", *fences.SPANS},
+    "p": {FOOTNOTE},
+    "pre": {PATCH},
+    "span": {"at", "path", *SPANS},
     "td": ALIGNED,
     "th": ALIGNED,
 }
@@ -75,6 +79,12 @@ _MARK = re.compile(r"[\[\]<>*_`~|&!\\]")
 _TASK = re.compile(r"\[([ xX])\] ")
 _REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """Embeddings, overrides and isolates; a mark such as U+200F is part of ordinary writing."""
+_LABEL: Final = r"\[\^([^\]\[\s^]{1,40})\]"
+_REFERENCE: Final = re.compile(_LABEL)
+_FOOTNOTE: Final = re.compile(_LABEL + r":[ \t]+(?=\S)")
+_RIGHT_TO_LEFT: Final = re.compile(
+    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
 
 
 @lru_cache(CACHED)
@@ -138,11 +148,11 @@ class _Parser(MarkdownIt):
 def _parser(breaks: bool) -> MarkdownIt:
     parser = _Parser("commonmark", {"html": False, "breaks": breaks})
     parser.enable(["table", "strikethrough"])
-    footnotes.add_to(parser)
+    add_footnotes(parser)
     parser.core.ruler.push("show_only", _show_only)
     parser.core.ruler.push("direct", direct)
-    parser.add_render_rule("fence", fences.render)
-    parser.add_render_rule("code_block", fences.render)
+    parser.add_render_rule("fence", render_fence)
+    parser.add_render_rule("code_block", render_fence)
     parser.add_render_rule("table_open", _open_table)
     parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
     return parser
@@ -156,7 +166,7 @@ def _open_table(self: RendererHTML, tokens: Sequence[Token], index: int, *more: 
 @cache
 def _block_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    footnotes.add_to(parser)
+    add_footnotes(parser)
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
 
@@ -287,3 +297,75 @@ def _without_closing(address: str) -> str:
     while address.endswith(")") and address.count(")") > address.count("("):
         address = address[:-1].rstrip(_AFTER_ADDRESS)
     return address
+
+
+def add_footnotes(parser: MarkdownIt) -> None:
+    """Add footnotes to a parser: `[^1]` in a text, and `[^1]: words` below it.
+
+    It is shown where it is written. A number is a footnote by itself, since its words may be in a
+    later piece of the text; a name only with its words: `[^a-z]` is mostly something else.
+    """
+    parser.block.ruler.before("reference", "footnote", _define, {"alt": ["paragraph", "reference"]})
+    parser.inline.ruler.before("link", "footnote", _refer)
+
+
+def _define(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    if state.is_code_block(start):
+        return False
+    found = _FOOTNOTE.match(state.src, state.bMarks[start] + state.tShift[start])
+    if found is None or silent:
+        return found is not None
+    paragraph(state, start, end, silent)
+    opened, words, _ = state.tokens[-3:]
+    opened.attrs["class"] = FOOTNOTE
+    words.content = _FOOTNOTE.sub(r"[^\1] ", words.content, count=1)
+    state.env.setdefault("footnotes", set()).add(found[1])
+    return True
+
+
+def _refer(state: StateInline, silent: bool) -> bool:
+    found = _REFERENCE.match(state.src, state.pos)
+    if found is None:
+        return False
+    label = found[1]
+    if not label.isdecimal() and label not in state.env.get("footnotes", ()):
+        return False
+    if not silent:
+        state.push("sup_open", "sup", 1)
+        state.push("text", "", 0).content = label
+        state.push("sup_close", "sup", -1)
+    state.pos = found.end()
+    return True
+
+
+def direct(state: StateCore) -> None:
+    """Mark the blocks whose direction, by their first letter, differs from that around them.
+
+    The attribute `dir=auto` would not do: a list or a quotation does not look into children that
+    have a direction themselves.
+    """
+    if state.src.isascii() or not _RIGHT_TO_LEFT.search(state.src):
+        return
+    around = ["ltr"]
+    for index, token in enumerate(state.tokens):
+        if token.nesting == 1:
+            own = next(_letters(state.tokens, index), around[-1])
+            if own != around[-1] and not token.hidden:
+                token.attrs["dir"] = own
+            around.append(around[-1] if token.hidden else own)
+        elif token.nesting == -1:
+            around.pop()
+
+
+def _letters(tokens: list[Token], index: int) -> Iterator[str]:
+    """Yield the direction of each letter in a block, but not in its code."""
+    for token in tokens[index + 1 :]:
+        if token.level <= tokens[index].level:
+            return
+        for child in token.children or ():
+            for letter in child.content if child.type == "text" else "":
+                kind = bidirectional(letter)
+                if kind in {"R", "AL"}:
+                    yield "rtl"
+                elif kind == "L":
+                    yield "ltr"

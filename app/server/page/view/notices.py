@@ -13,7 +13,7 @@ from app.model.notes import NoteCode
 from app.model.offers import CANCEL, GO_ON, HAND_OVER
 from app.server.page.view import cards
 from app.server.page.view.blocks import Failed, Note, Question
-from app.server.page.view.views import Agent
+from app.server.page.view.roster import Agent
 
 _NOTES: Final = {
     str(NoteCode.CUT_OFF): "The bridge restarted; {agent} is picking up where it left off.",

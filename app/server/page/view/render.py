@@ -24,15 +24,14 @@ from app.model.file_names import size_words
 from app.model.titles import in_path
 from app.model.visible import reveal_line
 from app.model.wording import DELEGATED
-from app.server.page.view import cards, diffs, markdown, notices, steps, views
+from app.server.page.view import cards, diffs, highlight, markdown, notices
 from app.server.page.view.agents import AgentLine, Crew, MemoryNote, NewForm, Shown
-from app.server.page.view.blocks import Block, Call, Said, Words
-from app.server.page.view.files import Folder, address_of
+from app.server.page.view.blocks import MORE_STEPS, STEPS, Block, Call, Said, Split, Words, split
+from app.server.page.view.listing import ThreadList, short_name
 from app.server.page.view.personas import Editor, Prompt
-from app.server.page.view.steps import Split
-from app.server.page.view.views import Cast, Page, Place, ThreadList
-from app.server.page.view.work import short_name
-from app.server.page.view.workspace import Changes, Piece, Workspace
+from app.server.page.view.place import Page, Place
+from app.server.page.view.roster import Agent, Roster
+from app.server.page.view.workspace import Changes, Folder, Piece, Workspace, address_of
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}
@@ -49,17 +48,17 @@ class Renderer:
     """Renders the blocks of a thread, with the agents of one bridge."""
 
     def __init__(
-        self, cast: Cast, place: str = "", *, begin: int = 0, steps: int = steps.STEPS
+        self, roster: Roster, place: str = "", *, begin: int = 0, steps: int = STEPS
     ) -> None:
         """Take the agents, the path of the thread, from which the rest of it is fetched.
 
         `begin` is the row that it begins after, `steps` how many steps of a turn are shown.
         """
-        self._cast = cast
+        self._roster = roster
         self._place = place
         self._begin = begin
         self._steps = steps
-        self._at = cast.names.pattern
+        self._at = roster.names.pattern
         self._macros: Any = _environment().get_template("blocks.html").module
         self._talk: Any = _environment().get_template("talk.html").module
 
@@ -81,7 +80,7 @@ class Renderer:
 
     def split(self, blocks: Sequence[Block]) -> Split:
         """Choose the blocks of a turn that are shown at first."""
-        return steps.split(blocks, self._steps)
+        return split(blocks, self._steps)
 
     def earlier(self, home: str, parted: Split) -> str:
         """Render the link to the blocks that are not shown; empty if all are."""
@@ -99,7 +98,7 @@ class Renderer:
     @property
     def longer(self) -> str:
         """The address of a page with more steps."""
-        return f"{self._place}?steps={self._steps + steps.MORE_STEPS}"
+        return f"{self._place}?steps={self._steps + MORE_STEPS}"
 
     def markdown(self, text: str, *, breaks: bool = False) -> Markup:
         """Render a message."""
@@ -119,22 +118,22 @@ class Renderer:
             lines = []
         yield self.markdown("\n".join(lines) if words.files else words.text)
 
-    def agent(self, name: str) -> views.Agent:
+    def agent(self, name: str) -> Agent:
         """Look up an agent."""
-        return self._cast[name]
+        return self._roster[name]
 
     def mentions(self, text: str) -> bool:
         """Return whether a message mentions an agent."""
         return self._at.search(text) is not None
 
-    def others(self, name: str) -> list[views.Agent]:
+    def others(self, name: str) -> list[Agent]:
         """List the other agents that are offered."""
-        return [agent for agent in self._cast.offered if agent.id != name]
+        return [agent for agent in self._roster.offered if agent.id != name]
 
-    def among(self, names: tuple[str, ...]) -> list[views.Agent]:
+    def among(self, names: tuple[str, ...]) -> list[Agent]:
         """List the offered agents with these names, or all that are offered if none has one."""
-        here = [agent for name in names if (agent := self._cast.agents.get(name))]
-        return [agent for agent in here if agent.visible] or list(self._cast.offered)
+        here = [agent for name in names if (agent := self._roster.agents.get(name))]
+        return [agent for agent in here if agent.visible] or list(self._roster.offered)
 
     @property
     def is_own(self) -> bool:
@@ -235,36 +234,36 @@ def feature_page(template: str, **shown: object) -> str:
     return _environment().get_template(template).render(**shown)
 
 
-def place_panels(place: Place, cast: Cast) -> dict[str, str]:
+def place_panels(place: Place, roster: Roster) -> dict[str, str]:
     """Render the panels around a thread, by the id of their element."""
-    return {name: _panel(name, place, cast) for name in ("state", "status", "side", "to")}
+    return {name: _panel(name, place, roster) for name in ("state", "status", "side", "to")}
 
 
-def start_panels(cast: Cast, picked: str) -> dict[str, str]:
+def start_panels(roster: Roster, picked: str) -> dict[str, str]:
     """Render the agents of a page without a thread, by the id of their element."""
     macros: Any = _environment().get_template("panels.html").module
     made = {
-        "cards": macros.cards(cast),
-        "to": macros.options(cast, picked),
-        "crew": macros.agents(cast, picked),
+        "cards": macros.cards(roster),
+        "to": macros.options(roster, picked),
+        "crew": macros.agents(roster, picked),
     }
     return {name: str(html).strip() for name, html in made.items()}
 
 
-def paused_panel(sentences: Sequence[str], cast: Cast) -> str:
+def paused_panel(sentences: Sequence[str], roster: Roster) -> str:
     """Render which agents lost their isolation, and what the operator paused."""
     macros: Any = _environment().get_template("panels.html").module
-    return str(macros.paused(sentences, cast)).strip()
+    return str(macros.paused(sentences, roster)).strip()
 
 
-def threads_panel(threads: ThreadList, cast: Cast) -> str:
+def threads_panel(threads: ThreadList, roster: Roster) -> str:
     """Render the list of threads."""
-    return _panel("threads", threads, cast)
+    return _panel("threads", threads, roster)
 
 
-def _panel(name: str, shown: Place | ThreadList, cast: Cast) -> str:
+def _panel(name: str, shown: Place | ThreadList, roster: Roster) -> str:
     macros: Any = _environment().get_template("panels.html").module
-    return str(getattr(macros, name)(shown, cast)).strip()
+    return str(getattr(macros, name)(shown, roster)).strip()
 
 
 @cache
@@ -298,12 +297,12 @@ def _environment() -> Environment:
         removed_words=notices.removed_words,
         styles=_styles,
         titled=_titled,
-        visible=cards.visible,
+        visible=highlight.visible,
         where=short_name,
     )
     made.globals.update(
         money=amounts.money,
-        more_steps=steps.MORE_STEPS,
+        more_steps=MORE_STEPS,
         kind_of=_kind_of,
         noun_of=_noun_of,
         tone_of=_tone_of,
@@ -365,7 +364,7 @@ def _date(at: float) -> Markup:
 
 def _coded(text: str) -> Markup:
     """Render a line of words with commands in backticks."""
-    parts = cards.visible(text).split("`")
+    parts = highlight.visible(text).split("`")
     marked = (Markup("<code>{}</code>") if number % 2 else Markup("{}") for number in count())
     return Markup("").join(mark.format(part) for mark, part in zip(marked, parts, strict=False))
 

@@ -14,7 +14,7 @@ from app.core.feed import Unfinished
 from app.model.conversations import Wanted
 from app.model.types import Entry
 from app.server.page.assets import assets
-from app.server.page.view.patches import Patch
+from app.server.page.stream import Patch
 from tests.support.document import Document, Element, parse
 from tests.support.office import Office, key, office
 

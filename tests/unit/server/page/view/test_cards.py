@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from app.server.page.view.cards import DIFF_LINES, LINES, change, excerpt, short_path, visible
+from app.server.page.view.cards import DIFF_LINES, LINES, change, excerpt, short_path
 from app.server.page.view.cards import given as given_to
 from app.server.page.view.diffs import Row
+from app.server.page.view.highlight import visible
 
 TAG = re.compile("</?(?:mark|span[^>]*)>")
 

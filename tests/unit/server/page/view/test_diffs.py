@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.model.diff import Line, compare
-from app.server.page.view import diffs
-from app.server.page.view.words import LINE_CHARACTERS, compare_words, mark
+from app.server.page.view import diffs, highlight
+from app.server.page.view.diffs import LINE_CHARACTERS, compare_words, mark
 
 TAG = re.compile(r'</?(?:span(?: class="hl-[a-z]+")?|mark)>')
 TEXT = st.text(st.characters(exclude_characters="\n"), max_size=60)
@@ -54,14 +54,14 @@ def test_a_marked_line_keeps_its_characters_and_holds_nothing_but_marks(
 ) -> None:
     made = diffs.rows([Line("del", old, 1, 0), Line("add", new, 0, 1)], language)
 
-    assert [plain(row.html) for row in made] == [diffs.show(old), diffs.show(new)]
+    assert [plain(row.html) for row in made] == [highlight.show(old), highlight.show(new)]
     assert not any("<" in TAG.sub("", row.html) for row in made)
     assert all(row.html.count("<mark>") == row.html.count("</mark>") for row in made)
 
 
 @given(TEXT)
 def test_nothing_in_a_line_hides_or_reorders(text: str) -> None:
-    assert diffs.HIDDEN.search(diffs.show(text)) is None
+    assert highlight.HIDDEN.search(highlight.show(text)) is None
 
 
 def test_long_lines_are_quick() -> None:

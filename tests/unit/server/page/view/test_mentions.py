@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.server.page.view.mentions import Names
+from app.server.page.view.roster import Names
 
 NAMES = Names.of(
     [

@@ -13,11 +13,12 @@ from app.model.keys import PlaceKey, SessionKey
 from app.model.types import Entry, Session, SessionState, Thread
 from app.server.page import assets
 from app.server.page.queries import decisions_of as decisions
-from app.server.page.view import listing, render, views
+from app.server.page.view import listing, render
+from app.server.page.view.place import Doing, Member, Page, Place, Steps, Waiting, tokens
+from app.server.page.view.roster import Agent, Missing, Roster
 from app.server.page.view.thread import Fold
-from app.server.page.view.views import Agent, Cast, Member, Page, Place, Waiting
 from tests.support.document import Element, parse
-from tests.support.threads import CAST, OPTIONS, Story, fold, log, shown
+from tests.support.threads import OPTIONS, ROSTER, Story, fold, log, shown
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202e'
 
@@ -90,7 +91,7 @@ def test_an_ask_shows_what_it_is_about_as_it_is() -> None:
 
 
 def test_the_work_of_every_agent_is_one_click_away() -> None:
-    links = elements(render.place_panels(place(), CAST)["side"], "a")
+    links = elements(render.place_panels(place(), ROSTER)["side"], "a")
 
     assert "/workspace/" in "".join(each.attributes["href"] or "" for each in links)
 
@@ -136,7 +137,7 @@ def test_the_titles_of_calls_asks_and_decisions_are_shown_word_for_word(title: s
 
     assert made.text.count(title) == 4
     assert decided == [title, title]
-    panels = render.place_panels(place(decisions=decisions(folded)), CAST)
+    panels = render.place_panels(place(decisions=decisions(folded)), ROSTER)
     assert parse(panels["side"]).text.count(title) == 2
 
 
@@ -197,7 +198,7 @@ def test_a_title_cannot_hide_or_reorder_its_letters() -> None:
     story = Story().tool("a", "pending", kind="execute", title=title).ask(7, title, call="b")
     folded = fold(story.answer(7).rows)
 
-    made = log(folded) + render.place_panels(place(decisions=decisions(folded)), CAST)["side"]
+    made = log(folded) + render.place_panels(place(decisions=decisions(folded)), ROSTER)["side"]
 
     assert made.count(r"rm \u{202E}gnp.exe\u{202C} \u{200B}x") == 3
     assert not set("\u202e\u202c\u200b") & set(made)
@@ -349,7 +350,7 @@ def test_a_picture_is_shown_where_the_text_names_it() -> None:
 
 
 def test_agents_whose_names_begin_alike_get_two_letters() -> None:
-    cast = Cast.of(
+    roster = Roster.of(
         [
             Agent("claude", "claude", "Claude"),
             Agent("codex", "codex", "Codex"),
@@ -357,12 +358,12 @@ def test_agents_whose_names_begin_alike_get_two_letters() -> None:
         ]
     )
 
-    assert [agent.letters for agent in cast.agents.values()] == ["Cl", "Co", "G"]
-    assert cast["gone"].title == "gone"
-    assert cast["gone"].colour is None
+    assert [agent.letters for agent in roster.agents.values()] == ["Cl", "Co", "G"]
+    assert roster["gone"].title == "gone"
+    assert roster["gone"].colour is None
 
 
-HIDING = Cast.of(
+HIDING = Roster.of(
     [
         Agent("claude", "claude", "Claude", default=True),
         Agent("fox", "fox", "Foxy", emoji="🦊"),
@@ -373,7 +374,7 @@ HIDING = Cast.of(
 
 def new_thread(picked: str) -> str:
     page = Page(
-        cast=HIDING,
+        roster=HIDING,
         threads=listing.thread_list([], HIDING),
         csrf="c",
         visitor="Ann",
@@ -417,14 +418,14 @@ KEY = PlaceKey("web", "t1")
 
 
 def place(**more: object) -> Place:
-    member = Member(1, CAST["claude"], "working", stoppable=True)
-    wait = Waiting(1, CAST["claude"], ((12, "Bob", HOSTILE), (14, "Ann", "and this")))
+    member = Member(1, ROSTER["claude"], "working", stoppable=True)
+    wait = Waiting(1, ROSTER["claude"], ((12, "Bob", HOSTILE), (14, "Ann", "and this")))
     values = {"members": (member,), "waiting": (wait,), "untagged": ("claude",), **more}
     return Place(key=KEY, title=HOSTILE, **values)  # type: ignore[arg-type]
 
 
 def test_the_state_shows_who_works_what_waits_and_how_to_stop_it() -> None:
-    panels = render.place_panels(place(), CAST)
+    panels = render.place_panels(place(), ROSTER)
 
     (stop,) = elements(panels["state"], "button")
     halt, now, drop = elements(panels["status"], "button")
@@ -439,10 +440,10 @@ def test_the_state_shows_who_works_what_waits_and_how_to_stop_it() -> None:
 
 def test_an_agent_that_its_provider_holds_back_is_shown_as_such_and_can_be_stopped() -> None:
     session = Session(1, SessionKey("web", "t1", "claude"), KEY, SessionState.LIMITED)
-    member = Member(1, CAST["claude"], "limited", stoppable=views.stoppable(session))
+    member = Member(1, ROSTER["claude"], "limited", stoppable=listing.stoppable(session))
     limited = place(members=(member,), waiting=())
 
-    panels = render.place_panels(limited, CAST)
+    panels = render.place_panels(limited, ROSTER)
 
     assert limited.dot == "limit"
     assert "is waiting for its provider" in panels["status"]
@@ -453,12 +454,10 @@ def test_the_line_of_an_agent_at_work_says_what_it_does_and_where_it_is_in_its_p
     steps = tuple(
         {"text": f"Step {at}", "status": at} for at in ("completed", "in_progress", "pending")
     )
-    doing = views.Doing(1000.0, "t7", "running", "pytest -q <b>")
-    member = Member(
-        1, CAST["claude"], "working", stoppable=True, doing=doing, plan=views.Steps(steps)
-    )
+    doing = Doing(1000.0, "t7", "running", "pytest -q <b>")
+    member = Member(1, ROSTER["claude"], "working", stoppable=True, doing=doing, plan=Steps(steps))
 
-    panels = render.place_panels(place(members=(member,)), CAST)
+    panels = render.place_panels(place(members=(member,)), ROSTER)
 
     line = parse(panels["status"])
     assert "Claude is running pytest -q <b>" in " ".join(line.text.split())
@@ -470,7 +469,7 @@ def test_the_line_of_an_agent_at_work_says_what_it_does_and_where_it_is_in_its_p
 
 
 def test_nobody_is_meant_where_several_are_and_none_was_named() -> None:
-    to = render.place_panels(place(untagged=()), CAST)["to"]
+    to = render.place_panels(place(untagged=()), ROSTER)["to"]
 
     assert elements(to, "option")[0].text == "Choose an agent"
 
@@ -497,8 +496,8 @@ def test_threads_that_need_somebody_come_first() -> None:
         thread("e", SessionState.PARKED, failed=True),
     ]
 
-    listed = listing.thread_list(threads, CAST, current=PlaceKey("web", "c"), more="/?threads=5")
-    made = render.threads_panel(listed, CAST)
+    listed = listing.thread_list(threads, ROSTER, current=PlaceKey("web", "c"), more="/?threads=5")
+    made = render.threads_panel(listed, ROSTER)
 
     assert [title for title, _ in listed.groups] == ["Needs you", "Recent"]
     assert [line.path for line in listed.groups[0][1]] == ["/t/web/c", "/t/web/d"]
@@ -543,28 +542,28 @@ def test_what_was_found_is_shown_around_the_word_and_cannot_be_markup() -> None:
     words = "Long before it, and more of that. " * 3 + "The <b>`HERON`</b> flies.\nAway."
     thread_found = replace(thread("a", SessionState.IDLE), found=words)
 
-    listed = listing.found_list([thread_found], CAST, ["heron"])
+    listed = listing.found_list([thread_found], ROSTER, ["heron"])
     (line,) = listed.groups[0][1]
-    made = render.threads_panel(listed, CAST)
+    made = render.threads_panel(listed, ROSTER)
 
     assert line.found == ("… it, and more of that. The <b>", "HERON", "</b> flies. Away.")
     assert "<b>HERON" not in made
     assert "<mark>HERON</mark>" in made
-    assert listing.found_list([], CAST, ["x"]).groups == (("No thread found", ()),)
+    assert listing.found_list([], ROSTER, ["x"]).groups == (("No thread found", ()),)
 
 
 @pytest.mark.parametrize("shown_place", [None, place()])
 def test_a_whole_page_is_well_formed_and_runs_nothing_of_its_own(shown_place: Place | None) -> None:
     page = Page(
-        cast=CAST,
-        threads=listing.thread_list([thread("a", SessionState.IDLE)], CAST),
+        roster=ROSTER,
+        threads=listing.thread_list([thread("a", SessionState.IDLE)], ROSTER),
         csrf='a"b',
         visitor=HOSTILE,
         assets={name: f"/static/{name}" for name in assets.assets()},
         place=shown_place,
         log=shown(Story().said("hi", "claude").row("text", "hello").rows),
         events="/events",
-        missing=(views.Missing("Gemini", "npm i"),),
+        missing=(Missing("Gemini", "npm i"),),
         examples=("say hello",),
         picked="claude",
     )
@@ -579,7 +578,7 @@ def test_a_whole_page_is_well_formed_and_runs_nothing_of_its_own(shown_place: Pl
 
 
 def test_tokens_are_short() -> None:
-    assert views.tokens(18_240, 200_000) == "18.2k of 200k"
-    assert views.tokens(999, None) == "999"
-    assert views.tokens(None, 5) == ""
-    assert views.tokens(1_500_000, 2_000_000) == "1.5M of 2M"
+    assert tokens(18_240, 200_000) == "18.2k of 200k"
+    assert tokens(999, None) == "999"
+    assert tokens(None, 5) == ""
+    assert tokens(1_500_000, 2_000_000) == "1.5M of 2M"

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from app.core.feed import Unfinished
 from app.model.types import Entry
+from app.server.page.stream import Patches
 from app.server.page.view.blocks import (
+    STEPS,
     Batch,
     Call,
     Head,
@@ -21,12 +23,10 @@ from app.server.page.view.blocks import (
     Turn,
     Words,
 )
-from app.server.page.view.patches import Patches
 from app.server.page.view.render import Renderer
-from app.server.page.view.steps import STEPS
 from app.server.page.view.thread import BATCH_CALLS, PREVIEW_CHARACTERS, Fold
 from tests.support.document import Document
-from tests.support.threads import AGENTS, CAST, Story, fold, log, shown, stories
+from tests.support.threads import AGENTS, ROSTER, Story, fold, log, shown, stories
 
 
 def body(rows: list[Entry], number: int = -1) -> list[Any]:
@@ -37,7 +37,7 @@ def body(rows: list[Entry], number: int = -1) -> list[Any]:
 
 def page(rows: list[Entry], steps: int = STEPS) -> tuple[Patches, Document]:
     folded = fold(rows)
-    renderer = Renderer(CAST, "/t/web/t1", steps=steps)
+    renderer = Renderer(ROSTER, "/t/web/t1", steps=steps)
     return Patches(folded, renderer), Document(log(folded, steps))
 
 

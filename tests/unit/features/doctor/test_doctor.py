@@ -19,9 +19,8 @@ from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import shelter_all
 from app.agents.network import SHARED
 from app.children.sandbox import Bubblewrap
-from app.cli import agent_checks as agents
-from app.cli import machine_checks as machine
 from app.config import Configuration, ensure_secrets, load
+from app.features.doctor import agents, machine
 from app.model.findings import Finding, Verdict
 from app.server.agent_shapes import AgentOut, AvailabilityOut
 from app.services import registered_services

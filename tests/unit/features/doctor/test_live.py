@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from app.agents.catalog import known_agents
-from app.cli.live import Chosen, LiveCheck, agree, choose
 from app.config import Configuration, load
 from app.errors import ConfigurationError, NotFound, PostDelayed
+from app.features.doctor.live import Chosen, LiveCheck, agree, choose
 from app.services import registered_services
 from app.services.common.live import LiveStep, Undo, Verdict, compare
 from app.terminal.screen import Plain

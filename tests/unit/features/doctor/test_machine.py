@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.cli.machine_checks import check_sharing
 from app.config.configuration import load
+from app.features.doctor.machine import check_sharing
 from app.model.findings import Finding
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.cli.agent_checks import keys
+from app.features.doctor.agents import keys
 from app.model.findings import Verdict
 from tests.unit.test_config import configured
 

@@ -1,4 +1,4 @@
-"""`grants` and `spending`: what people always allow, and what today has cost."""
+"""`grants`: lists and takes back what people always allow."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from app.features.spending.shapes import SpendingOut
-from app.server.grants_api import GrantOut
+from app.features.grants.web import GrantOut
 from app.terminal.api import MOST_LISTED, Api
 from app.terminal.framing import Json, add_group, commands, examples
 from app.terminal.output import show_list
@@ -49,17 +48,3 @@ def revoke(
     """Take a grant back; people are asked again."""
     Api().request("DELETE", f"/grants/{grant}")
     sys.stdout.write(f"Grant {grant} was taken back.\n")
-
-
-@COMMANDS.command(epilog=examples("spending"))
-def spending(*, as_json: Json = False) -> None:
-    """Show what today has cost so far, where a daily budget is set."""
-    show_list(
-        Api().items(SpendingOut, "/spending"),
-        ("for", "name", "spent", "budget"),
-        lambda each: (
-            *(each.share, each.name, f"${each.usd:.2f}"),
-            None if each.limit_usd is None else f"${each.limit_usd:.2f}",
-        ),
-        as_json=as_json,
-    )

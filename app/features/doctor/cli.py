@@ -17,10 +17,10 @@ from typer import Option
 
 from app.agents.catalog import known_agents
 from app.agents.registry import Registry
-from app.cli import machine_checks as machine
-from app.cli.agent_checks import check_agents, check_drift
 from app.config import Configuration, from_process
 from app.errors import BridgeError, ConfigurationError, Conflict, StoreUnavailable
+from app.features.doctor import machine
+from app.features.doctor.agents import check_agents, check_drift
 from app.model.findings import Finding, Verdict, ok, problem
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import Page
@@ -75,7 +75,7 @@ def doctor(
     elif place is None:
         raise Conflict("--live needs --place, a place on the platform that is only for tests")
     else:
-        from app.cli.live import Chosen, check_live  # noqa: PLC0415 - only this needs it
+        from app.features.doctor.live import Chosen, check_live  # noqa: PLC0415 - only this needs it
 
         configuration = read_all_agents()
         vault = make_vault(configuration)
