@@ -381,11 +381,11 @@ class Turn:
             return
         if not any(record["role"] == "user" for record in self.before):
             self.update("session_info_update", title=title_of(self.session.records))
-        self._follow(self.prompt)
+        self._follow(self.prompt, self._read_steered)
         while not self._ends():
             self._read_steered()
 
-    def _follow(self, prompt: str) -> None:
+    def _follow(self, prompt: str, between: Callable[[], None] = lambda: None) -> None:
         for words in list(filter(None, spoken(prompt))) or [[]]:
             found = [command for line in words if (command := self._command(line))]
             for act, argument in found or [(self._chat, "\n".join(words))]:
@@ -394,7 +394,7 @@ class Turn:
                     act(argument)
                 except (OSError, ValueError) as problem:
                     self.say(f"That failed: {problem}")
-                self._read_steered()
+                between()
 
     def _read_steered(self) -> None:
         """Obey the words that were steered in."""

@@ -228,6 +228,7 @@ NOTES = {
         "They work in folders of their own."
     ),
     NoteCode.DELEGATION_LIMIT: "The agents reached a limit of asking each other: {about}",
+    NoteCode.STEERED: "Taken into the running turn.",
     NoteCode.SUSPENDED: (
         "The operator has paused the work here. Messages are kept, and answered when it goes on."
     ),
@@ -307,6 +308,12 @@ def limit_reset(until: float | None, now: float, *, resumes: bool) -> str:
 def on_hold(waiting: int) -> str:
     """Say that a stop left messages on hold."""
     return ON_HOLD.format(waiting=count(waiting, "message"))
+
+
+def unread(said: int) -> str:
+    """Say that an agent may not have read what was said into its turn."""
+    again = "it" if said == 1 else "them"
+    return f"{count(said, 'message')} may not have been read: send {again} again if needed."
 
 
 def pushed_words(pushed: Pushed) -> str:

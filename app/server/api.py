@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from app.core.feed import Unfinished
 from app.errors import Conflict, NotFound, StoreUnavailable
 from app.model.availability import State as Availability
-from app.model.inbound import Accepted, DeliveryState
+from app.model.inbound import Accepted, DeliveryState, WhileBusy
 from app.model.posts import PostState
 from app.model.types import Session, SessionState
 from app.model.updates import AskState
@@ -142,10 +142,10 @@ async def remove_session(parts: PartsOf, session_id: Number) -> None:
 
 @router.post("/sessions/{session_id}/messages", status_code=202)
 async def say(parts: PartsOf, session_id: Number, new: NewMessage) -> SessionTurn:
-    """Send a message to a session; while a turn runs it waits for the next one."""
+    """Send a message to a session; while a turn runs it goes into it, or waits for the next."""
     thread, session = _thread_of(parts, session_id), _session(parts, session_id)
     parts.require_present(session.key.agent)
-    accepted = await _say(parts, session.key.agent, thread, new.text)
+    accepted = await _say(parts, session.key.agent, thread, new.text, while_busy=new.while_busy)
     return _session_turn(parts, _session(parts, session_id), accepted)
 
 
@@ -328,6 +328,7 @@ async def _say(
     *,
     repository: str = "",
     hands_over: str = "",
+    while_busy: WhileBusy = "steer",
 ) -> Accepted:
     """Send a message through the same intake as messages from platforms."""
     said = events.Said(
@@ -339,6 +340,7 @@ async def _say(
         title=text.splitlines()[0][:80],
         repository=repository,
         hands_over=hands_over,
+        while_busy=while_busy,
     )
     try:
         async with asyncio.timeout(SETTLE_SECONDS):

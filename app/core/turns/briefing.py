@@ -54,9 +54,7 @@ async def brief(
         await _note_loss(context, session, turn)
     if live.how == "lost" or (live.how == "new" and is_fork):
         history = await _read_history(context, session, turn)
-    messages = [
-        each for each in context.turns.messages(turn.id) if each.number not in live.known
-    ]
+    messages = [each for each in context.turns.messages(turn.id) if each.number not in live.known]
     around = await context.surroundings.gather(session, turn, messages)
     named = [*around.files, *(file for message in messages for file in message.files)]
     files = await context.attachments.fetched(session, named)

@@ -25,6 +25,7 @@ from app.model.phase import CANCELLABLE, PROMPTED, Event, Phase
 from app.model.ports import AgentSession
 from app.model.posts import Verbosity
 from app.model.repository_wording import NOT_PUSHED
+from app.model.steering import Steered
 from app.model.types import Session, Turn, TurnState
 from app.model.updates import (
     Ask,
@@ -482,4 +483,8 @@ class TurnRun:
             words, held, facts = wording.INTERRUPTED, 0, {"interrupted": True}
         elif held:
             words = wording.on_hold(held)
+        taken = [each for each in turns.messages(self._turn.id) if each.steered is Steered.TAKEN]
+        if taken:
+            words = f"{words} {wording.unread(len(taken))}"
+            facts["unread"] = len(taken)
         await self._display.end(TurnState.CANCELLED, "stopped", words, on_hold=held, facts=facts)
