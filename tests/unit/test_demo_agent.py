@@ -201,7 +201,7 @@ def test_steered_words_are_obeyed_in_the_running_turn_and_are_part_of_its_histor
     talk: Talk,
 ) -> None:
     first = talk.begin("say before\nsteerable\nsay after")
-    talk.wire.wait_update("agent_message_chunk", content={"type": "text", "text": "before"})
+    talk.wire.wait_update("agent_thought_chunk")
 
     assert talk.steer("say inside\n<!-- bridge:m-7 -->") == "injected"
     assert talk.wire.result(first)["stopReason"] == "end_turn"
