@@ -6,7 +6,8 @@ measured". Callers who are not signed in see no names of agents or adapters.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -20,10 +21,31 @@ from prometheus_client import (
 )
 
 from app.model.phase import MEASURED
-from app.model.vitals import Vital
 
-if TYPE_CHECKING:  # it comes with an extra
+if TYPE_CHECKING:
     from app.traces import Tracer
+
+
+@dataclass(frozen=True, slots=True)
+class Vital:
+    """One measured value."""
+
+    name: str
+    value: float
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+ROLES = ("all", "front", "worker")
+
+
+def measure_members(roles: Sequence[str], *, silent: float, is_leader: bool) -> Sequence[Vital]:
+    """Count the bridges that share a database, by their roles."""
+    return [
+        *(Vital("members", roles.count(role), (("role", role),)) for role in ROLES),
+        Vital("member_silent_seconds", silent),
+        Vital("desk", float(is_leader)),
+    ]
+
 
 PREFIX = "agent_bridge_"
 _ADAPTER, _AGENT = "adapter", "agent"

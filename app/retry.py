@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from functools import partial
 from itertools import repeat
 from typing import ParamSpec, TypeVar
 
@@ -20,31 +19,29 @@ STORE_RETRY_SECONDS = 1.0
 """Pause between two attempts to write: a lock is gone in moments, a full disk is not."""
 
 
-async def retry(
-    clock: Clock,
-    call: Callable[[], Awaitable[T]],
-    pauses: Iterable[float],
-    *,
-    on: type[Exception] | tuple[type[Exception], ...] = PostDelayed,
-    longest: float = float("inf"),
-) -> T:
-    """Call until it succeeds, and let the last error out when there is no pause left.
+class Retries:
+    """The pauses between attempts at one call; the attempts stay with the caller.
 
-    A platform's own `retry_after` replaces the pause; one above `longest` ends the retries.
+    A platform's own `retry_after` replaces a pause; one above `longest` ends the retries.
     """
-    left = iter(pauses)
-    while True:
-        try:
-            return await call()
-        except on as error:
-            pause = next(left, None)
-            if pause is None:
-                raise
-            pause = (error.retry_after if isinstance(error, PostDelayed) else None) or pause
-            if pause > longest:
-                raise
-            logger.warning("retry in %g s: %s", pause, str(error) or type(error).__name__)
-        await clock.sleep(pause)
+
+    def __init__(
+        self, clock: Clock, pauses: Iterable[float], *, longest: float = float("inf")
+    ) -> None:
+        self._clock = clock
+        self._left = iter(pauses)
+        self._longest = longest
+
+    async def wait(self, error: Exception) -> None:
+        """Wait until the next attempt; raises the error when there is no pause left."""
+        pause = next(self._left, None)
+        if pause is None:
+            raise error
+        pause = (error.retry_after if isinstance(error, PostDelayed) else None) or pause
+        if pause > self._longest:
+            raise error
+        logger.warning("retry in %g s: %s", pause, str(error) or type(error).__name__)
+        await self._clock.sleep(pause)
 
 
 def backoff(first: float, longest: float) -> Iterator[float]:
@@ -58,5 +55,9 @@ async def persist(
     clock: Clock, write: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
 ) -> T:
     """Write something that must not be lost, however long the store is unavailable."""
-    call = partial(write, *args, **kwargs)
-    return await retry(clock, call, repeat(STORE_RETRY_SECONDS), on=StoreUnavailable)
+    retries = Retries(clock, repeat(STORE_RETRY_SECONDS))
+    while True:
+        try:
+            return await write(*args, **kwargs)
+        except StoreUnavailable as error:
+            await retries.wait(error)

@@ -16,10 +16,10 @@ from typing import Any, Final
 from app.acp.json_values import Json
 from app.acp.updates import bridge_update, message_words
 from app.errors import BridgeError
-from app.model.ask_view import AskFact
 from app.model.ports import AgentListener
 from app.model.steering import MARK_CHARACTERS, find_marks
 from app.model.updates import (
+    AskFact,
     AskOption,
     AskRequest,
     BridgeUpdate,

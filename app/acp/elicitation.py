@@ -24,8 +24,7 @@ from acp.schema import (
 )
 
 from app.acp.json_values import amount
-from app.model.ask_view import AskFact
-from app.model.updates import AskOption, AskRequest
+from app.model.updates import AskFact, AskOption, AskRequest
 
 MAX_FIELDS = 20  # questions one after another; more is too much for a person
 MAX_TRIES = 3  # invalid answers before the form is cancelled

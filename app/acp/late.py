@@ -13,8 +13,8 @@ from app.agents.admission import Admission
 from app.agents.registry import Registry
 from app.children.warden import Warden
 from app.clock import Clock
+from app.model.agents import ToolEndpoints
 from app.model.ports import AgentLauncher, AgentListener, Counters, OpenedSession
-from app.model.tools import ToolEndpoints
 from app.model.types import Session
 from app.model.workspaces import Workspace
 from app.store.sessions import ProcessStore

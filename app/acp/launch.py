@@ -32,10 +32,9 @@ from app.children.spawn import Command, spawn
 from app.children.stop import spawn_linked
 from app.config import Configuration
 from app.errors import AgentNotStarted
-from app.model.folders import attachment_folder, folder_name
-from app.model.tools import ToolExposure
+from app.model.agents import ToolExposure
 from app.model.types import Session
-from app.model.workspaces import Workspace
+from app.model.workspaces import Workspace, attachment_folder, folder_name
 
 if TYPE_CHECKING:
     from acp.schema import AcpMcpServer, HttpMcpServer, McpServerStdio, SseMcpServer

@@ -25,11 +25,10 @@ from app.children.warden import Ward, Warden
 from app.clock import Clock
 from app.errors import NotFound
 from app.logs import bind
-from app.model.folders import folder_name
+from app.model.agents import ToolEndpoint, ToolEndpoints
 from app.model.ports import AgentListener, Counters
-from app.model.tools import ToolEndpoint, ToolEndpoints
 from app.model.types import ProcessRecord, Session
-from app.model.workspaces import Workspace
+from app.model.workspaces import Workspace, folder_name
 from app.retry import persist
 from app.store.sessions import ProcessStore
 from app.tasks import Tasks

@@ -19,7 +19,7 @@ from acp.schema import (
 from pydantic import ValidationError
 
 from app.acp.json_values import Json, mapping, objects, string
-from app.model.updates import Choice, Choices, Option
+from app.model.agents import Choice, Choices, Option
 
 ConfigOption = SessionConfigOptionSelect | SessionConfigOptionBoolean
 Value = str | bool

@@ -24,9 +24,9 @@ from app.acp.visits import Visits
 from app.clock import Clock
 from app.descent import discard
 from app.errors import AgentError, BridgeError
-from app.model.folders import attachment_folder
 from app.model.types import Attachment
 from app.model.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
+from app.model.workspaces import attachment_folder
 from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)

@@ -40,12 +40,12 @@ from app.acp.json_values import mapping
 from app.acp.offers import NotOffered, SetMode, SetModel, SetOption, Value, Way
 from app.acp.peer import AT_ONCE, AgentPeer, AgentTimeouts
 from app.errors import AgentError, AgentRefused, AgentTimedOut, Conflict
+from app.model.agents import Choices
 from app.model.ports import AgentListener
 from app.model.types import Attachment
 from app.model.updates import (
     AskRequest,
     BridgeUpdate,
-    Choices,
     NoticeUpdate,
     PromptEnd,
     StateUpdate,

@@ -23,7 +23,7 @@ from acp.schema import HttpHeader, HttpMcpServer, McpServerStdio
 from app.acp import tool_relay
 from app.acp.launch import AgentLaunch, ToolServers
 from app.children.environment import visible_prefixes
-from app.model.tools import COMMAND, SKILL, SOCKET, Tool, ToolEndpoint
+from app.model.agents import COMMAND, SKILL, SOCKET, Tool, ToolEndpoint
 
 FOLDER: Final = "AGENT_BRIDGE_SKILLS"
 """Names the folder with a SKILL.md for each tool."""

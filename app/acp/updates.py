@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from app.acp.json_values import Json, count, is_shallow, label, mapping, objects, price, string
-from app.model.file_names import ending, size_words
+from app.model.text import ending, size_words
 from app.model.updates import (
     AskOption,
     AskRequest,

@@ -22,9 +22,10 @@ from app.acp.peer import AgentPeer, AgentTimeouts
 from app.children.proc_table import new_marker
 from app.descent import discard
 from app.errors import AgentLoginNeeded
-from app.model.folders import attachment_folder
+from app.model.agents import Choices
 from app.model.ports import AgentListener, Counters
-from app.model.updates import AskRequest, BridgeUpdate, Choices
+from app.model.updates import AskRequest, BridgeUpdate
+from app.model.workspaces import attachment_folder
 from app.tasks import Tasks
 
 LOGIN_SECONDS = 15 * 60.0  # a person opens a browser, looks for a password, types a code

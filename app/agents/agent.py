@@ -20,10 +20,9 @@ from app.config import AgentConfig, Configuration
 from app.config.agents import ToolKind
 from app.config.fields import PAGE
 from app.config.network import HostPattern
+from app.model.agents import COMMAND, WAITS_SECONDS, Scope, ToolExposure
 from app.model.delegation import Excess
 from app.model.policy import PRESETS, Policy, Rule
-from app.model.scope import Scope
-from app.model.tools import COMMAND, WAITS_SECONDS, ToolExposure
 from app.model.workspaces import Author
 
 Network = Literal["none", "restricted", "open", "host"]

@@ -13,7 +13,7 @@ from app.config import AgentConfig, Configuration
 from app.config.names import is_secret
 from app.errors import FileRefused
 from app.model import wording
-from app.model.availability import AgentCheck, passed, unmet
+from app.model.agents import AgentCheck, passed, unmet
 
 FILES: Final = "files"
 """The name of the check of an agent's files."""

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from app.children.homes import HomeFiles
 from app.errors import ConfigurationError
-from app.model.tools import ToolExposure
+from app.model.agents import ToolExposure
 
 _FOLDER = Path(__file__).parent / "known"
 

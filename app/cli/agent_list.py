@@ -18,7 +18,7 @@ from app.agents.enrolling import label_origin
 from app.agents.isolation import NOT_ISOLATED, shelter_all, shorten_isolation
 from app.agents.registry import Registry
 from app.config import Configuration
-from app.model.availability import Availability
+from app.model.agents import Availability
 from app.model.wording import AVAILABILITY
 from app.server.agent_shapes import AgentOut, AvailabilityOut, CheckOut
 from app.terminal.api import find_bridge

@@ -21,7 +21,7 @@ from app.features.backup.archive import Contents
 from app.features.backup.stream import Sealing, Secret, read_sealing
 from app.features.backup.unpacking import check as check_archive
 from app.features.pause.cli import show_pending
-from app.model.file_names import size_words
+from app.model.text import size_words
 from app.store.database import Database, is_postgresql_address, locked, note_move
 from app.store.moving import move
 from app.store.reading import name_store

@@ -11,8 +11,8 @@ from typing import Final, Protocol
 from app.cli import where
 from app.cli.answers import Question, Responder
 from app.errors import BridgeError, Conflict, NotFound
-from app.model.ask_view import kept_view
 from app.model.types import TurnState
+from app.model.updates import kept_view
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import (
     EntryOut,

@@ -19,7 +19,7 @@ from app.agents.isolation import shorten_isolation
 from app.cli.agent_list import exposed, show_command
 from app.config import Configuration, cautions
 from app.errors import DataDirInUse, StoreUnavailable
-from app.model.availability import Availability
+from app.model.agents import Availability
 from app.server.login_links import LINK_SECONDS
 from app.server.shapes import LinkOut
 from app.terminal.api import Api, is_running, local_address

@@ -13,8 +13,9 @@ from app.errors import DeliveryRefused, PostRejected, ServiceRefused
 from app.model.inbound import Begun, Changed, Chore, Delivery, Heard, Inbound, Naming, News
 from app.model.keys import PlaceKey, SessionKey, adapter_name
 from app.model.posts import Cleaned, PostSend, PostSent
+from app.model.proposals import Checked
 from app.model.types import Earlier, File, Speaker
-from app.model.workspaces import Checked, Repository, Suggestion
+from app.model.workspaces import Repository, Suggestion
 from app.vault import Vault
 
 

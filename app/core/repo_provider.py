@@ -14,18 +14,15 @@ from weakref import WeakValueDictionary
 
 from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
-from app.core.repositories.folders import Folders, Hold, UnusedWorkspaces
+from app.core.repositories.folders import Folders, Hold, UnusedWorkspaces, is_folder_below
 from app.core.repositories.joint_work import Joined, JointWork
 from app.core.repositories.shipping import Proposing, Shipper
 from app.errors import Conflict, RepositoryError
-from app.model import repository_wording as wording
-from app.model.ask_view import AskFact
 from app.model.delegation import Errand
-from app.model.folders import attachment_folder, is_folder_below, outgoing
 from app.model.ports import AgentListener
-from app.model.reviews import Subject
+from app.model.proposals import Subject, Work
 from app.model.types import File, Session
-from app.model.updates import AskOption, AskRequest
+from app.model.updates import AskFact, AskOption, AskRequest
 from app.model.workspaces import (
     Checkout,
     Diff,
@@ -33,10 +30,12 @@ from app.model.workspaces import (
     Shipped,
     Target,
     Unshipped,
-    Work,
     Workspace,
     WorkspaceView,
+    attachment_folder,
+    outgoing,
 )
+from app.repos import wording as wording
 from app.repos.checkouts import GitCheckouts
 from app.store.decisions import IntakeStore
 from app.store.names import NameStore

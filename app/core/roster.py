@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from app.agents.agent import Agent
 from app.clock import Clock
 from app.model import wording
-from app.model.availability import AgentCheck, Availability, login_needed, passed, unmet
+from app.model.agents import AgentCheck, Availability, login_needed, passed, unmet
 from app.signals import ALONE, Facts, Signals, Topic
 
 
@@ -100,8 +100,8 @@ class Availabilities:
         """Return what is known now; an agent of which nothing is known counts as ready."""
         found = self._found.get(agent, _Found())
         now = self._clock.now()
-        current = (self._at(now, check) for check in found.checks.values())
-        return Availability.of((check for check in current if check is not None), found.version)
+        current = [self._at(now, check) for check in found.checks.values()]
+        return Availability.of([each for each in current if each is not None], found.version)
 
     def note(self, agent: str, *checks: AgentCheck, version: str = "") -> None:
         """Keep what checks found, each in place of the last of its name."""

@@ -28,9 +28,9 @@ from app.core.session_manager import SessionManager
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.reach import Reach
 from app.errors import Conflict
+from app.model.conversations import path_of
 from app.model.keys import PlaceKey
 from app.model.ports import Counters
-from app.model.titles import path_of
 from app.repos.checkouts import GitCheckouts
 from app.repos.search import RepositorySearch
 from app.signals import Signals

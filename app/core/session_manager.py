@@ -23,12 +23,12 @@ from app.core.repositories.directory import Directory
 from app.core.turns.agents import Processes
 from app.errors import NotFound
 from app.model import wording
+from app.model.agents import Choices
 from app.model.inbound import Accepted, Corrected, Decision, Delivery, Effect, Heard
 from app.model.keys import PlaceKey, SessionKey
 from app.model.ports import TurnEngine
 from app.model.posts import NewPost, PostContent, Verbosity
 from app.model.types import OPEN_TURN_STATES, Session
-from app.model.updates import Choices
 from app.outage import hold
 from app.retry import persist
 from app.store.decisions import IntakeStore

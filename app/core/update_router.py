@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeVar
 from app.clock import Clock
 from app.core.feed import Feed, Unfinished
 from app.model import wording
+from app.model.asks import NOT_ASKED, Decided
 from app.model.posts import Outcome, PostContent, ToolLine
-from app.model.record import NOT_ASKED, Decided
 from app.model.types import Entry, TurnRef
 from app.model.updates import (
     BridgeUpdate,

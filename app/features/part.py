@@ -9,8 +9,8 @@ from fastapi import Request
 
 from app.core.hooks import Hook
 from app.core.runtime import Runtime
+from app.model.agents import Tool
 from app.model.keys import PlaceKey
-from app.model.tools import Tool
 from app.server.parts import Check
 
 P = TypeVar("P", bound="Part")

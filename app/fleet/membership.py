@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from app.clock import Clock
 from app.errors import StoreUnavailable
-from app.model.members import Beat, HandedOut, Member, Role
-from app.model.vitals import Vital, measure_members
+from app.metrics import Vital, measure_members
 from app.retry import persist
-from app.store.members import MemberStore
+from app.store.members import Beat, HandedOut, Member, MemberStore, Role
 from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)

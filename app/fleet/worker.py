@@ -18,9 +18,8 @@ from typing_extensions import override
 
 from app.clock import Clock
 from app.errors import BridgeError, StoreUnavailable
-from app.model.members import COMMON, TASK
-from app.retry import retry
-from app.store.claims import ClaimStore
+from app.retry import Retries
+from app.store.claims import COMMON, TASK, ClaimStore
 
 logger = logging.getLogger(__name__)
 
@@ -96,23 +95,24 @@ class FleetWorker:
         async def sweep(timestamp: int) -> None:  # noqa: ARG001 - when it was due
             await self.sweep()
 
-        async def work() -> None:
-            async with self._app.open_async():
-                await self._app.run_worker_async(
-                    queues=[COMMON, self._name],
-                    name=self._name,
-                    concurrency=AT_ONCE,
-                    fetch_job_polling_interval=POLL_SECONDS,
-                    shutdown_graceful_timeout=STOP_SECONDS,
-                    delete_jobs="always",
-                    install_signal_handlers=False,
-                    update_heartbeat_interval=self._lease / 5,
-                    stalled_worker_timeout=self._lease,
-                )
-            raise StoreUnavailable("jobs could not be fetched")
-
-        # A member that serves nothing would keep its place and its sessions.
-        await retry(self._clock, work, repeat(AGAIN_SECONDS), on=Exception)
+        retries = Retries(self._clock, repeat(AGAIN_SECONDS))
+        while True:
+            try:
+                async with self._app.open_async():
+                    await self._app.run_worker_async(
+                        queues=[COMMON, self._name],
+                        name=self._name,
+                        concurrency=AT_ONCE,
+                        fetch_job_polling_interval=POLL_SECONDS,
+                        shutdown_graceful_timeout=STOP_SECONDS,
+                        delete_jobs="always",
+                        install_signal_handlers=False,
+                        update_heartbeat_interval=self._lease / 5,
+                        stalled_worker_timeout=self._lease,
+                    )
+                await retries.wait(StoreUnavailable("jobs could not be fetched"))
+            except Exception as error:  # noqa: BLE001 - else it would keep its sessions and serve none
+                await retries.wait(error)
 
     async def sweep(self) -> None:
         """Remove the jobs that are in the way, and announce the sessions that have none."""

@@ -30,15 +30,15 @@ from app.main.presence import Build, presence
 from app.main.resources import Resources
 from app.main.terms import hosts_of, page_url_of, plain_url_of, tools_url_of
 from app.main.wiring import Joined
+from app.metrics import Vital
 from app.model.keys import PlaceKey
-from app.model.members import HandedOut
-from app.model.vitals import Vital
 from app.outage import watch
 from app.server.application import build
 from app.server.front import Front, Redacting
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
 from app.server.parts import Check, Parts
+from app.store.members import HandedOut
 from app.store.transcript import check_turns
 from app.tasks import Tasks
 

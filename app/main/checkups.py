@@ -19,8 +19,7 @@ from app.core.roster import Availabilities
 from app.core.turns.failure import obstacle
 from app.errors import AgentError, AgentRefused
 from app.main.resources import Resources, bridge_id
-from app.model.availability import AgentCheck, Availability, login_needed, passed, unmet
-from app.model.updates import Choices
+from app.model.agents import AgentCheck, Availability, Choices, login_needed, passed, unmet
 from app.signals import Facts, Topic
 from app.tasks import Tasks
 

@@ -13,9 +13,8 @@ from typing import Final
 
 from app.config import AgentConfig, Configuration
 from app.errors import Conflict, NotFound
-from app.model.findings import Finding, Verdict
 from app.services import registered_services
-from app.services.service import CheckContext, Service, Setup
+from app.services.service import CheckContext, Finding, Service, Setup, Verdict
 from app.store.stores import Stores
 from app.vault import Vault
 

@@ -13,11 +13,10 @@ from app.fleet.membership import Membership
 from app.fleet.worker import FleetWorker
 from app.main.members import read_name
 from app.main.resources import Resources, bridge_id
-from app.model.members import HandedOut
 from app.server.elsewhere import Elsewhere
 from app.store.claims import ClaimStore
 from app.store.fencing import Fence
-from app.store.members import MemberStore
+from app.store.members import HandedOut, MemberStore
 from app.store.signals import Notifications
 
 logger = logging.getLogger(__name__)

@@ -47,7 +47,7 @@ def directory_of(configuration: Configuration) -> Directory:
             for name, repository in settings.area_repositories().items()
         },
         area_settings=area_settings,
-        area_of=find_area,
+        find_area=find_area,
         own_repository=find_repository,
         own=(
             configuration.shared_dir,

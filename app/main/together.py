@@ -14,7 +14,7 @@ from app.core.tools.place import PlaceTools
 from app.core.tools.proposals import ProposalTools
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.turn_context import TurnContext
-from app.model.tools import Tool
+from app.model.agents import Tool
 
 
 def own_tools(

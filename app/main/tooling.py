@@ -9,7 +9,7 @@ from app.core.tools.toolbox import Toolbox
 from app.core.tools.wording import list_colleagues, list_skills
 from app.main.resources import Resources
 from app.mcp_server.doors import ToolDoors
-from app.model.tools import Tool, ToolExposure
+from app.model.agents import Tool, ToolExposure
 
 
 class Tooling:

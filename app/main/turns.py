@@ -36,10 +36,9 @@ from app.main.repositories import RepositoryParts
 from app.main.resources import Resources, bridge_id
 from app.main.tooling import Tooling
 from app.main.vitals import Vitals
+from app.metrics import measure_members
 from app.model.delegation import SERVICE
 from app.model.types import Session
-from app.model.vitals import measure_members
-from app.services import find_area
 from app.services.agents.adapter import AgentsAdapter
 
 if TYPE_CHECKING:
@@ -233,7 +232,7 @@ class TurnParts(RepositoryParts, ABC):
             check_room=self.room.check,
             verbosity=configuration.settings.verbosity,
             page=self._addresses.page,
-            place_prompt=partial(operator_prompt, configuration, find_area),
+            place_prompt=partial(operator_prompt, configuration, self._directory.area_of),
             adapters=self.adapters,
             agents=self._agents,
             showing=self.showing,

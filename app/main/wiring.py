@@ -27,7 +27,7 @@ from app.core.turns.reach import Reach
 from app.main.together import own_tools
 from app.main.tooling import Tooling
 from app.main.turns import TurnParts
-from app.model.tools import Tool
+from app.model.agents import Tool
 
 
 class Joined(TurnParts):

@@ -24,7 +24,7 @@ from uvicorn.server import ServerState
 from app.core.tools.toolbox import Toolbox
 from app.descent import discard
 from app.logs import bind
-from app.model.tools import SESSION, SOCKET, ToolEndpoint
+from app.model.agents import SESSION, SOCKET, ToolEndpoint
 from app.model.types import Session
 from app.tasks import Tasks
 from app.vault import Vault

@@ -31,7 +31,7 @@ from mcp_types import Tool as McpTool
 from app.core.tools import wording
 from app.core.tools.toolbox import Toolbox
 from app.errors import BridgeError
-from app.model.tools import SESSION, Arguments, Tool, ToolRefused
+from app.model.agents import SESSION, Arguments, Tool, ToolRefused
 from app.outage import hold
 from app.tasks import Tasks
 from app.vault import Vault

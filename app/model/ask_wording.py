@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.markdown.code import fence, span
-from app.model.ask_view import AskView, ShownFact
-from app.model.updates import Ask, GrantExtent, GrantScope
-from app.model.visible import conceal, reveal, reveal_line
+from app.model.text import conceal, reveal, reveal_line
+from app.model.updates import Ask, AskView, GrantExtent, GrantScope, ShownFact
 
 MINUS = "\N{MINUS SIGN}"
 NAMED_OPTIONS = 10

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 from app.model.keys import PlaceKey
@@ -287,3 +288,46 @@ class Corrected:
     turns: tuple[TurnRef, ...] = ()
     """The turns whose messages it concerned."""
     posts: tuple[int, ...] = ()
+
+
+class Reason(StrEnum):
+    """Why a message goes to these agents, or nothing came of a delivery."""
+
+    MENTIONED = "mentioned"
+    REPLY = "reply"
+    HANDED_OVER = "handed_over"
+    HOLDER = "holder"
+    ONLY_AGENT = "only_agent"
+    ALL_LISTEN = "all_listen"
+    LATEST = "latest"
+    UNTAGGED_STOP = "untagged_stop"
+    ANSWERS_ASK = "answers_ask"
+    ANSWERED = "answered"
+    CHORE = "chore"
+    NEWS = "news"
+    RATED = "rated"
+
+    FROM_AGENT = "from_agent"
+    NOT_MENTIONED = "not_mentioned"
+    NONE_HERE = "none_here"
+    SEVERAL_HERE = "several_here"
+    NOT_FOR_US = "not_for_us"
+    DECIDED_BEFORE = "decided_before"
+    REPORTED_ELSEWHERE = "reported_elsewhere"
+    NOTHING_PROPOSED = "nothing_proposed"
+    NOTHING_NEW = "nothing_new"
+    REFUSED = "refused"
+
+
+class PauseReason(StrEnum):
+    """Why a schedule is paused."""
+
+    PERSON = "person"
+    FAILURES = "failures"
+    UNREACHABLE = "unreachable"
+    ABSENT = "absent"
+    NO_TIMES = "no_times"
+
+
+RUN = "schedule:"
+"""Starts the id of a run; no platform's ids start like this."""

@@ -16,8 +16,7 @@ from functools import lru_cache
 from posixpath import normpath
 from typing import Final, Literal
 
-from app.model import shell
-from app.model.calls import Call
+from app.model.calls import LONGEST, Call, commands, mentions, plain
 
 Decision = Literal["allow", "ask", "deny"]
 
@@ -132,7 +131,7 @@ def _opens_paths(globs: Sequence[str], call: Call) -> bool:
 
 def _opens_commands(globs: Sequence[str], call: Call) -> bool:
     def fits(command: str) -> bool:
-        words = shell.plain(command)
+        words = plain(command)
         return words is not None and _text_fits(globs, words)
 
     return call.kinds == ("execute",) and _all(call.commands, fits)
@@ -167,7 +166,7 @@ def _closes_paths(globs: Sequence[str], call: Call) -> _Fit:
 
 
 def _mentions_path(globs: Sequence[str], call: Call) -> bool:
-    if any(shell.plain(command) is None for command in call.commands):
+    if any(plain(command) is None for command in call.commands):
         return True
     words = (word for command in call.commands for word in command.replace("=", " ").split())
     placed = (locate(word.strip("'\""), call.roots) for word in words)
@@ -182,10 +181,10 @@ def _closes_commands(globs: Sequence[str], call: Call) -> _Fit:
         return _text_fits(globs, text, loose=True)
 
     for command in call.commands:
-        if fits(command) or any(map(fits, shell.commands(command))):
+        if fits(command) or any(map(fits, commands(command))):
             return _Fit.YES
-    tricky = any(shell.plain(command) is None for command in call.commands)
-    if call.unclear or tricky or any(fits(t) for c in call.commands for t in shell.mentions(c)):
+    tricky = any(plain(command) is None for command in call.commands)
+    if call.unclear or tricky or any(fits(t) for c in call.commands for t in mentions(c)):
         return _Fit.MAYBE
     hidden = not call.commands and (not call.kinds or "execute" in call.kinds)
     return _Fit.MAYBE if hidden else _Fit.NO
@@ -200,7 +199,7 @@ def locate(path: str, roots: Sequence[str]) -> tuple[str | None, str] | None:
     parts = path.split("/")
     if not path.strip() or not path.isprintable() or ".." in parts or path[0] == "~":
         return None
-    if "://" in path or "$" in path or "\\" in path or len(path) > shell.LONGEST:
+    if "://" in path or "$" in path or "\\" in path or len(path) > LONGEST:
         return None
     if is_address and "%" in path:
         return None
@@ -238,8 +237,8 @@ def _matches(glob: str, path: str, *, loose: bool) -> bool:
 
 def _text_fits(globs: Sequence[str], text: str, *, loose: bool = False) -> bool:
     """Match a text; with `loose`, a glob also fits a text with more words after it."""
-    if len(text) > shell.LONGEST:
-        return loose and _text_fits(globs, text[: shell.LONGEST], loose=True)
+    if len(text) > LONGEST:
+        return loose and _text_fits(globs, text[:LONGEST], loose=True)
     patterns = [_pattern(glob, by_parts=False, any_case=loose) for glob in globs]
     if loose:
         patterns += [_pattern(f"{glob} *", by_parts=False, any_case=True) for glob in globs]

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
+from app.model.agents import Choices
 from app.model.keys import PlaceKey
 from app.model.posts import Verbosity
 from app.model.types import Attachment, Session
-from app.model.updates import AskRequest, BridgeUpdate, Choices, PromptEnd
+from app.model.updates import AskRequest, BridgeUpdate, PromptEnd
 from app.model.workspaces import Workspace
 
 

@@ -1,17 +1,18 @@
-"""Outbound values: one message in neutral form, and what a platform made of it."""
+"""Outbound values: one message in neutral form, notes in it, and what a platform made of it.
+
+The store keeps the code of a note and its facts; `wording` writes the text on reading.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Literal
 
-from app.model.amounts import money
-from app.model.ask_view import AskView
 from app.model.keys import SessionKey
-from app.model.notes import Note
-from app.model.updates import AskOption, PlanStep
-from app.model.visible import reveal
+from app.model.text import money, reveal
+from app.model.updates import AskOption, AskView, PlanStep
 
 Verbosity = Literal["quiet", "normal", "full"]
 
@@ -292,3 +293,44 @@ def _redact_outcome(outcome: Outcome, redact: Callable[[str], str]) -> Outcome:
         link=redact(pushed.link),
     )
     return replace(outcome, approvers=tuple(map(redact, outcome.approvers)), pushed=clean)
+
+
+class NoteCode(StrEnum):
+    """What happened."""
+
+    STOPPED = "stopped"
+    DROPPED = "dropped"
+    CUT_OFF = "cut_off"
+    CUT_OFF_TWICE = "cut_off_twice"
+    NOT_NEEDED = "not_needed"
+    EXPIRED = "expired"
+    EXPIRED_ASK = "expired_ask"
+    ASK_LOST = "ask_lost"
+    ASKED_AGAIN = "asked_again"
+    ANSWERED = "answered"
+    CONTINUED = "continued"
+    HANDED_OVER = "handed_over"
+    OFFER_HANDED_ON = "offer_handed_on"
+    OFFER_OVERTAKEN = "offer_overtaken"
+    NOBODY_ANSWERS = "nobody_answers"
+    MESSAGE_CHANGED = "message_changed"
+    MESSAGE_TAKEN_BACK = "message_taken_back"
+    RATED_GOOD = "rated_good"
+    RATED_BAD = "rated_bad"
+    SCHEDULE_FAILED = "schedule_failed"
+    RENAMED = "renamed"
+    CLEARED = "cleared"
+    FORKED = "forked"
+    FORKED_WHOLE = "forked_whole"
+    DELEGATION_LIMIT = "delegation_limit"
+    SUSPENDED = "suspended"
+    STEERED = "steered"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One thing that happened: its code, who did it, and what it is about."""
+
+    code: NoteCode
+    by: str = ""
+    about: str = ""

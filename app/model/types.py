@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from app.model.keys import PlaceKey, SessionKey
-from app.model.notes import Note
-from app.model.posts import Verbosity
+from app.model.posts import Note, Verbosity
 from app.model.steering import Steered
 
 

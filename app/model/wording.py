@@ -9,11 +9,9 @@ from datetime import UTC, datetime
 
 from app.errors import AgentDied, AgentError, AgentLoginNeeded, AgentRefused
 from app.markdown.code import span
-from app.model.amounts import count, duration
-from app.model.notes import Note, NoteCode
-from app.model.posts import DelegatedLine, Outcome, PostContent, Pushed
-from app.model.reasons import Reason
-from app.model.visible import reveal_line
+from app.model.inbound import Reason
+from app.model.posts import DelegatedLine, Note, NoteCode, Outcome, PostContent, Pushed
+from app.model.text import count, duration, reveal_line
 
 MINUS = "\N{MINUS SIGN}"
 

@@ -1,8 +1,8 @@
-"""Workspace values: repositories, clones, and what was shipped."""
+"""Workspace values: repositories, clones, folders, and what was shipped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -10,7 +10,7 @@ from typing import Literal
 from app.model import wording
 from app.model.keys import SessionKey
 from app.model.posts import Fact, Pushed
-from app.model.types import Message
+from app.model.types import Session
 
 Way = Literal["branch", "existing", "detached"]
 Ship = Literal["pr", "push", "none"]
@@ -191,85 +191,6 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
-    """The content of a pull request; it is found again by its repository and head."""
-
-    repository: Repository
-    agent: str
-    session: int
-    head: str
-    base: str
-    title: str
-    body: str
-
-
-@dataclass(frozen=True, slots=True)
-class Proposed:
-    """Changes that a session has proposed, as they are stored."""
-
-    session: int
-    repository: Repository
-    branch: str
-    base: str
-    link: str
-    tries: int = 0
-    """How often a fix was asked for since the checks last passed."""
-    outcome: str = ""
-    """`merged` or `closed`; empty while they are open."""
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """How the checks of what is proposed ended."""
-
-    commit: str
-    link: str
-    failed: tuple[str, ...] = ()
-    """The names of those that did not pass."""
-    excerpt: str = ""
-    """What these say, as far as it is short."""
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """What one reviewer says about an open proposal."""
-
-    by: str
-    verdict: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """All that others say about an open proposal."""
-
-    commit: str
-    link: str
-    judged: Judged
-    failed: tuple[str, ...] = ()
-    """The names of the checks that did not pass."""
-    running: tuple[str, ...] = ()
-    """The names of those that have not ended."""
-    excerpt: str = ""
-    """What the failed ones say, as far as it is short."""
-    remarks: tuple[Remark, ...] = ()
-    """The last reviews, oldest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a turn was about, for shipping its result."""
-
-    title: str
-    messages: Sequence[Message]
-    link: str = ""
-    continued: bool = False
-    """Whether an earlier attempt may have shipped it already."""
-    body: str = ""
-    """What the agent itself says about it."""
-
-
-@dataclass(frozen=True, slots=True)
 class Gathered:
     """The state of a clone after its uncommitted changes were committed."""
 
@@ -416,3 +337,18 @@ def web_address(repository: Repository) -> str:
     """Return the address of a repository for people; empty if it has none."""
     url = repository.url
     return url.removesuffix(".git") if url.startswith(("https://", "http://")) else ""
+
+
+def folder_name(session: Session) -> str:
+    """Name the folders that belong to a session alone: its workspace, its home."""
+    return f"{session.id}-{session.key.agent}"
+
+
+def attachment_folder(workspace: Path) -> Path:
+    """Name the attachment folder of a workspace."""
+    return workspace.with_name(f"{workspace.name}.files")
+
+
+def outgoing(workspace: Path) -> Path:
+    """Name the folder of a workspace for outgoing files."""
+    return workspace.with_name(f"{workspace.name}.out")

@@ -15,7 +15,7 @@ from typing import Final
 
 from app.descent import discard
 from app.errors import GitFailed, RepositoryError
-from app.model.branch_names import branch_ref, is_branch
+from app.model.proposals import branch_ref, is_branch
 from app.model.workspaces import (
     Changes,
     Clone,

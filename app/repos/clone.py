@@ -15,12 +15,12 @@ from typing import Final
 
 from app.descent import remove
 from app.errors import GitFailed, RepositoryError
-from app.model.branch_names import branch_ref
-from app.model.commit_messages import SESSION_TRAILER
+from app.model.proposals import branch_ref
 from app.model.workspaces import Clone, Followed, Gathered
 from app.repos.git import COMMIT, Git
 from app.repos.mirror import Mirrors
 from app.repos.sandboxed_git import Inside
+from app.repos.wording import SESSION_TRAILER
 
 CHECKOUT_SECONDS: Final = 1800.0
 """How long a checkout may take: large files come over the network."""

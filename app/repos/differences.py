@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from app.errors import GitFailed
-from app.model.branch_names import branch_ref
+from app.model.proposals import branch_ref
 from app.model.workspaces import Changes, Compared, Diff, Hidden, Repository, Scope
 from app.repos import viewer
 from app.repos.clone import QUICK_SECONDS

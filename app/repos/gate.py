@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.errors import BridgeError, GitFailed, RepositoryError
-from app.model import repository_wording as wording
-from app.model.branch_names import branch_ref
+from app.model.proposals import branch_ref
 from app.model.workspaces import Clone, Repository
 from app.repos import lfs_relay
+from app.repos import wording as wording
 from app.repos.agent_remote import HOOK, AgentRemote, error_packet, read_names, receive_push
 from app.repos.fetching import remove_locks
 from app.repos.git import Git

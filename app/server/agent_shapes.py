@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.agents.files import LOG_BYTES, AgentFile, Version
 from app.config.agents import EntrySource
-from app.model.availability import Availability, State
+from app.model.agents import Availability, State
 from app.server.shapes import Closed
 
 

@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 
 from app.core.feed import Unfinished
 from app.errors import Conflict, NotFound, StoreUnavailable
-from app.model.availability import State as Availability
+from app.model.agents import State as Availability
 from app.model.inbound import Accepted, DeliveryState, WhileBusy
 from app.model.posts import PostState
 from app.model.types import Session, SessionState

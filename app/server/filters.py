@@ -19,8 +19,8 @@ from pydantic import BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from app.errors import NotFound
+from app.model.conversations import ListFilter
 from app.model.delegation import SERVICE as AMONG_AGENTS
-from app.model.filters import ListFilter
 from app.server.parts import Parts
 from app.services import PAGE, registered_services
 

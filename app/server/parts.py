@@ -24,13 +24,10 @@ from app.core.repositories.directory import RepositoryPicker
 from app.core.repositories.following import WorkProgress
 from app.core.session_manager import SessionManager
 from app.errors import AgentRemoved, Conflict, NotFound
-from app.metrics import Metrics
-from app.model.availability import Availability
+from app.metrics import Metrics, Vital
+from app.model.agents import Availability, Choices, Tool
 from app.model.keys import PlaceKey
-from app.model.tools import Tool
 from app.model.types import Session
-from app.model.updates import Choices
-from app.model.vitals import Vital
 from app.server.installations import Installations
 from app.server.login_links import LoginLinks
 from app.server.shapes import state_on

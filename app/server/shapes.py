@@ -10,7 +10,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from app.core.consent.ledger import ANSWER_CHARACTERS
-from app.model.attributes import KEY
+from app.model.conversations import KEY
 from app.model.delegation import SERVICE as DELEGATIONS
 from app.model.inbound import DeliveryLine, WhileBusy
 from app.model.posts import Post

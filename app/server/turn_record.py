@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from app.model.delegation import Branch
-from app.model.schedules import RUN
+from app.model.inbound import RUN
 from app.model.types import Entry, Message, Turn
 from app.server.parts import Parts
 

@@ -1,4 +1,4 @@
-"""The value that plugs a service into the bridge: its name, its settings and its functions.
+"""The value that plugs a service into the bridge, and the findings that its checks give.
 
 Importing a service's package must be fast: heavy modules are imported by the functions given here,
 when they are called.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
@@ -21,11 +22,10 @@ from app.config.network import HostPattern
 from app.errors import ConfigurationError
 from app.model.keys import AreaOf, PlaceKey, no_area
 
-if TYPE_CHECKING:  # half of the core, which many commands do not need
+if TYPE_CHECKING:
     from app.clock import Clock
     from app.core.adapters import Adapter
     from app.core.repositories.forge import Forge
-    from app.model.findings import Finding
     from app.services.common.live import LiveStep, Undo
     from app.store.inbox import DeliveryStore
     from app.store.names import NameStore
@@ -33,6 +33,39 @@ if TYPE_CHECKING:  # half of the core, which many commands do not need
     from app.store.sealed import SealedStore
     from app.store.sessions import SessionStore
     from app.vault import Vault
+
+
+class Verdict(StrEnum):
+    """How much a finding matters."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found."""
+
+    verdict: Verdict
+    what: str
+    reason: str
+    remedy: str = ""
+
+
+def ok(what: str, reason: str) -> Finding:
+    """Say that something is as it should be."""
+    return Finding(Verdict.OK, what, reason)
+
+
+def warning(what: str, reason: str, remedy: str) -> Finding:
+    """Say that something could be better."""
+    return Finding(Verdict.WARNING, what, reason, remedy)
+
+
+def problem(what: str, reason: str, remedy: str) -> Finding:
+    """Say that something will not work."""
+    return Finding(Verdict.PROBLEM, what, reason, remedy)
 
 
 class ServiceStores(Protocol):

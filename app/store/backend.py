@@ -14,7 +14,7 @@ from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import QueuePool
 
 from app.errors import FileUnusable, StoreUnavailable
-from app.model.clean import clean_json, clean_text
+from app.model.text import clean_json, clean_text
 from app.outage import Outage
 from app.store.dialects import POSTGRESQL, measure
 from app.store.fencing import Fence

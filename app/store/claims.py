@@ -7,7 +7,8 @@ Procrastinate is a wake-up for one session: a lost one is a delay, and one too m
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 from procrastinate import App, SyncPsycopgConnector
 from procrastinate.exceptions import ConnectorException
@@ -26,7 +27,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import OperationalError
 
-from app.model.members import COMMON, TASK, Claim
 from app.model.types import Turn, TurnState
 from app.store.commits.endings import RUNNING
 from app.store.commits.suspending import SUSPENDED
@@ -225,3 +225,22 @@ def _announce(connection: Connection, sessions: Sequence[int], queue: str) -> No
         wake_up.batch_defer(*wanted)
     except ConnectorException as error:
         raise OperationalError("announce", None, error.__cause__ or error) from error
+
+
+COMMON: Final = "common"
+"""The queue of all workers; each also has one by its own name."""
+
+
+TASK: Final = "serve"
+"""What a job asks for: that a member serves its session, if that waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a worker learns when it wants to serve a session."""
+
+    answer: Literal["granted", "idle", "full", "elsewhere"]
+    """Whether it may: not if there is nothing to do, or as many turns run as may run; `elsewhere`
+    if another member runs a turn of the session, or was asked to."""
+    has_moved: bool = False
+    """Whether another member served the session last."""

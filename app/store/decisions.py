@@ -10,10 +10,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, select, update
 
 from app.model.asks import TakenAnswer
-from app.model.inbound import Accepted, Changed, Corrected, Decision, Effect, Heard, Rated
+from app.model.inbound import Accepted, Changed, Corrected, Decision, Effect, Heard, Rated, Reason
 from app.model.keys import AreaOf, PlaceKey, no_area
-from app.model.notes import Note, NoteCode
-from app.model.reasons import Reason
+from app.model.posts import Note, NoteCode
 from app.model.types import BridgeSessionRequest, Entry, PlaceView, TurnRef
 from app.store.commits.admission import attach, begin_afresh, release, steer
 from app.store.commits.choices import choose, pin, remember

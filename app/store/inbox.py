@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select, update
 
-from app.model.filters import EVERYTHING, ListFilter
+from app.model.conversations import EVERYTHING, ListFilter
 from app.model.inbound import Delivery, DeliveryLine, DeliveryState
 from app.store.database import Database
 from app.store.dialects import insert

@@ -8,13 +8,20 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, case, func, or_, select, update
 
-from app.model.asks import OpenedAsk, TakenAnswer
-from app.model.filters import EVERYTHING, ListFilter
+from app.model.asks import (
+    CANCEL,
+    GO_ON,
+    HAND_OVER,
+    OWN,
+    TAKE,
+    OpenedAsk,
+    TakenAnswer,
+    by_person,
+    receiver,
+)
+from app.model.conversations import EVERYTHING, ListFilter
 from app.model.keys import AreaOf, PlaceKey, SessionKey, no_area
-from app.model.notes import Note, NoteCode
-from app.model.offers import CANCEL, GO_ON, HAND_OVER, OWN, TAKE, receiver
-from app.model.posts import NewPost, PostContent
-from app.model.record import by_person
+from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
 from app.model.updates import ASK_PERSON, Ask, AskRequest
 from app.store.commits.admission import attach

@@ -1,4 +1,4 @@
-"""Stores which bridges are there and which one leads, on PostgreSQL.
+"""Stores which bridges share the database and which one leads, on PostgreSQL.
 
 What becomes of a member's work is decided from the rows: all that belongs to no member is free.
 """
@@ -7,18 +7,59 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from socket import gethostname
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, delete, insert, or_, select, tuple_, update
 
-from app.model.members import Beat, HandedOut, Member, Role
 from app.store.claims import announce_orphans
 from app.store.commits.endings import RUNNING
 from app.store.database import Database
 from app.store.fencing import Fence
 from app.store.tables import duty, machine, member, session, turn
 from app.store.turns import recover_turns
+
+Role = Literal["all", "front", "worker"]
+"""What a bridge does: a front talks with platforms and people, a worker runs turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One running bridge."""
+
+    name: str
+    epoch: int
+    """Tells this start from all others under its name."""
+    role: Role
+    slots: int
+    """How many turns it runs at once; none if it runs none."""
+    load: Mapping[str, int]
+    """How many it runs now, by agent."""
+    beats: int
+    """Grows as long as it is there."""
+    seen_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a member learns when it says that it is there."""
+
+    members: tuple[Member, ...]
+    """All of them, itself included."""
+    leader: str
+    """The leader; empty if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOut:
+    """What became of the work of a member that is gone."""
+
+    sessions: tuple[int, ...] = ()
+    """The sessions whose turns were cut off."""
+    posts: tuple[int, ...] = ()
+    """The posts to send."""
+
 
 LEADER = "desk"
 """The duty of the leader, under the name that earlier releases gave it."""

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, select, update
 
-from app.model.memory import KeptNote
 from app.model.types import TurnRef
 from app.model.updates import AskRequest
 from app.store.commits.asks import open_ask
 from app.store.database import Database
 from app.store.dialects import add_entries, find_entries, insert, remove_entries
 from app.store.tables import memory_day, memory_note
+
+
+@dataclass(frozen=True, slots=True)
+class KeptNote:
+    """A note that belongs into its agent's file."""
+
+    id: int
+    agent: str
+    session: int
+    text: str
+    at: float
 
 
 class MemoryStore:

@@ -9,10 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, case, delete, func, select, update
 
-from app.model.filters import EVERYTHING, ListFilter
-from app.model.notes import Note
-from app.model.posts import NewPost, Post, PostContent, PostSent
-from app.model.schedules import PauseReason
+from app.model.conversations import EVERYTHING, ListFilter
+from app.model.inbound import PauseReason
+from app.model.posts import NewPost, Note, Post, PostContent, PostSent
 from app.model.types import Entry
 from app.store.database import Database
 from app.store.dialects import insert

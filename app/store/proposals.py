@@ -8,11 +8,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, func, select, update
 
 from app.model.keys import SessionKey
-from app.model.notes import Note, NoteCode
-from app.model.posts import NewPost, PostContent
+from app.model.posts import NewPost, Note, NoteCode, PostContent
+from app.model.proposals import Proposed
 from app.model.types import Entry, TurnRef
 from app.model.updates import AskRequest
-from app.model.workspaces import Proposed, Repository
+from app.model.workspaces import Repository
 from app.store.commits.asks import open_ask
 from app.store.commits.offers import withdraw_offers
 from app.store.database import Database

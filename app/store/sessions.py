@@ -20,10 +20,9 @@ from sqlalchemy import (
     update,
 )
 
-from app.model.attributes import merge_attributes
-from app.model.filters import EVERYTHING, ListFilter
+from app.model.conversations import EVERYTHING, ListFilter, merge_attributes
+from app.model.inbound import RUN
 from app.model.keys import AreaOf, PlaceKey, SessionKey, no_area
-from app.model.schedules import RUN
 from app.model.types import ActivePlace, Activity, ProcessRecord, Session, SessionState
 from app.store.commits.holding import remove_session
 from app.store.database import Database

@@ -19,7 +19,7 @@ from sqlalchemy import bindparam, select
 from typing_extensions import override
 
 from app.clock import Clock
-from app.retry import retry
+from app.retry import Retries
 from app.store.database import Database
 from app.store.tables import member, session
 from app.switchboard import Switchboard
@@ -104,18 +104,20 @@ class Notifications(Switchboard):
 
     async def _keep(self, work: Callable[[_Connection], Awaitable[None]]) -> None:
         """Do something on a separate connection, on a new one after each fault."""
-
-        async def attempt() -> None:
-            async with await self._connect() as connection:
-                # A signal may be lost, so the disk need not be waited for.
-                await connection.execute("set synchronous_commit = off")
-                try:
-                    await work(connection)
-                except _FAULTS:
-                    self._database.doubt()
-                    raise
-
-        await retry(self._clock, attempt, repeat(AGAIN_SECONDS), on=_FAULTS)
+        retries = Retries(self._clock, repeat(AGAIN_SECONDS))
+        while True:
+            try:
+                async with await self._connect() as connection:
+                    # A signal may be lost, so the disk need not be waited for.
+                    await connection.execute("set synchronous_commit = off")
+                    try:
+                        await work(connection)
+                    except _FAULTS:
+                        self._database.doubt()
+                        raise
+                    return
+            except _FAULTS as error:
+                await retries.wait(error)
 
     async def _connect(self) -> _Connection:
         return await AsyncConnection.connect(

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from sqlalchemy import Connection, func, select, tuple_
 
 from app.model.keys import AreaOf, PlaceKey
-from app.model.spending import Share, Spending
 from app.store.database import Database
 from app.store.dialects import insert
 from app.store.tables import delegation, heard, message, place, session, spending, turn
+
+Share = Literal["person", "place", "agent", "day"]
+"""Whom a cost counts for; `day` is all of them together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What one of them has spent on a day."""
+
+    share: Share
+    name: str
+    usd: float
+
 
 _root = place.alias()
 _TURN = (

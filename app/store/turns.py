@@ -20,8 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from app.model.notes import Note, NoteCode
-from app.model.posts import NewPost, PostContent
+from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.steering import Steered
 from app.model.types import OPEN_TURN_STATES, Entry, Message, Turn, TurnRef, TurnState
 from app.model.updates import AskRequest

@@ -12,13 +12,13 @@ from typing import Any
 from sqlalchemy import Row
 
 from app.model import wording
-from app.model.ask_view import view_from
 from app.model.keys import PlaceKey, SessionKey
-from app.model.notes import Note, NoteCode
 from app.model.posts import (
     DelegatedLine,
     Fact,
     MadeFile,
+    Note,
+    NoteCode,
     Outcome,
     Post,
     PostContent,
@@ -37,7 +37,7 @@ from app.model.types import (
     Turn,
     TurnState,
 )
-from app.model.updates import Ask, AskOption, PlanStep
+from app.model.updates import Ask, AskOption, PlanStep, view_from
 
 _CODES = frozenset(NoteCode)
 

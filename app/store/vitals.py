@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Select, func, select
 
+from app.metrics import Vital
 from app.model.types import OPEN_TURN_STATES
-from app.model.vitals import Vital
 from app.store.database import Database
 from app.store.dialects import measure
 from app.store.posts import UNSENT

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import category, east_asian_width
 
 from app.model import ask_wording as wording
-from app.model.amounts import money
-from app.model.ask_view import AskView
+from app.model.text import money
+from app.model.updates import AskView
 from app.terminal.framing import hint
 
 if TYPE_CHECKING:  # 0.2 s that the words of an error do not need

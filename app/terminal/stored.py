@@ -11,7 +11,7 @@ from app.agents.registry import Registry
 from app.config import Configuration, ensure_secrets, find_secret_key
 from app.config.sealing import Sealer
 from app.errors import ConfigurationError, NotFound
-from app.model.filters import ListFilter
+from app.model.conversations import ListFilter
 from app.model.types import Session
 from app.server.shapes import EntryOut, SessionDetail, SessionOut, state_on
 from app.services.service import CheckContext

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.model.visible import conceal
+from app.model.text import conceal
 from sim.linear import LinearSession
 from tests.support import asked
 from tests.support.github import GithubWorld

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.children.sandbox import Unavailable, find_bubblewrap
-from app.model.offers import HAND_OVER
+from app.model.asks import HAND_OVER
 from tests.support.bridge import demo as plain_demo
 from tests.support.git_server import GitServer
 from tests.support.observe import Observed, demo

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from app.cli.answers import Question, show
 from app.core.consent.views import ELSEWHERE, PAGE, view_of
-from app.model.ask_view import AskFact, AskView, FactKind
 from app.model.posts import PostContent
-from app.model.updates import AskRequest
-from app.model.visible import conceal, reveal
+from app.model.text import conceal, reveal
+from app.model.updates import AskFact, AskRequest, AskView, FactKind
 from app.server.page.view.blocks import Question as PageQuestion
 from app.server.page.view.render import Renderer
 from app.server.page.view.roster import Agent, Roster

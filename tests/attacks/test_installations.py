@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from app.config import load
-from app.model.findings import Verdict
 from app.services import registered_services
 from app.services.github.doctor import checks
+from app.services.service import Verdict
 from sim.github.state import Issue, Repository
 from sim.github.world import SimulatedGithub
 from tests.support.doctor import check_context

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from app.model.visible import conceal
+from app.model.text import conceal
 from tests.browser.conftest import Agents, Visiting
 from tests.support.plays import NEW, OLD, call, player, put
 from tests.support.variants import quick

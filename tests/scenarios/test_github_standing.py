@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.model.titles import in_path
+from app.model.conversations import in_path
 from sim.github.state import Issue
 from tests.scenarios.test_github_life import proposed, run
 from tests.support.document import parse

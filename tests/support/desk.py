@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 from typing_extensions import override
 
 from app.agents.files import AgentFiles
-from app.agents.personas import DailyLogs
+from app.agents.personas import DailyLogs, Personas, SystemPrompt
 from app.children.kept_files import Traces
 from app.clock import Clock, SystemClock
 from app.config.agents import AgentLimits
@@ -49,8 +49,9 @@ from app.features.schedules.store import ScheduleStore
 from app.features.schedules.tools import ScheduleTools
 from app.main.together import own_tools
 from app.metrics import Metrics
+from app.model.agents import Choice, Choices, Scope
+from app.model.conversations import EVERYTHING, ListFilter
 from app.model.delegation import SERVICE, DelegationLimits
-from app.model.filters import EVERYTHING, ListFilter
 from app.model.inbound import (
     Accepted,
     Answered,
@@ -65,10 +66,8 @@ from app.model.keys import PlaceKey, SessionKey
 from app.model.policy import PRESETS, Policy
 from app.model.ports import AgentListener, AgentSession
 from app.model.posts import PostSend, PostSent
-from app.model.scope import Scope
-from app.model.system_prompt import Personas, SystemPrompt
 from app.model.types import Attachment, Session, Speaker, Turn
-from app.model.updates import Choice, Choices, PromptEnd, TextUpdate
+from app.model.updates import PromptEnd, TextUpdate
 from app.model.workspaces import Workspace
 from app.services.agents.adapter import AgentsAdapter
 from app.signals import ALONE, Signals

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from app.errors import RepositoryError
-from app.model.reviews import Submission
+from app.model.proposals import Examined, Proposal, Submission
 from app.model.types import Session
-from app.model.workspaces import Author, Examined, Head, Judged, Proposal, Repository
+from app.model.workspaces import Author, Head, Judged, Repository
 from app.vault import Vault
 
 BOT = Author("demo[bot]", "demo@bots.example.com")

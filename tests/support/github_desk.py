@@ -12,8 +12,9 @@ from app.config.sealing import Sealer
 from app.core.intake.floor import Access, decide
 from app.model.inbound import Delivery, Heard, Inbound
 from app.model.keys import PlaceKey, SessionKey
+from app.model.proposals import Proposal
 from app.model.types import PlaceView, Session, SessionState
-from app.model.workspaces import Head, Proposal, Repository
+from app.model.workspaces import Head, Repository
 from app.services.github import events
 from app.services.github.adapter import App, GitHubAdapter
 from app.services.github.api import GithubApi

@@ -41,7 +41,7 @@ def directory(folder: Path) -> Directory:
         "https://git.example.com",
         folder / "person",
         folder / "data",
-        area_of=find_area,
+        find_area=find_area,
         own_repository=find_repository,
     )
 

@@ -34,11 +34,11 @@ from app.features.schedules.part import Schedules
 from app.features.schedules.service import ScheduleBook
 from app.features.schedules.store import ScheduleStore
 from app.metrics import Metrics
-from app.model.availability import Availability
+from app.model.agents import Availability, Choice, Choices
 from app.model.keys import PlaceKey
 from app.model.posts import PostContent, Verbosity
 from app.model.types import Entry, Session, TurnRef, TurnState
-from app.model.updates import AskOption, AskRequest, Choice, Choices
+from app.model.updates import AskOption, AskRequest
 from app.model.workspaces import Repository
 from app.server.application import build
 from app.server.front import Front

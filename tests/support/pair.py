@@ -17,8 +17,9 @@ from app.core.repositories.joint_work import Joined, JointWork
 from app.core.repositories.shipping import SharedClones, Shipper
 from app.model.inbound import Decision, Effect, Heard
 from app.model.keys import PlaceKey
+from app.model.proposals import Work
 from app.model.types import BridgeSessionRequest, Session, Speaker
-from app.model.workspaces import Author, Target, Work
+from app.model.workspaces import Author, Target
 from app.store.stores import Stores
 from tests.support.agent_values import make_agent
 from tests.support.memory import open_stores

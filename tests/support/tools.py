@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
 from tests.support import observe
 from tests.support.observe import Observed
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.model import ask_wording as wording
-from app.model.offers import CHOICE, find_allowing, label_options
+from app.model.asks import CHOICE, find_allowing, label_options
 from app.model.updates import Ask, AskOption
 
 _YES: Final = frozenset({"yes", "y", "ok", "allow", "approve"})

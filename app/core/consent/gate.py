@@ -15,14 +15,24 @@ from app.core.consent.ledger import Ledger
 from app.core.consent.unasked import needed_asking
 from app.core.consent.views import WHOLE_CHARACTERS, is_too_long
 from app.model import ask_wording as wording
-from app.model import record
+from app.model.asks import (
+    OWN,
+    UNANSWERED,
+    Decided,
+    by_grant,
+    by_person,
+    by_rule,
+    find_allowing,
+    find_refusing,
+    of_agent,
+    only_once,
+    shorten_names,
+)
 from app.model.calls import Call, call_of, subject
-from app.model.folders import attachment_folder
-from app.model.offers import OWN, find_allowing, find_refusing, of_agent, only_once, shorten_names
 from app.model.policy import Verdict, decide
-from app.model.record import Decided
 from app.model.types import TurnRef
 from app.model.updates import Ask, AskRequest, GrantScope, ToolUpdate
+from app.model.workspaces import attachment_folder
 from app.retry import persist
 
 
@@ -108,18 +118,18 @@ class Gate:
     ) -> Decided | None:
         """Tell what allows a call: a rule, else a person's grant for exactly that."""
         if verdict.decision == "allow":
-            return record.by_rule(verdict.rule, allowed=True)
+            return by_rule(verdict.rule, allowed=True)
         digests = [scope.digest for scope in scopes.values()]
         grant = self._ledger.find_grant(self._ref.session, digests) if digests else None
-        return None if grant is None else record.by_grant(grant)
+        return None if grant is None else by_grant(grant)
 
     async def ask(self, request: AskRequest) -> tuple[str | None, Decided]:
         """Let a person decide; returns the agent's option and the record of the decision."""
         seconds = self._agent.ask_seconds
         ask = await persist(self._clock, self._ledger.ask, request, self._ref, seconds=seconds)
         if ask is None:
-            return None, record.UNANSWERED
-        return _translate_answer(ask), record.by_person(ask)
+            return None, UNANSWERED
+        return _translate_answer(ask), by_person(ask)
 
 
 def _grantable(
@@ -131,7 +141,7 @@ def _grantable(
 
 def _refuse(request: AskRequest, rule: object) -> Judged:
     option = find_refusing(request.options)
-    return Judged(request, record.by_rule(rule, allowed=False), option.id if option else None)
+    return Judged(request, by_rule(rule, allowed=False), option.id if option else None)
 
 
 def _translate_answer(ask: Ask) -> str | None:

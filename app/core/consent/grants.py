@@ -13,11 +13,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from app.model import ask_wording as wording
-from app.model.ask_view import AskFact
+from app.model.asks import OWN, find_allowing
 from app.model.calls import Call, short_path
-from app.model.offers import OWN, find_allowing
 from app.model.policy import ABOUT_FILES, locate
-from app.model.updates import AskOption, AskRequest, GrantExtent, GrantScope, ToolUpdate
+from app.model.updates import AskFact, AskOption, AskRequest, GrantExtent, GrantScope, ToolUpdate
 
 HASH_VERSION = "2:"
 """Begins the hash over what people are shown. Hashes of earlier releases have no such beginning and

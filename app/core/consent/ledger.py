@@ -17,10 +17,9 @@ from app.core.hooks import Hooks
 from app.core.outbox import Outbox
 from app.errors import Conflict, NotFound
 from app.model import ask_wording as wording
-from app.model.asks import Grant, OpenedAsk, TakenAnswer, WantedGrants
-from app.model.filters import EVERYTHING, ListFilter
+from app.model.asks import GO_ON, Grant, OpenedAsk, TakenAnswer, WantedGrants, find_refusing
+from app.model.conversations import EVERYTHING, ListFilter
 from app.model.keys import PlaceKey, SessionKey
-from app.model.offers import GO_ON, find_refusing
 from app.model.ports import Counters
 from app.model.types import Session, TurnRef
 from app.model.updates import Ask, AskKind, AskRequest

@@ -11,9 +11,8 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from app.model.calls import Call
+from app.model.calls import LONGEST, Call
 from app.model.policy import CHANGING, Policy, Rule, decide
-from app.model.shell import LONGEST
 
 ACTING: Final = frozenset({*CHANGING, "execute"})
 _QUOTED: Final = re.compile(r"""'[^']*'|"[^"$`\\]*\"""")

@@ -13,11 +13,9 @@ from typing import Literal
 
 from app.core.consent.grants import without_grants
 from app.model import ask_wording as wording
-from app.model.ask_view import AskFact, AskView, ShownFact
-from app.model.diff import Line, compare
-from app.model.offers import only_on_page, shortlist
-from app.model.updates import AskRequest
-from app.model.visible import reveal
+from app.model.asks import only_on_page, shortlist
+from app.model.text import Line, compare, reveal
+from app.model.updates import AskFact, AskRequest, AskView, ShownFact
 
 TITLE_CHARACTERS = 2_000
 """Length of an ask's title; what would run is shown separately."""

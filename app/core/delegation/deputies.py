@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Literal, TypeVar
 
 from app.agents.agent import Agent, Bounds, find_excess
+from app.model.agents import Scope
 from app.model.delegation import Excess
 from app.model.keys import adapter_name
-from app.model.scope import Scope
 
 Objection = Literal["", "unlisted", "absent", "isolation", "network", "permissions"]
 """Why an agent may not be asked; empty if it may."""

@@ -15,7 +15,7 @@ from uuid import uuid4
 from app.core.adapters import Adapter
 from app.core.files import wording
 from app.errors import PostError, ServiceRefused
-from app.model.file_names import HEAD_BYTES, picture_type
+from app.model.text import HEAD_BYTES, picture_type
 from app.model.types import File, Session
 
 logger = logging.getLogger(__name__)

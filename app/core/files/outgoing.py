@@ -24,8 +24,8 @@ from urllib.parse import unquote, urlsplit
 from app.core.adapters import Adapter
 from app.core.files import wording
 from app.descent import discard
-from app.model.file_names import HEAD_BYTES, media_type, safe_name, size_words
 from app.model.posts import MadeFile
+from app.model.text import HEAD_BYTES, media_type, safe_name, size_words
 from app.model.types import Turn
 from app.model.updates import FileUpdate
 from app.store.posts import PostStore

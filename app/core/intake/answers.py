@@ -15,9 +15,9 @@ from app.core.intake.floor import Access
 from app.core.session_manager import SessionManager
 from app.errors import BridgeError, SpeakerUnknown
 from app.model import wording
+from app.model.asks import HAND_OVER
 from app.model.inbound import Answered, Corrected, Delivery, Heard, Rated
 from app.model.keys import SessionKey
-from app.model.offers import HAND_OVER
 from app.model.posts import NewPost, PostContent
 from app.model.types import Speaker
 from app.retry import persist

@@ -23,7 +23,6 @@ from app.core.roster import Roster
 from app.core.session_manager import SessionManager
 from app.errors import Conflict, PostError, SpeakerUnknown
 from app.model import wording
-from app.model.clean import clean_text
 from app.model.inbound import (
     Accepted,
     AskAnswer,
@@ -34,12 +33,13 @@ from app.model.inbound import (
     DeliveryState,
     Effect,
     Heard,
+    Reason,
 )
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import NewPost
-from app.model.reasons import Reason
+from app.model.text import clean_text
 from app.model.types import BridgeSessionRequest, PlaceView, Session, Speaker, Untagged
-from app.retry import persist, retry
+from app.retry import Retries, persist
 from app.store.decisions import IntakeStore
 from app.vault import Vault
 
@@ -382,7 +382,12 @@ class Dispatcher:
             while self._clock.now() < until and not self._manager.at_work(heard.place):
                 yield ASK_AGAIN_SECONDS
 
-        return await retry(self._clock, call, pauses(), on=SpeakerUnknown)
+        retries = Retries(self._clock, pauses())
+        while True:
+            try:
+                return await call()
+            except SpeakerUnknown as error:
+                await retries.wait(error)
 
     async def _reread(self, adapter: Adapter, changed: Changed) -> Changed | None:
         """Complete a message of which a part changed, if it was ever heard."""

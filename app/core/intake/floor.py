@@ -17,9 +17,8 @@ from app.core.delegation.deputies import find_presence
 from app.core.roster import Roster
 from app.errors import SpeakerUnknown
 from app.model import wording
-from app.model.inbound import Delivery, Effect, Heard
+from app.model.inbound import Delivery, Effect, Heard, Reason
 from app.model.keys import PlaceKey
-from app.model.reasons import Reason
 from app.model.types import PlaceView, Speaker, Untagged
 
 logger = logging.getLogger(__name__)

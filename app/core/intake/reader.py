@@ -9,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
-from typing import Any
 
 from app.clock import Clock
 from app.core.adapters import Adapter
@@ -32,11 +30,10 @@ from app.model.inbound import (
     Heard,
     News,
     Rated,
+    Reason,
 )
 from app.model.keys import PlaceKey
 from app.model.ports import Counters
-from app.model.reasons import Reason
-from app.outage import hold
 from app.retry import persist
 from app.signals import ALONE, Facts, Signals, Topic
 from app.store.inbox import DeliveryStore
@@ -216,14 +213,15 @@ class Intake:
         """Read everything after a number; returns the number of the last one."""
         while found := await self._deliveries.pending(adapter.service_name, last):
             # Together, so that ignored deliveries are settled in one commit, not one each.
-            async with asyncio.TaskGroup() as group:
-                for delivery in found:
-                    last = delivery.seq
-                    await self._follow_name(adapter, delivery)
-                    parsing = self._parse(adapter, delivery)
-                    task = group.create_task(hold(parsing))
-                    task.add_done_callback(partial(_close, parsing))
-                    await asyncio.sleep(0)  # in order, and never many in a row
+            parsing = []
+            for delivery in found:
+                last = delivery.seq
+                await self._follow_name(adapter, delivery)
+                parsing.append(self._tasks.start(self._parse(adapter, delivery), name="parse"))
+                await asyncio.sleep(0)  # in order, and never many in a row
+            await asyncio.wait(parsing)
+            for each in parsing:
+                each.result()
             if len(found) == 1:
                 break  # that was all; what came since wakes the reader again
         return last
@@ -374,8 +372,3 @@ class Intake:
 
     def _tell(self, delivery: Delivery, outcome: Outcome) -> None:
         self._outcomes.tell((delivery.adapter, delivery.delivery_id), outcome)
-
-
-def _close(work: Coroutine[Any, Any, None], _ended: object) -> None:
-    """Close a coroutine that may never have begun."""
-    work.close()

@@ -20,7 +20,7 @@ from app.core.hooks import Hook
 from app.core.memory import wording
 from app.core.memory.log import Remembered, add_entry, drop_entry, parse_log
 from app.errors import BridgeError, NotFound
-from app.model.offers import LEAVE, TAKE
+from app.model.asks import LEAVE, TAKE
 from app.model.types import TurnRef
 from app.model.updates import AskOption, AskRequest
 from app.retry import persist

@@ -16,9 +16,7 @@ from app.agents.agent import Agent
 from app.clock import Clock
 from app.core.repositories.forge import Forge
 from app.errors import RepositoryError
-from app.model import repository_wording as wording
-from app.model.branch_names import branch_name, branch_ref, is_branch
-from app.model.folders import folder_name
+from app.model.proposals import branch_name, branch_ref, is_branch
 from app.model.types import Entry, Session
 from app.model.workspaces import (
     Author,
@@ -29,8 +27,10 @@ from app.model.workspaces import (
     Repository,
     Ship,
     WorkspaceView,
+    folder_name,
     web_address,
 )
+from app.repos import wording as wording
 from app.repos.checkouts import GitCheckouts
 from app.retry import persist
 from app.store.checkouts import CheckoutStore

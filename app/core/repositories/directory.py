@@ -20,10 +20,10 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from app.errors import Conflict, RepositoryError, RepositoryGone
-from app.model import repository_wording as wording
 from app.model.inbound import Effect
 from app.model.keys import AreaOf, PlaceKey, no_area
 from app.model.workspaces import FOLDER, NONE, Repository, Target
+from app.repos import wording as wording
 from app.store.sessions import SessionStore
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Directory:
     """The repositories that the settings give to areas."""
     area_settings: Mapping[str, str] = field(default_factory=dict)
     """The setting that does so, by service."""
-    area_of: AreaOf = no_area
+    find_area: AreaOf = no_area
     own_repository: Callable[[PlaceKey], str | None] = lambda _place: None
     """Names the repository that a place belongs to, where it is not a choice."""
 
@@ -101,6 +101,10 @@ class Directory:
         if target != self.repository(target.name):
             return target
         return self.repository(now(self.host, target.name))
+
+    def area_of(self, place: PlaceKey) -> PlaceKey | None:
+        """Return the area of a place, such as the channel of a thread; None if it has none."""
+        return self.find_area(place)
 
     def fixes(self, place: PlaceKey) -> bool:
         """Tell whether the settings fix the repository for the whole area."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from app.agents.agent import Agent
 from app.children.disk import DiskSpace
@@ -22,9 +23,8 @@ from app.core.repositories.clones import Clones
 from app.descent import discard
 from app.errors import DiskNearlyFull, RepositoryError
 from app.model import wording
-from app.model.folders import attachment_folder, folder_name, outgoing
 from app.model.types import File, Session, SessionState
-from app.model.workspaces import Checkout
+from app.model.workspaces import Checkout, attachment_folder, folder_name, outgoing
 from app.store.sessions import SessionStore
 
 logger = logging.getLogger(__name__)
@@ -316,3 +316,13 @@ class Room:
             gone = await self._shed(self._clock.now() - IDLE_SECONDS)
             if gone:
                 logger.warning("removed %d unused clones to make room", gone)
+
+
+def is_folder_below(root: Path, name: str) -> bool:
+    """Tell whether a name is that of a folder below another one, wherever links lead."""
+    relative = PurePath(name)
+    if relative.is_absolute() or ".." in relative.parts or not name.isprintable():
+        return False
+    # Unlike those of pathlib, these raise nothing for a circle of links or a name too long.
+    real = os.path.realpath(root / relative)
+    return PurePath(real).is_relative_to(os.path.realpath(root)) and os.path.isdir(real)  # noqa: PTH112

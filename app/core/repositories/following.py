@@ -19,16 +19,15 @@ from app.core.outbox import Outbox
 from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
 from app.core.repositories.forge import Forge
-from app.errors import BridgeError, RepositoryError
-from app.model import repository_wording as wording
-from app.model.inbound import Naming, News, Renamed
-from app.model.offers import offer
-from app.model.reasons import Reason
+from app.errors import BridgeError, PostDelayed, RepositoryError
+from app.model.asks import offer
+from app.model.inbound import Naming, News, Reason, Renamed
+from app.model.proposals import Checked, Proposed
 from app.model.types import Session
 from app.model.updates import AskRequest
-from app.model.workspaces import Checked, Proposed
+from app.repos import wording as wording
 from app.repos.checkouts import GitCheckouts
-from app.retry import persist, retry
+from app.retry import Retries, persist
 from app.store.checkouts import CheckoutStore
 from app.store.names import NameStore
 from app.store.proposals import ProposalStore
@@ -119,7 +118,12 @@ class Proposals:
 
     async def _read_checks(self, adapter: Adapter, news: News) -> Checked | None:
         """Read how checks ended; retried while the platform cannot tell."""
-        return await retry(self._clock, lambda: adapter.checked(news), LOOK_SECONDS)
+        retries = Retries(self._clock, LOOK_SECONDS)
+        while True:
+            try:
+                return await adapter.checked(news)
+            except PostDelayed as error:
+                await retries.wait(error)
 
     async def _look_for_conflicts(self, proposed: Proposed, agent: str) -> None:
         try:

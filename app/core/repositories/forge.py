@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from app.model.reviews import Submission
+from app.model.proposals import Examined, Proposal, Submission
 from app.model.types import Session
-from app.model.workspaces import (
-    Author,
-    Examined,
-    Head,
-    Judged,
-    Proposal,
-    Repository,
-)
+from app.model.workspaces import Author, Head, Judged, Repository
 
 
 class Forge(Protocol):

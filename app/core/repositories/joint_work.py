@@ -14,13 +14,12 @@ from app.core.repositories.clones import Ask
 from app.core.repositories.forge import Forge
 from app.core.repositories.shipping import SharedClones
 from app.errors import RepositoryError
-from app.model import repository_wording as wording
-from app.model.branch_names import branch_ref
 from app.model.delegation import Errand
-from app.model.reviews import Subject
+from app.model.proposals import Subject, branch_ref
 from app.model.types import Session, SessionState
 from app.model.wording import PULL_REQUEST
 from app.model.workspaces import Checkout, Repository, link_number
+from app.repos import wording as wording
 from app.repos.checkouts import GitCheckouts
 from app.store.checkouts import CheckoutStore
 from app.store.decisions import IntakeStore

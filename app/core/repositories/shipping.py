@@ -17,10 +17,8 @@ from app.clock import Clock
 from app.core.repositories.clones import Ask, Clones, Shipping
 from app.core.repositories.forge import Forge
 from app.errors import RepositoryError
-from app.model import repository_wording as wording
-from app.model.branch_names import branch_ref
-from app.model.commit_messages import commit_message, proposal_body, subject
 from app.model.posts import Pushed
+from app.model.proposals import Proposal, Work, branch_ref
 from app.model.types import Session
 from app.model.workspaces import (
     Checkout,
@@ -28,13 +26,13 @@ from app.model.workspaces import (
     Followed,
     Gathered,
     Head,
-    Proposal,
     Repository,
     Shipped,
-    Work,
     link_number,
 )
+from app.repos import wording as wording
 from app.repos.checkouts import GitCheckouts
+from app.repos.wording import commit_message, proposal_body, subject
 from app.retry import persist
 from app.store.checkouts import CheckoutStore
 from app.vault import Vault

@@ -9,8 +9,8 @@ from typing import Any, Final
 from app.core.delegation.delegations import Delegations
 from app.core.roster import Roster
 from app.core.tools import wording
+from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.delegation import Delegation
-from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.types import OPEN_TURN_STATES, TurnState
 
 TASK_CHARACTERS: Final = 32_000

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.core.tools import wording
+from app.model.agents import Caller, ToolRefused
 from app.model.delegation import SERVICE
 from app.model.keys import SessionKey
-from app.model.tools import Caller, ToolRefused
 from app.store.delegations import DelegationStore
 from app.store.sessions import SessionStore
 from app.store.turns import TurnStore

@@ -17,7 +17,7 @@ from app.core.memory.log import Remembered
 from app.core.tools import wording
 from app.core.turns.reflection import is_trusted
 from app.core.turns.turn_context import TurnContext
-from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.types import Entry, TurnRef
 from app.retry import persist
 

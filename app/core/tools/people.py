@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from app.core.tools import wording
-from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.updates import ASK_PERSON, Ask, AskOption, AskRequest
 
 LONGEST_SECONDS: Final = 300

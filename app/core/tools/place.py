@@ -17,9 +17,9 @@ from app.core.tools import wording
 from app.core.tools.home import Home, Homes
 from app.core.turns.turn_context import TurnContext
 from app.markdown.hidden import strip
-from app.model.file_names import size_words
+from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.posts import MadeFile, NewPost, PostContent
-from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.text import size_words
 from app.model.types import Entry
 from app.retry import persist
 

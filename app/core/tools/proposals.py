@@ -15,10 +15,10 @@ from app.core.tools import wording
 from app.core.turns.turn_context import TurnContext
 from app.errors import RepositoryError
 from app.markdown.hidden import strip
-from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.proposals import Examined, Work
 from app.model.types import Entry
 from app.model.wording import pushed_words
-from app.model.workspaces import Examined, Work
 from app.retry import persist
 
 SHIP_SECONDS: Final = 280.0

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from app.agents.agent import Agent
 from app.core.tools import wording
+from app.model.agents import WAITS_SECONDS, Arguments, Caller, Result, Tool, ToolRefused
 from app.model.ports import Counters
-from app.model.tools import WAITS_SECONDS, Arguments, Caller, Result, Tool, ToolRefused
 from app.model.types import TurnState
 from app.store.sessions import SessionStore
 from app.store.turns import TurnStore

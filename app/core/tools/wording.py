@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from app.agents.agent import Agent
-from app.model.tools import COMMAND
+from app.model.agents import COMMAND
 
 NO_TOOL: Final = "There is no tool {name!r} for you. List your tools to see which there are."
 TOO_LARGE: Final = "The arguments of {name} are too long: at most {limit} bytes."

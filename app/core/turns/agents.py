@@ -14,12 +14,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol
 
 from app.agents.agent import Agent
+from app.agents.personas import SystemPrompt, write_system_prompt
 from app.clock import Clock
 from app.core.repo_provider import RepoProvider
+from app.model.agents import Choices
 from app.model.ports import AgentLauncher, AgentSession, OpenedSession
-from app.model.system_prompt import SystemPrompt, write_system_prompt
 from app.model.types import Session
-from app.model.updates import AskRequest, BridgeUpdate, Choices, StateUpdate
+from app.model.updates import AskRequest, BridgeUpdate, StateUpdate
 from app.model.workspaces import Target, Workspace
 from app.signals import ALONE, Facts, Signals, Topic
 from app.store.sessions import SessionStore

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from app.agents.personas import SystemPrompt, write_for_prompt
 from app.core.memory.log import Remembered
 from app.core.repositories.joint_work import Joined
 from app.core.turns.agents import LiveAgent
@@ -12,7 +13,6 @@ from app.core.turns.errands import recall_errands
 from app.core.turns.prompt import Asked, compose
 from app.core.turns.turn_context import TurnContext
 from app.model import wording
-from app.model.system_prompt import SystemPrompt, write_for_prompt
 from app.model.types import Attachment, Entry, Message, Session, Turn
 from app.model.workspaces import Target
 from app.retry import persist

@@ -17,8 +17,8 @@ from app.core.adapters import Adapter
 from app.core.repositories.directory import Directory
 from app.errors import PostError, ServiceRefused
 from app.model import wording
+from app.model.asks import CHOICE
 from app.model.keys import PlaceKey, SessionKey
-from app.model.offers import CHOICE
 from app.model.types import Message, Session
 from app.model.updates import AskOption, AskRequest
 from app.model.workspaces import NONE, Repository, Suggestion, web_address

@@ -24,7 +24,7 @@ from app.errors import (
     RepositoryError,
 )
 from app.model import wording
-from app.model.offers import PAUSE_OPTIONS
+from app.model.asks import PAUSE_OPTIONS
 from app.model.updates import AskRequest
 
 LOG_CHARACTERS = 8_000

@@ -17,13 +17,12 @@ from app.agents.agent import Agent
 from app.clock import Clock, machine_zone
 from app.config import Configuration
 from app.model import wording
-from app.model.offers import PAUSE_OPTIONS
-from app.model.spending import Share
+from app.model.asks import PAUSE_OPTIONS
 from app.model.types import Session
 from app.model.updates import AskRequest, PromptEnd, Tokens, UsageUpdate
 from app.retry import persist
 from app.store.sessions import SessionStore
-from app.store.spending import SpendingStore
+from app.store.spending import Share, SpendingStore
 
 SHARES: tuple[Share, ...] = ("person", "place", "agent", "day")
 WARNING = 0.8

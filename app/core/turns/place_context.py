@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from app.config import Configuration
 from app.core.adapters import Adapter
 from app.core.turns.prompt import Said
+from app.model.inbound import RUN
 from app.model.keys import PlaceKey
-from app.model.schedules import RUN
 from app.model.types import Earlier, Entry, File, Message, Session, Turn
 from app.store.transcript import TranscriptStore
 from app.vault import Vault

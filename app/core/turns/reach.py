@@ -14,8 +14,8 @@ from typing import Protocol
 from app.core.repo_provider import RepoProvider
 from app.core.turns.agents import LiveAgents
 from app.errors import AgentError
+from app.model.agents import Choices
 from app.model.types import Session
-from app.model.updates import Choices
 from app.model.workspaces import Unshipped
 from app.signals import Facts, Signals, Topic
 from app.store.sessions import SessionStore

@@ -24,7 +24,7 @@ from app.model.keys import PlaceKey
 from app.model.phase import CANCELLABLE, PROMPTED, Event, Phase
 from app.model.ports import AgentSession
 from app.model.posts import Verbosity
-from app.model.repository_wording import NOT_PUSHED
+from app.model.proposals import Work
 from app.model.steering import Steered
 from app.model.types import Session, Turn, TurnState
 from app.model.updates import (
@@ -37,7 +37,8 @@ from app.model.updates import (
     ToolUpdate,
     UsageUpdate,
 )
-from app.model.workspaces import Shipped, Work
+from app.model.workspaces import Shipped
+from app.repos.wording import NOT_PUSHED
 from app.retry import persist
 from app.tasks import Tasks
 

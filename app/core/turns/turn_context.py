@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.agents.agent import Agent
+from app.agents.personas import Personas
 from app.clock import Clock
 from app.config import AgentConfig
 from app.core.adapters import Adapter
@@ -25,7 +26,6 @@ from app.core.turns.place_context import Surroundings
 from app.model.keys import PlaceKey
 from app.model.ports import Counters
 from app.model.posts import Verbosity
-from app.model.system_prompt import Personas
 from app.store.decisions import IntakeStore
 from app.store.delegations import DelegationStore
 from app.store.posts import PostStore

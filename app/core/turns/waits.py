@@ -21,10 +21,9 @@ from app.core.turns.failure import Obstacle, pause
 from app.core.turns.limits import Slot, WorkTimer
 from app.core.turns.turn_context import TurnContext
 from app.model import wording
-from app.model.offers import with_colleagues
+from app.model.asks import Decided, with_colleagues
 from app.model.phase import CLOSED, MEASURED, STAGES, Event, Phase, advance
 from app.model.ports import Counters
-from app.model.record import Decided
 from app.model.types import Session, Turn, TurnRef
 from app.model.updates import Ask, AskRequest, ToolUpdate
 from app.model.workspaces import Workspace

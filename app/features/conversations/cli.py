@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from app.features.conversations.shapes import ContentsOut, ConversationOut
-from app.model.file_names import size_words
+from app.model.text import size_words
 from app.model.types import SessionState
 from app.server.shapes import EntryOut, SessionDetail, SessionOut
 from app.terminal.api import REMOVAL, Api, find_bridge

@@ -17,9 +17,9 @@ from fastapi.responses import Response
 
 from app.features.conversations.shapes import ConversationOut, ExportedEntry, ExportOut
 from app.model import ask_wording as wording
-from app.model.titles import title_of
+from app.model.conversations import title_of
+from app.model.text import reveal_line
 from app.model.types import Entry, Thread
-from app.model.visible import reveal_line
 from app.model.wording import ASKED_AGENT, DELEGATED
 from app.server.parts import Parts
 from app.server.shapes import EntryOut

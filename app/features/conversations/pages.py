@@ -18,11 +18,9 @@ from app.features.conversations.export import ROWS, export
 from app.features.conversations.service import Conversations
 from app.features.conversations.shapes import TITLE_CHARACTERS
 from app.features.conversations.web import Talks, Who
-from app.model.amounts import count
-from app.model.conversations import Contents
-from app.model.file_names import size_words
+from app.model.conversations import Contents, headline, path_of, title_of
 from app.model.keys import PlaceKey
-from app.model.titles import headline, path_of, title_of
+from app.model.text import count, size_words
 from app.model.types import Thread
 from app.model.workspaces import Unshipped
 from app.server.login import SignedInRoute, Visitor

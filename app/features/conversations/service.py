@@ -19,7 +19,7 @@ from app.features.part import Part
 from app.model import wording
 from app.model.conversations import Contents, Copied, Holdings
 from app.model.keys import PlaceKey
-from app.model.notes import Note, NoteCode
+from app.model.posts import Note, NoteCode
 from app.model.types import Thread
 from app.model.workspaces import Unshipped
 from app.retry import persist

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.model.conversations import Contents
-from app.model.titles import last_words, path_of, title_of
+from app.model.conversations import Contents, last_words, path_of, title_of
 from app.model.types import Session, Thread
 from app.server.shapes import EntryOut, SessionOut
 

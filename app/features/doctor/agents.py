@@ -23,9 +23,9 @@ from app.children.proc_table import new_marker
 from app.children.stop import StopSteps, running
 from app.config import AgentConfig, Configuration
 from app.errors import AgentNotStarted, ConfigurationError
-from app.model.availability import AgentCheck
-from app.model.findings import Finding, ok, problem, warning
+from app.model.agents import AgentCheck
 from app.server.agent_shapes import AgentOut
+from app.services.service import Finding, ok, problem, warning
 from app.terminal.output import one_line
 from app.vault import Vault
 

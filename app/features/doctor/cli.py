@@ -21,10 +21,10 @@ from app.config import Configuration, from_process
 from app.errors import BridgeError, ConfigurationError, Conflict, StoreUnavailable
 from app.features.doctor import machine
 from app.features.doctor.agents import check_agents, check_drift
-from app.model.findings import Finding, Verdict, ok, problem
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import Page
 from app.services import added_services, registered_services
+from app.services.service import Finding, Verdict, ok, problem
 from app.terminal.api import connect, is_running
 from app.terminal.framing import Json, commands, examples, hint, read_all_agents
 from app.terminal.output import count, one_line, show_json

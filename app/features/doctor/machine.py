@@ -21,7 +21,7 @@ from app.children.file_lock import hold
 from app.config import Configuration, cautions, ensure_secrets
 from app.config.process import SECRETS
 from app.errors import ConfigurationError, StoreUnavailable
-from app.model.findings import Finding, ok, problem, warning
+from app.services.service import Finding, ok, problem, warning
 from app.terminal.api import local_address
 
 LITTLE_DISK: Final = 1024**3

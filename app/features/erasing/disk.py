@@ -16,9 +16,9 @@ from app.core.runtime import Runtime
 from app.descent import remove
 from app.errors import GitFailed, RepositoryError
 from app.features.erasing.model import Erased, Left, Stays, list_left
-from app.model import repository_wording as wording
 from app.model.types import Session
 from app.model.workspaces import Checkout
+from app.repos import wording as wording
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

@@ -18,9 +18,9 @@ from app.clock import SystemClock
 from app.config import Configuration
 from app.errors import Conflict
 from app.features.pause.shapes import DrainOut, PauseOut
-from app.features.pause.store import SuspensionStore
-from app.model.suspension import AGENT, ALL, PLACE, Pending, describe_pause
+from app.features.pause.store import Pending, SuspensionStore, describe_pause
 from app.server.shapes import Page
+from app.store.commits.suspending import AGENT, ALL, PLACE
 from app.store.database import Database, locked
 from app.store.reading import reading
 from app.terminal.api import Api, find_bridge

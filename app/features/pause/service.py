@@ -14,11 +14,11 @@ from typing_extensions import override
 
 from app.core.runtime import Runtime
 from app.features.part import Part
-from app.features.pause.store import SuspensionStore
+from app.features.pause.store import Suspension, SuspensionStore, describe_pause
 from app.model.keys import PlaceKey
-from app.model.suspension import ALL, Suspension, describe_pause
 from app.retry import persist
 from app.server.parts import Check
+from app.store.commits.suspending import ALL
 
 RESTORED: Final = "paused: it was restored from a backup. Run `agent-bridge resume --all`"
 DRAINING: Final = "draining: no new turns begin"

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from app.model.suspension import Reason
+from app.features.pause.store import Reason
 
 _PLACE = r"[a-z][a-z0-9]*:.+"
 

@@ -10,11 +10,12 @@ from app.errors import Conflict
 from app.features.part import find_part
 from app.features.pause.service import Draining, Pauses
 from app.features.pause.shapes import DrainOut, PauseOut, PauseScope
-from app.model.suspension import AGENT, ALL, PLACE, Suspension, describe_pause
+from app.features.pause.store import Suspension, describe_pause
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
+from app.store.commits.suspending import AGENT, ALL, PLACE
 
 Pausing = Annotated[Pauses, Depends(find_part(Pauses))]
 

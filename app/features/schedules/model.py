@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.clock import find_zone
 from app.errors import Conflict
 from app.features.schedules import wording
-from app.model.schedules import MOST_MISSED, Due, Schedule, ScheduleState
+from app.features.schedules.values import MOST_MISSED, Due, Schedule, ScheduleState
 from app.server.shapes import NAME, TEXT_CHARACTERS
 
 QUOTES = '"`\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033'

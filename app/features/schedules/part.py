@@ -12,7 +12,7 @@ from app.features.part import Part
 from app.features.schedules.service import ScheduleBook, Scheduler
 from app.features.schedules.store import ScheduleStore
 from app.features.schedules.tools import ScheduleTools
-from app.model.tools import Tool
+from app.model.agents import Tool
 
 
 class Schedules(Part):

@@ -29,10 +29,10 @@ from app.features.schedules.model import (
     split,
 )
 from app.features.schedules.store import ScheduleStore, parse, run_name, to_delivery
+from app.features.schedules.values import Agreed, NewSchedule, Schedule
 from app.model import wording as general
-from app.model.inbound import Delivery, Heard
+from app.model.inbound import RUN, Delivery, Heard, PauseReason
 from app.model.keys import PlaceKey, SessionKey
-from app.model.schedules import RUN, Agreed, NewSchedule, PauseReason, Schedule
 from app.model.types import TurnRef
 from app.model.updates import AskRequest
 from app.retry import persist

@@ -13,11 +13,11 @@ from sqlalchemy import Connection, Row, delete, func, select, update
 
 from app.errors import DeliveryUnreadable
 from app.features.schedules import wording
-from app.model.inbound import Delivery, Heard
+from app.features.schedules.values import Agreed, NewSchedule, Schedule
+from app.model.asks import TAKE
+from app.model.inbound import RUN, Delivery, Heard, PauseReason
 from app.model.keys import PlaceKey, SessionKey
-from app.model.offers import TAKE
 from app.model.posts import NewPost, PostContent
-from app.model.schedules import RUN, Agreed, NewSchedule, PauseReason, Schedule
 from app.model.types import Entry, Speaker, TurnRef
 from app.model.updates import AskRequest
 from app.store.commits.asks import open_ask

@@ -11,8 +11,8 @@ from app.core.tools import wording
 from app.features.schedules.model import CLOSEST_MINUTES, FIELDS
 from app.features.schedules.service import MOST, ScheduleBook
 from app.features.schedules.wording import moment
+from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.delegation import SERVICE
-from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.types import TurnRef
 
 WORDS_CHARACTERS: Final = 2_000

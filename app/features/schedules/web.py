@@ -18,9 +18,9 @@ from app.features.schedules import wording
 from app.features.schedules.model import ScheduleIn, ScheduleOut, write
 from app.features.schedules.part import Schedules
 from app.features.schedules.service import ScheduleBook, origin_of
+from app.features.schedules.values import Schedule, ScheduleState
+from app.model.conversations import path_of, title_of
 from app.model.keys import PlaceKey
-from app.model.schedules import Schedule, ScheduleState
-from app.model.titles import path_of, title_of
 from app.server.api import OPERATOR, SETTLE_SECONDS, Number
 from app.server.filters import AgentName, ServiceName, read_filter
 from app.server.login import SignedInRoute, Visitor, visitor

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from app.model.amounts import count
-from app.model.ask_view import AskFact
-from app.model.offers import LEAVE, TAKE
-from app.model.schedules import MOST_MISSED, PauseReason, Schedule
-from app.model.updates import AskOption, AskRequest
+from app.features.schedules.values import MOST_MISSED, Schedule
+from app.model.asks import LEAVE, TAKE
+from app.model.inbound import PauseReason
+from app.model.text import count
+from app.model.updates import AskFact, AskOption, AskRequest
 
 EXAMPLE = '`schedule "0 9 * * 1-5" Summarise the open pull requests.`'
 REFUSED = "Not scheduled: {why}. Example: {example} runs on weekdays at 9:00."

@@ -11,11 +11,11 @@ from pydantic import BaseModel
 from app.core.runtime import Runtime
 from app.core.turns.limits import DailyLimits
 from app.features.part import Part, find_part
-from app.model.spending import Share, Spending
 from app.server.login import SignedInRoute, visitor
 from app.server.parts import PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
+from app.store.spending import Share, Spending
 
 
 class SpendingOut(BaseModel):

@@ -19,12 +19,12 @@ from app.errors import Conflict, RepositoryError
 from app.features.together import wording
 from app.features.together.model import Wish
 from app.features.together.store import GroupStore
+from app.model.asks import CHOICE, LEAVE
 from app.model.delegation import Delegation, NewDelegation, WorkspaceKind
 from app.model.inbound import Heard
-from app.model.offers import CHOICE, LEAVE
+from app.model.proposals import Work
 from app.model.types import OPEN_TURN_STATES, Session, Speaker, TurnRef, TurnState
 from app.model.updates import AskOption, AskRequest
-from app.model.workspaces import Work
 from app.retry import persist
 
 SUMS_UP: Final = 2

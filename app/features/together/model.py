@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from app.model.reviews import Finding, Subject, Verdict
+from app.model.proposals import Finding, Subject, Verdict
 
 Act = Literal["review", "panel", "race"]
 MOST_AGENTS = 8

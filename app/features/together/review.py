@@ -22,7 +22,7 @@ from app.features.together.group import Announcer, Grouping
 from app.features.together.model import NewReview, Review, find_outside, read_lines
 from app.features.together.store import ReviewStore
 from app.model.delegation import Delegation, NewDelegation
-from app.model.reviews import Finding, Subject, Submission, Verdict
+from app.model.proposals import Finding, Subject, Submission, Verdict
 from app.model.types import Session, SessionState, Speaker, TurnState
 from app.model.workspaces import Checkout
 from app.repos.checkouts import GitCheckouts

@@ -22,9 +22,9 @@ from app.features.together.model import Review, Wish
 from app.features.together.review import ReviewLoop, Reviews
 from app.features.together.store import GroupStore, ReviewStore
 from app.features.together.tools import list_tools
+from app.model.agents import Tool
 from app.model.inbound import Heard
 from app.model.keys import PlaceKey
-from app.model.tools import Tool
 from app.model.types import Session
 from app.signals import Facts, Topic
 from app.tasks import Tasks

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, func, select, update
 from app.features.together.model import NewReview, Picked, Review
 from app.model.inbound import Heard
 from app.model.keys import PlaceKey
-from app.model.reviews import Finding
+from app.model.proposals import Finding
 from app.model.types import BridgeSessionRequest, TurnRef
 from app.model.updates import AskRequest
 from app.store.commits.admission import enter

@@ -9,8 +9,8 @@ from typing import Final
 from app.core.delegation.delegations import Delegations
 from app.features.together import wording
 from app.features.together.review import Reviews
-from app.model.reviews import VERDICTS, Finding
-from app.model.tools import Arguments, Caller, Result, Tool
+from app.model.agents import Arguments, Caller, Result, Tool
+from app.model.proposals import VERDICTS, Finding
 from app.model.types import Session
 
 MOST_COMMENTS: Final = 50

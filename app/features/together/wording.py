@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.features.together.model import Review, Shown
-from app.model.reviews import Finding, Verdict
+from app.model.proposals import Finding, Verdict
 from app.model.workspaces import Changes
 
 OUTCOMES: Final[dict[Verdict, str]] = {

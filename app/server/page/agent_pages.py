@@ -14,8 +14,7 @@ from app.agents.catalog import AgentProgram, known_agents
 from app.agents.files import OWN, SHARED, AgentFile
 from app.config.names import is_secret
 from app.errors import AgentRemoved, ConfigurationError, NotFound
-from app.model.filters import ListFilter
-from app.model.titles import headline
+from app.model.conversations import ListFilter, headline
 from app.model.types import SessionState
 from app.server.files_api import list_with_problems
 from app.server.login import Visitor

@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse
 
 from app.children.tree import Tree
 from app.errors import Conflict, NotFound
-from app.model.visible import reveal_line
+from app.model.text import reveal_line
 from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.queries import NEW_THREAD

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from app.errors import NotFound
-from app.model.titles import path_of
+from app.model.conversations import path_of
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.memory_api import QUERY_CHARACTERS
 from app.server.page.actions import FormRoute

@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from app.agents.files import AgentFile
 from app.errors import BridgeError, Conflict, FileRefused, NotFound
-from app.model.titles import path_of
+from app.model.conversations import path_of
 from app.server.files_api import change
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute

@@ -10,12 +10,11 @@ from fastapi import Request
 
 from app.agents.identity import COLOURS
 from app.errors import NotFound
-from app.model.amounts import money
 from app.model.asks import WantedGrants
-from app.model.conversations import Wanted
+from app.model.conversations import Wanted, path_of, title_of
 from app.model.delegation import SERVICE
 from app.model.keys import SERVICE_NAME, PlaceKey
-from app.model.titles import path_of, title_of
+from app.model.text import money
 from app.model.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.server.page.view.blocks import Asked
 from app.server.page.view.cards import describe

@@ -16,8 +16,7 @@ from fastapi.responses import (
 )
 
 from app.errors import NotFound
-from app.model.conversations import Wanted
-from app.model.titles import path_of
+from app.model.conversations import Wanted, path_of
 from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.assets import addresses

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import orjson
 
 from app.core.feed import News, Unfinished
+from app.model.conversations import path_of
 from app.model.keys import PlaceKey
-from app.model.titles import path_of
 from app.model.types import Entry
 from app.server.page import queries
 from app.server.page.view import render

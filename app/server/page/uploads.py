@@ -20,7 +20,7 @@ from starlette.datastructures import UploadFile
 
 from app.descent import discard, remove
 from app.errors import BridgeError, NotFound
-from app.model.file_names import HEAD_BYTES, UNKNOWN, picture_type, safe_name
+from app.model.text import HEAD_BYTES, UNKNOWN, picture_type, safe_name
 from app.server.login import Visitor, visitor
 from app.server.parts import PartsOf
 from app.services.web.events import SaidFile

@@ -22,8 +22,8 @@ from starlette.convertors import PathConvertor, register_url_convertor
 from app.agents.catalog import settings_owner
 from app.children.tree import Entry, Tree
 from app.errors import NotFound
-from app.model.file_names import HEAD_BYTES, UNKNOWN, picture_type, size_words
-from app.model.titles import path_of
+from app.model.conversations import path_of
+from app.model.text import HEAD_BYTES, UNKNOWN, picture_type, size_words
 from app.model.types import Session
 from app.server.elsewhere import fetch_elsewhere
 from app.server.login import Visitor, visitor

@@ -6,7 +6,7 @@ from typing import Final
 
 from app.markdown.code import span
 from app.model.posts import PostContent
-from app.model.visible import reveal_line
+from app.model.text import reveal_line
 from app.model.wording import headline
 
 NO_MESSAGE: Final = "Finished without a message."

@@ -7,12 +7,12 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from app.config import AgentConfig, Configuration, IdForm
-from app.model.findings import Finding
 from app.model.keys import PlaceKey
 from app.services.github.settings import NAME, GithubCredentials, GithubSettings
 from app.services.service import (
     BuildContext,
     CheckContext,
+    Finding,
     LiveRequest,
     ManifestRequest,
     Presence,

@@ -25,8 +25,8 @@ from app.markdown.hidden import strip
 from app.model.inbound import Changed, Chore, Delivery, Heard, Inbound, Naming, News
 from app.model.keys import PlaceKey, SessionKey, adapter_name
 from app.model.posts import Cleaned, PostSend, PostSent
+from app.model.proposals import Checked
 from app.model.types import Earlier, File, Speaker
-from app.model.workspaces import Checked
 from app.services.common.people import Remembered
 from app.services.github import events, render, reviews, wording
 from app.services.github.api import GithubApi

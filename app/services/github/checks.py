@@ -13,7 +13,8 @@ from typing import Literal
 
 from app.errors import PostRejected
 from app.model.inbound import News
-from app.model.workspaces import Checked, Examined, Judged, Remark
+from app.model.proposals import Checked, Examined, Remark
+from app.model.workspaces import Judged
 from app.services.github.api import GithubApi
 from app.services.github.names import Identities, Spot
 from app.services.github.payloads import Annotation, CheckRun, Output, Pull, Review, Status

@@ -31,8 +31,8 @@ from gidgethub import GitHubException
 from app.clock import Clock
 from app.core.files.attachments import FileRefused, download
 from app.markdown.hidden import strip
-from app.model.file_names import UNKNOWN, ending, media_type, safe_name
 from app.model.posts import Cleaned
+from app.model.text import UNKNOWN, ending, media_type, safe_name
 from app.model.types import Earlier, File
 from app.services.github import render, wording
 from app.services.github.api import GithubApi

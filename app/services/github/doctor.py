@@ -28,7 +28,6 @@ from app.children.stop import StopSteps, stop
 from app.clock import Clock, SystemClock
 from app.config import Configuration
 from app.errors import AgentNotStarted, GitFailed, PostDelayed, PostError
-from app.model.findings import Finding, ok, problem, warning
 from app.model.keys import adapter_name
 from app.services.common.live import LiveStep, Seen, Verdict, compare, no_credentials, wrong_place
 from app.services.github.api import GithubApi
@@ -38,7 +37,7 @@ from app.services.github.manifest import WORKFLOWS, lacking
 from app.services.github.names import Spot
 from app.services.github.settings import NAME, GithubCredentials, GithubSettings
 from app.services.github.transport import Unauthorized
-from app.services.service import CheckContext, LiveRequest
+from app.services.service import CheckContext, Finding, LiveRequest, ok, problem, warning
 
 GIT_SECONDS: Final = 60.0
 """Time limit of one command: a push of two files."""

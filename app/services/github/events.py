@@ -18,9 +18,9 @@ from typing import Any, Literal, TypeVar
 from pydantic import ValidationError
 
 from app.errors import DeliveryUnreadable
-from app.model.branch_names import own_branches
 from app.model.inbound import Answered, Chore, Heard, Inbound, Naming, News
 from app.model.keys import PlaceKey
+from app.model.proposals import own_branches
 from app.services.github import wording
 from app.services.github.messages import Reader, correct, hear_comment, hear_description, hear_label
 from app.services.github.names import SERVICE, Spot

@@ -21,9 +21,9 @@ from pydantic import ValidationError
 from app.clock import Clock
 from app.errors import PostError, PostRejected, RepositoryError
 from app.model.keys import PlaceKey, SessionKey
-from app.model.reviews import Submission
+from app.model.proposals import Examined, Proposal, Submission
 from app.model.types import Session
-from app.model.workspaces import Author, Examined, Head, Judged, Proposal, Repository
+from app.model.workspaces import Author, Head, Judged, Repository
 from app.services.github import wording
 from app.services.github.api import GithubApi
 from app.services.github.auth import WRITING, Directory

@@ -23,9 +23,8 @@ from gidgethub import GitHubException
 from app.clock import Clock
 from app.errors import PostError, PostRejected
 from app.model.keys import SessionKey
-from app.model.notes import NoteCode
-from app.model.posts import PostContent, PostSend, PostSent
-from app.model.reviews import Submission, Verdict
+from app.model.posts import NoteCode, PostContent, PostSend, PostSent
+from app.model.proposals import Submission, Verdict
 from app.services.github import render, wording
 from app.services.github.api import GithubApi
 from app.services.github.auth import Directory

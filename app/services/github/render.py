@@ -14,11 +14,10 @@ from html import escape
 from app.core.consent.answers import find_short
 from app.markdown.code import find_code, span
 from app.model.ask_wording import markdown, sentence
-from app.model.file_names import size_words
-from app.model.offers import label_options
+from app.model.asks import label_options
 from app.model.posts import DelegatedLine, Fact, MadeFile, PostContent, ToolLine, Verbosity
+from app.model.text import reveal_line, size_words
 from app.model.updates import PlanStep
-from app.model.visible import reveal_line
 from app.model.wording import MORE_AGENTS, OPEN, asked, progress, record
 from app.services.common.wording import NO_MESSAGE, ON_HOLD, lead
 from app.services.github import wording

@@ -21,7 +21,7 @@ from gidgethub.sansio import accept_format
 
 from app.clock import Clock
 from app.errors import PostDelayed, PostRejected
-from app.retry import retry
+from app.retry import Retries
 from app.services.github import wording
 
 REQUESTER = "agent-bridge"
@@ -219,12 +219,12 @@ async def retry_github(clock: Clock, call: Callable[[], Awaitable[T]], *, brief:
         PostRejected: GitHub refuses it for good.
         PostDelayed: all attempts failed.
     """
-
-    async def attempt() -> T:
+    pauses, longest = (BRIEF_PAUSES, BRIEF_SECONDS) if brief else (PAUSES, LONGEST_SECONDS)
+    retries = Retries(clock, pauses, longest=longest)
+    while True:
         try:
             return await call()
+        except PostDelayed as error:
+            await retries.wait(error)
         except (GitHubException, httpx.HTTPError) as error:
-            raise PostDelayed(str(error) or type(error).__name__) from error
-
-    pauses, longest = (BRIEF_PAUSES, BRIEF_SECONDS) if brief else (PAUSES, LONGEST_SECONDS)
-    return await retry(clock, attempt, pauses, longest=longest)
+            await retries.wait(PostDelayed(str(error) or type(error).__name__))

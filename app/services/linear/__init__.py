@@ -7,12 +7,12 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from app.config import AgentConfig, Configuration, IdForm
-from app.model.findings import Finding
 from app.model.keys import PlaceKey
 from app.services.linear.settings import NAME, LinearCredentials, LinearSettings
 from app.services.service import (
     BuildContext,
     CheckContext,
+    Finding,
     LiveRequest,
     ManifestRequest,
     Presence,

@@ -19,14 +19,22 @@ from app.clock import SystemClock
 from app.config import find_secret_key
 from app.config.sealing import Sealer
 from app.errors import BridgeError, ConfigurationError, ServiceRefused, StoreUnavailable
-from app.model.findings import Finding, ok, problem, warning
 from app.model.keys import adapter_name
 from app.services.common.live import LiveStep, Seen, Verdict, compare, no_credentials, wrong_place
 from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
 from app.services.linear.auth import Grant, Grants, Tokens
 from app.services.linear.manifest import install_address
 from app.services.linear.settings import NAME, LinearCredentials, LinearSettings
-from app.services.service import REMEDY, CheckContext, LiveRequest, is_public
+from app.services.service import (
+    REMEDY,
+    CheckContext,
+    Finding,
+    LiveRequest,
+    is_public,
+    ok,
+    problem,
+    warning,
+)
 
 
 def lacking(viewer: dict[str, Any]) -> list[str]:

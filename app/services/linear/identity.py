@@ -8,8 +8,8 @@ from itertools import repeat
 from typing import Any, Final
 
 from app.clock import Clock
-from app.errors import PostError, ServiceRefused
-from app.retry import retry
+from app.errors import PostDelayed, PostError, ServiceRefused
+from app.retry import Retries
 from app.services.common.people import Member, Roster
 from app.services.linear import events, wording
 from app.services.linear.api import LinearApi, LinearRefused
@@ -58,10 +58,13 @@ class Identification:
         Raises:
             ServiceRefused: only a restart with other settings can help.
         """
+        retries = Retries(self._clock, repeat(RETRY_SECONDS))
         while True:
             self._installed.clear()
             try:
-                await retry(self._clock, self._ask_linear, repeat(RETRY_SECONDS))
+                await self._ask_linear()
+            except PostDelayed as error:
+                await retries.wait(error)
             except ServiceRefused as error:
                 if not self._tokens.installable:
                     raise

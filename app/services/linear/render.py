@@ -15,13 +15,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.markdown.code import fence, span
-from app.model.amounts import count
 from app.model.ask_wording import markdown
-from app.model.file_names import size_words
-from app.model.offers import label_options
+from app.model.asks import label_options
 from app.model.posts import DelegatedLine, MadeFile, PostContent, ToolLine
+from app.model.text import count, reveal_line, size_words
 from app.model.updates import PlanStep
-from app.model.visible import reveal_line
 from app.model.wording import CUT_ANSWER, OPEN, STOPPED, asked, progress, record
 from app.services.common.wording import NO_MESSAGE, ON_HOLD, lead
 from app.services.linear import wording

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from app.model.amounts import count
+from app.model.text import count
 
 OWN_SESSION: Final = (
     "on Linear every agent has its own session; mention it or delegate the issue to it"

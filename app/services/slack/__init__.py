@@ -7,11 +7,11 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from app.config import AgentConfig, Configuration, IdForm
-from app.model.findings import Finding
 from app.model.keys import PlaceKey
 from app.services.service import (
     BuildContext,
     CheckContext,
+    Finding,
     LiveRequest,
     ManifestRequest,
     Presence,

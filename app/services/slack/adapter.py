@@ -22,7 +22,7 @@ from app.model.inbound import Changed, Delivery, Heard, Inbound
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import Cleaned, PostSend, PostSent
 from app.model.types import ActivePlace, Earlier, File, Speaker
-from app.retry import retry
+from app.retry import Retries
 from app.services.common.people import Remembered
 from app.services.common.webhooks import CatchUp, Take
 from app.services.service import BuildContext
@@ -336,7 +336,12 @@ class SlackAdapter(Adapter):
 
     async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call Slack, and retry a few times while it does not answer."""
-        return await retry(self._clock, call, RETRY_PAUSES, on=TRANSIENT)
+        retries = Retries(self._clock, RETRY_PAUSES)
+        while True:
+            try:
+                return await call()
+            except TRANSIENT as error:
+                await retries.wait(error)
 
     async def _find_missed(
         self, me: Identity, at_start: Sequence[ActivePlace] | None, since: float

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from ipaddress import ip_address
 from itertools import repeat
 from typing import Any, Final
@@ -23,7 +22,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from app.clock import Clock, SystemClock
 from app.core.files.attachments import FileRefused
 from app.errors import PostDelayed, PostError, PostRejected
-from app.retry import retry
+from app.retry import Retries
 from app.services.common.webhooks import read_pages
 from app.services.slack import wording
 from app.services.slack.text import is_canvas
@@ -237,12 +236,15 @@ class SlackApi:
 
     async def replies_in_time(self, channel: str, thread: str, oldest: str) -> list[dict[str, Any]]:
         """Read missed replies, however long Slack delays them; none where Slack refuses."""
-        read = partial(self.replies, channel, thread, yields=True, oldest=oldest)
-        try:
-            return await retry(self._clock, read, repeat(MISSED_PAUSE_SECONDS), on=TRANSIENT)
-        except SlackRefused as error:
-            logger.warning("cannot read missed replies in %s:%s: %s", channel, thread, error)
-            return []
+        retries = Retries(self._clock, repeat(MISSED_PAUSE_SECONDS))
+        while True:
+            try:
+                return await self.replies(channel, thread, yields=True, oldest=oldest)
+            except TRANSIENT as error:
+                await retries.wait(error)
+            except SlackRefused as error:
+                logger.warning("cannot read missed replies in %s:%s: %s", channel, thread, error)
+                return []
 
     async def download(self, file_id: str) -> AsyncGenerator[bytes, None]:
         """Read a file; raises what `call` does.

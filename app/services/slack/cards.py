@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from app.model.posts import DelegatedLine, PostContent, Verbosity
-from app.model.visible import reveal_line
+from app.model.text import reveal_line
 from app.model.wording import asked, progress
 from app.services.slack import wording
 from app.services.slack.text import line as one_line

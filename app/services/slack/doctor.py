@@ -16,11 +16,10 @@ from typing import Any, Final
 import orjson
 
 from app.errors import PostError, ServiceRefused, StoreUnavailable
-from app.model.findings import Finding, ok, problem, warning
 from app.model.inbound import Delivery
 from app.model.keys import adapter_name
 from app.services.common.live import LiveStep, Seen, Verdict, compare, no_credentials, wrong_place
-from app.services.service import CheckContext, LiveRequest
+from app.services.service import CheckContext, Finding, LiveRequest, ok, problem, warning
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.auth import Identity, identify
 from app.services.slack.events import MISSED

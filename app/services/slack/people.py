@@ -12,7 +12,7 @@ from app.clock import Clock
 from app.errors import PostError, ServiceRefused
 from app.model.inbound import Inbound
 from app.model.keys import PlaceKey
-from app.retry import retry
+from app.retry import Retries
 from app.services.common.people import Member, Members
 from app.services.slack import events, wording
 from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused, SlackUncertain
@@ -139,9 +139,7 @@ class Completion:
         if event.get("type") != "app_mention":
             return frame
         try:
-            message = await retry(
-                self._clock, lambda: self._message(event), RETRY_PAUSES, on=TRANSIENT
-            )
+            message = await self._message(event)
         except PostError as error:
             logger.warning("cannot read the files of a mention: %s", error)
             return frame
@@ -150,20 +148,25 @@ class Completion:
 
     async def _message(self, event: Event) -> Event:
         """Read the message that a mention is in."""
-        try:
-            async with asyncio.timeout(LOOK_UP_SECONDS):
-                answer = await self._api.read(
-                    "conversations.replies",
-                    channel=event["channel"],
-                    ts=events.thread_of(event),
-                    oldest=event["ts"],
-                    latest=event["ts"],
-                    inclusive="true",
-                    limit=2,  # the first message of the thread comes with it
-                )
-        except TimeoutError as error:
-            raise SlackUncertain("conversations.replies", "TimeoutError") from error
-        return next((each for each in answer["messages"] if each["ts"] == event["ts"]), {})
+        retries = Retries(self._clock, RETRY_PAUSES)
+        while True:
+            try:
+                async with asyncio.timeout(LOOK_UP_SECONDS):
+                    answer = await self._api.read(
+                        "conversations.replies",
+                        channel=event["channel"],
+                        ts=events.thread_of(event),
+                        oldest=event["ts"],
+                        latest=event["ts"],
+                        inclusive="true",
+                        limit=2,  # the first message of the thread comes with it
+                    )
+            except TRANSIENT as error:
+                await retries.wait(error)
+            except TimeoutError:
+                await retries.wait(SlackUncertain("conversations.replies", "TimeoutError"))
+            else:
+                return next((each for each in answer["messages"] if each["ts"] == event["ts"]), {})
 
 
 NOT_THERE: Final = {"not_in_channel", "channel_not_found"}

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from app.model.ask_view import AskView, ShownFact
 from app.model.ask_wording import Sentence, gap, label, notes, sentence
-from app.model.offers import CHOICE
+from app.model.asks import CHOICE
 from app.model.posts import DelegatedLine, PostContent, Verbosity
-from app.model.updates import AskOption
-from app.model.visible import reveal_line
+from app.model.text import reveal_line
+from app.model.updates import AskOption, AskView, ShownFact
 from app.model.wording import MORE_AGENTS, OPEN, asked, headline, record
 from app.model.wording import progress as how_far
 from app.services.common.wording import DONE_IN, NO_MESSAGE, PUSHED_TO, pull_request

@@ -17,7 +17,7 @@ from app.clock import Clock
 from app.errors import PostDelayed, PostError
 from app.model.keys import SessionKey
 from app.model.posts import PostSend
-from app.retry import retry
+from app.retry import Retries
 from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused
 from app.services.slack.events import channel_and_thread, is_person
 from app.services.slack.wording import IS_WORKING
@@ -52,18 +52,16 @@ class Reactions:
 
     async def _add(self, post: PostSend, emoji: str) -> None:
         channel, _ = channel_and_thread(post.target.external)
-
-        async def add() -> None:
-            await self._api.call(
-                "reactions.add",
-                yields=True,
-                channel=channel,
-                timestamp=post.content.message_id,
-                name=emoji,
-            )
-
+        message, retries = post.content.message_id, Retries(self._clock, PAUSES)
+        facts = {"channel": channel, "timestamp": message, "name": emoji}
         try:
-            await retry(self._clock, add, PAUSES, on=TRANSIENT)
+            while True:
+                try:
+                    await self._api.call("reactions.add", yields=True, **facts)
+                except TRANSIENT as error:
+                    await retries.wait(error)
+                else:
+                    return
         except PostError as error:
             logger.debug("%s", error)
 

@@ -11,8 +11,8 @@ import orjson
 
 from app.markdown.links import disarm
 from app.model.inbound import Delivery
+from app.model.text import reveal_line
 from app.model.types import Earlier, File, Speaker
-from app.model.visible import reveal_line
 from app.services.slack.wording import SOMEONE
 
 NAME_CHARACTERS: Final = 80

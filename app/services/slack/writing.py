@@ -19,9 +19,9 @@ import orjson
 
 from app.clock import Clock
 from app.core.files.attachments import FileRefused
-from app.model.file_names import size_words
 from app.model.keys import SessionKey
 from app.model.posts import Cleaned, MadeFile, PostSend, PostSent
+from app.model.text import size_words
 from app.services.slack import render, wording
 from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.auth import Identity

@@ -11,8 +11,7 @@ from collections.abc import Collection
 from sqlalchemy import Connection, bindparam, func, or_, select, update
 
 from app.model.keys import SessionKey
-from app.model.notes import Note, NoteCode
-from app.model.posts import NewPost, PostContent
+from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.steering import Steered
 from app.model.types import OPEN_TURN_STATES, BridgeSessionRequest, Entry, TurnRef, TurnState
 from app.store.commits.suspending import SUSPENDED

@@ -7,14 +7,12 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, insert, select, update
 
-from app.model.ask_view import AskView
+from app.model.asks import text_of
 from app.model.delegation import SERVICE
 from app.model.keys import SessionKey
-from app.model.notes import Note
-from app.model.offers import text_of
-from app.model.posts import NewPost, PostContent
+from app.model.posts import NewPost, Note, PostContent
 from app.model.types import Entry, TurnRef
-from app.model.updates import AskRequest
+from app.model.updates import AskRequest, AskView
 from app.store.posts import end_post, insert_post
 from app.store.tables import ASK_HOLDS, ask, delegation, session, surface, turn
 from app.store.transcript import insert_entries

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, delete, func, select, update
 
 from app.model.inbound import Changed, Corrected
-from app.model.notes import Note, NoteCode
+from app.model.posts import Note, NoteCode
 from app.model.types import Entry, TurnRef, TurnState
 from app.store.commits.endings import drop_turn
 from app.store.tables import heard, message, place, turn

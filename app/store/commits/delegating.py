@@ -20,10 +20,9 @@ from app.model.delegation import (
     TreeCounts,
     find_reached,
 )
+from app.model.inbound import RUN
 from app.model.keys import PlaceKey
-from app.model.notes import Note, NoteCode
-from app.model.posts import NewPost, PostContent
-from app.model.schedules import RUN
+from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.types import BridgeSessionRequest, Entry, Speaker, TurnState
 from app.store.commits.admission import attach
 from app.store.commits.asks import target_of

@@ -10,8 +10,7 @@ from typing import Literal
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 
-from app.model.notes import Note, NoteCode
-from app.model.posts import NewPost, PostContent
+from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.steering import Steered
 from app.model.types import Entry, TurnRef, TurnState
 from app.store.commits.admission import hand_back, note_read

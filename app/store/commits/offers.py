@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
 
+from app.model.asks import TAKE, text_of
 from app.model.keys import PlaceKey
-from app.model.notes import Note, NoteCode
-from app.model.offers import TAKE, text_of
+from app.model.posts import Note, NoteCode
 from app.model.types import BridgeSessionRequest, Entry, Speaker, TurnRef
 from app.store.commits.admission import attach
 from app.store.commits.asks import close_ask

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, select
 
 from app.model.inbound import Rated
-from app.model.notes import Note, NoteCode
+from app.model.posts import Note, NoteCode
 from app.model.types import Entry, TurnRef
 from app.store.tables import post, transcript
 from app.store.transcript import insert_entries

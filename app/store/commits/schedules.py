@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select, update
 
+from app.model.inbound import RUN, PauseReason
 from app.model.keys import SessionKey
-from app.model.notes import Note, NoteCode
-from app.model.posts import NewPost, PostContent
-from app.model.schedules import RUN, PauseReason
+from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.types import Entry, TurnState
 from app.store.posts import insert_post
 from app.store.tables import heard, message, place, schedule

@@ -9,13 +9,15 @@ from sqlalchemy import Connection, and_, bindparam, exists, func, literal, or_, 
 
 from app.model.delegation import SERVICE
 from app.model.keys import SessionKey
-from app.model.notes import Note, NoteCode
-from app.model.posts import NewPost, PostContent
-from app.model.suspension import AGENT, ALL, PLACE
+from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.types import Entry
 from app.store.posts import insert_post
 from app.store.tables import place, post, surface, suspension, turn
 from app.store.transcript import insert_entries
+
+ALL: Final = "all"
+AGENT: Final = "agent:"
+PLACE: Final = "place:"
 
 PAUSED: Final = Note(NoteCode.SUSPENDED)
 

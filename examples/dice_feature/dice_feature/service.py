@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing_extensions import override
 
 from app.features.part import Part
+from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.inbound import Heard
-from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
 
 _ROLL = re.compile(r"(?:roll\s+)?(\d{1,2})d(\d{1,3})", re.IGNORECASE)
 

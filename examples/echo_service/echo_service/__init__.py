@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from app.config import IdForm
-from app.model.findings import Finding
-from app.services.service import BuildContext, CheckContext, ManifestRequest, Presence, Service
+from app.services.service import (
+    BuildContext,
+    CheckContext,
+    Finding,
+    ManifestRequest,
+    Presence,
+    Service,
+)
 from echo_service.settings import NAME, EchoCredentials, EchoSettings
 
 

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 
 from app.clock import SystemClock
 from app.errors import PostError
-from app.model.findings import Finding, ok, problem
 from app.model.keys import adapter_name
-from app.services.service import CheckContext
+from app.services.service import CheckContext, Finding, ok, problem
 from echo_service.callback import Callback
 from echo_service.settings import NAME, EchoCredentials
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.acp.offers import Offers
-from app.model.updates import Choice, Choices
+from app.model.agents import Choice, Choices
 
 MODES = {
     "currentModeId": "plan",

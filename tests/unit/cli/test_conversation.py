@@ -13,7 +13,7 @@ import pytest
 from app.cli.answers import Question
 from app.cli.conversation import AgentUnknown, Conversation, Item
 from app.errors import BridgeError, Conflict, NotFound
-from app.model.ask_view import AskView, ShownFact
+from app.model.updates import AskView, ShownFact
 from app.server.shapes import EntryOut, NewSession, SessionTurn, TurnOut, UnfinishedOut
 from app.terminal.screen import Plain, Screen
 

@@ -19,7 +19,6 @@ from app.cli.manifest import show
 from app.config import AgentRecord, Configuration, load
 from app.config.process import default_settings_file
 from app.errors import ConfigurationError
-from app.model.findings import Finding, Verdict
 from app.services import registered_services
 from app.services.github.doctor import checks
 from app.services.github.manifest import (
@@ -32,6 +31,7 @@ from app.services.github.manifest import (
     propose_name,
     store,
 )
+from app.services.service import Finding, Verdict
 from app.store.database import locked
 from app.terminal.api import BridgeUnreachable
 from sim.github.world import SimulatedGithub

@@ -16,11 +16,11 @@ from app.clock import SystemClock
 from app.config import Configuration, ensure_secrets, load
 from app.config.sealing import Sealer
 from app.errors import ConfigurationError, NotFound
-from app.model.findings import Finding, Verdict
 from app.model.inbound import Delivery
 from app.services import registered_services
 from app.services.linear import doctor
 from app.services.linear.auth import SCOPES, Grant, Grants
+from app.services.service import Finding, Verdict
 from sim.linear import App, Linear
 from tests.support.bridge import DEMO
 from tests.support.doctor import check_context

@@ -17,7 +17,7 @@ from app.agents.registry import Registry
 from app.cli.agent_list import show_command
 from app.cli.serve import addresses, unable, welcome
 from app.config import Configuration, load
-from app.model.availability import Availability
+from app.model.agents import Availability
 from app.server.parts import AgentCard
 from app.services import registered_services
 

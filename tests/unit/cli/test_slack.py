@@ -15,8 +15,8 @@ from app.clock import SystemClock
 from app.config import AgentRecord, Configuration, ensure_secrets, load
 from app.config.sealing import Sealer
 from app.errors import NotFound
-from app.model.findings import Finding, Verdict
 from app.services import registered_services
+from app.services.service import Finding, Verdict
 from app.services.slack.doctor import check_events, checks
 from app.services.slack.manifest import EVENTS, OPTIONAL, SCOPES, creation_address, manifest, steps
 from app.store.database import Database

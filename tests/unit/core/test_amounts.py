@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.model.amounts import count, duration, money
+from app.model.text import count, duration, money
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.roster import Availabilities
-from app.model.availability import Availability, passed, unmet
+from app.model.agents import Availability, passed, unmet
 from tests.support.clock import START, ManualClock
 
 MISSING = unmet("command", "'x' was not found.", "Install it.", "unavailable")

@@ -223,7 +223,7 @@ async def test_a_default_asks_nobody_and_what_an_area_remembers_stands_above_it(
     tmp_path: Path, clock: ManualClock, shelf: Shelf, remembered: str | None, name: str | None
 ) -> None:
     directory = Directory(
-        "https://git.example", tmp_path, tmp_path, default="acme/api", area_of=find_area
+        "https://git.example", tmp_path, tmp_path, default="acme/api", find_area=find_area
     )
     with open_stores(tmp_path, clock) as (_, stores):
         places = stores.decisions

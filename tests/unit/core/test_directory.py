@@ -31,7 +31,7 @@ def directory(tmp_path: Path) -> Directory:
             PlaceKey("linear", "ENG"): "acme/team",
         },
         area_settings={"slack": "SLACK_CHANNEL_REPOS", "linear": "LINEAR_TEAM_REPOS"},
-        area_of=find_area,
+        find_area=find_area,
         own_repository=find_repository,
     )
 

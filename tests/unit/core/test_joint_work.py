@@ -10,7 +10,7 @@ import pytest
 
 from app.core.repositories.joint_work import DIFF_CHARACTERS, Joined
 from app.model.delegation import DelegationLimits, NewDelegation, WorkspaceKind
-from app.model.workspaces import Work
+from app.model.proposals import Work
 from tests.support.agent_values import make_agent
 from tests.support.pair import ANN, BRANCH, Pair, pair
 from tests.support.yard import SECRET

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from app.agents.personas import SystemPrompt
 from app.model.inbound import Heard
-from app.model.system_prompt import SystemPrompt
 from app.model.types import TurnState
 from tests.support.clock import ManualClock
 from tests.support.desk import Rules, running_desk

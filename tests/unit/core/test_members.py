@@ -9,7 +9,7 @@ from secrets import token_hex
 import pytest
 
 from app.core.feed import News
-from app.model.availability import unmet
+from app.model.agents import unmet
 from app.model.keys import PlaceKey
 from app.model.ports import AgentListener
 from app.model.updates import AskOption, AskRequest, TextUpdate

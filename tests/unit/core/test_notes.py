@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.model import wording
-from app.model.notes import Note, NoteCode
-from app.model.reasons import Reason
+from app.model.inbound import Reason
+from app.model.posts import Note, NoteCode
 
 SEVERAL = "several agents are here and none was mentioned"
 

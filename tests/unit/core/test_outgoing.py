@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.files.outgoing import Given, Outgoing
-from app.model.file_names import safe_name
 from app.model.keys import SessionKey
 from app.model.policy import PRESETS
 from app.model.ports import AgentListener
 from app.model.posts import MadeFile
+from app.model.text import safe_name
 from app.model.types import Turn, TurnState
 from app.model.updates import AskOption, AskRequest, FileUpdate, ToolUpdate
 from app.vault import Vault

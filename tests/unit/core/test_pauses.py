@@ -18,10 +18,11 @@ from app.errors import AgentRefused
 from app.model.inbound import Heard
 from app.model.keys import PlaceKey
 from app.model.ports import AgentListener
-from app.model.spending import Share
+from app.model.proposals import Work
 from app.model.types import Session, SessionState, Speaker, TurnState
 from app.model.updates import TextUpdate, UsageUpdate
-from app.model.workspaces import Shipped, Target, Work
+from app.model.workspaces import Shipped, Target
+from app.store.spending import Share
 from app.store.turns import TurnStore
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Presence, Rules, Script, running_desk, say_ok

@@ -19,13 +19,14 @@ from app.core.repositories.directory import Directory
 from app.core.repositories.folders import Folders
 from app.core.repositories.shipping import Proposing, Shipper
 from app.errors import RepositoryError
-from app.model import repository_wording as wording
 from app.model.inbound import Decision, Heard
 from app.model.keys import PlaceKey
 from app.model.posts import Pushed
+from app.model.proposals import Work
 from app.model.types import BridgeSessionRequest, Message, Session, Speaker
 from app.model.updates import AskRequest, BridgeUpdate
-from app.model.workspaces import Clone, Ship, Shipped, Target, Work
+from app.model.workspaces import Clone, Ship, Shipped, Target
+from app.repos import wording as wording
 from app.repos.checkouts import GitCheckouts
 from app.repos.mirror import Mirrors
 from app.store.stores import Stores

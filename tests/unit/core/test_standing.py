@@ -12,10 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.tools.wording import list_colleagues
-from app.core.turns.prompt import Asked, Said, compose
-from app.model.keys import SessionKey
-from app.model.system_prompt import (
+from app.agents.personas import (
     CLOSING,
     HEADINGS,
     OPENING,
@@ -23,6 +20,9 @@ from app.model.system_prompt import (
     write_for_prompt,
     write_system_prompt,
 )
+from app.core.tools.wording import list_colleagues
+from app.core.turns.prompt import Asked, Said, compose
+from app.model.keys import SessionKey
 from app.model.types import Message, Speaker
 from app.model.workspaces import WorkspaceView
 from tests.support.agent_values import make_agent

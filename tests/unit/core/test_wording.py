@@ -10,9 +10,8 @@ import pytest
 from app.errors import AgentDied, AgentLoginNeeded, AgentRefused, AgentTimedOut
 from app.model import ask_wording as asks
 from app.model import wording
-from app.model.ask_view import AskView, ShownFact
 from app.model.posts import Outcome, PostContent, Pushed
-from app.model.updates import PlanStep
+from app.model.updates import AskView, PlanStep, ShownFact
 from app.services.common import wording as services
 from app.services.github import wording as github
 from app.services.linear import wording as linear

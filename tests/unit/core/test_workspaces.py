@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.model.branch_names import branch_name, is_branch, slug
-from app.model.commit_messages import commit_message, proposal_body, subject
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import Fact
+from app.model.proposals import Work, branch_name, is_branch, slug
 from app.model.types import Message, Speaker
-from app.model.workspaces import Work, WorkspaceView
+from app.model.workspaces import WorkspaceView
+from app.repos.wording import commit_message, proposal_body, subject
 
 SESSION = SessionKey("web", "t1", "demo")
 WEB = PlaceKey("web", "t1")

@@ -13,9 +13,9 @@ from app.core.turns.turn_context import TurnContext
 from app.fleet.engine import FleetTurnEngine, _Service
 from app.fleet.worker import FleetWorker, Take
 from app.model.keys import SessionKey
-from app.model.members import Claim
 from app.model.types import Turn, TurnState
 from app.signals import ALONE
+from app.store.claims import Claim
 
 pytestmark = pytest.mark.anyio
 

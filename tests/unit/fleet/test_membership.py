@@ -10,8 +10,7 @@ import pytest
 
 from app.errors import StoreUnavailable
 from app.fleet.membership import BEATS_PER_LEASE, Membership
-from app.model.members import Beat, HandedOut, Member, Role
-from app.store.members import MemberStore
+from app.store.members import Beat, HandedOut, Member, MemberStore, Role
 from tests.support.clock import ManualClock
 
 LEASE = 10.0

@@ -16,8 +16,7 @@ from procrastinate.jobs import Job
 from app.clock import SystemClock
 from app.fleet import worker as worker_module
 from app.fleet.worker import FleetWorker, _TryOthers
-from app.model.members import COMMON, TASK
-from app.store.claims import ClaimStore
+from app.store.claims import COMMON, TASK, ClaimStore
 from app.store.database import Database
 from app.store.fencing import Fence
 from app.store.members import MemberStore

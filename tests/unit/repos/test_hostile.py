@@ -14,7 +14,7 @@ import pytest
 
 from app.children.sandbox import Unavailable
 from app.errors import RepositoryError
-from app.model.branch_names import is_branch
+from app.model.proposals import is_branch
 from app.model.workspaces import Clone
 from tests.support.git_server import git
 from tests.support.variants import quick

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.metrics import COUNTERS, GAUGES, HISTOGRAMS, PREFIX, Metrics
-from app.model.vitals import Vital
+from app.metrics import COUNTERS, GAUGES, HISTOGRAMS, PREFIX, Metrics, Vital
 
 ROOT = Path(__file__).parents[3]
 SERIES = {

@@ -12,8 +12,7 @@ from sqlalchemy import func, select
 from app.features.conversations.store import ConversationChanges
 from app.model.delegation import Delegation, DelegationLimits, NewDelegation
 from app.model.keys import PlaceKey
-from app.model.notes import Note, NoteCode
-from app.model.posts import PostContent
+from app.model.posts import Note, NoteCode, PostContent
 from app.model.types import TurnRef, TurnState
 from app.store import tables
 from app.store.database import Database

@@ -11,7 +11,7 @@ from app.clock import SystemClock
 from app.features.conversations.store import ConversationChanges
 from app.features.erasing.store.people import PersonStore
 from app.features.erasing.store.purges import PurgeStore
-from app.model.notes import Note, NoteCode
+from app.model.posts import Note, NoteCode
 from app.store import tables
 from app.store.retention import DAY_SECONDS, forget
 from app.vault.octets import vault_of

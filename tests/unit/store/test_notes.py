@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from app.model.keys import PlaceKey
-from app.model.notes import Note, NoteCode
+from app.model.posts import Note, NoteCode
 from app.model.types import Entry
 from app.store.commits.endings import end_waiting
 from app.store.database import Database, sqlite_url

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from app.model.filters import ListFilter
-from app.model.offers import LEAVE, TAKE, offer
+from app.model.asks import LEAVE, TAKE, offer
+from app.model.conversations import ListFilter
 from app.model.posts import PostContent
+from app.model.proposals import Proposed
 from app.model.types import SessionState, TurnRef, TurnState
 from app.model.updates import Ask
-from app.model.workspaces import Checkout, Opened, Proposed, Repository
+from app.model.workspaces import Checkout, Opened, Repository
 from app.store.stores import Stores
 from tests.support.clock import ManualClock
 from tests.support.memory import decision, heard, open_stores

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, event, inspect, select
 from alembic import command
 from app.errors import Conflict, StoreUnavailable
 from app.model.delegation import DelegationLimits, NewDelegation
-from app.model.notes import NoteCode
+from app.model.posts import NoteCode
 from app.store.backend import open_backend
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.dialects import MEMORY_TEXT

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from app.core.consent.views import PAGE, view_of
-from app.model.ask_view import AskFact
-from app.model.updates import AskRequest
+from app.model.updates import AskFact, AskRequest
 from app.server.shapes import EntryOut
 from app.terminal import output as lines
 

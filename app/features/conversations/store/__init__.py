@@ -11,7 +11,7 @@ from app.features.conversations.store.forking import fork
 from app.model.conversations import Copied, Holdings
 from app.model.delegation import SERVICE
 from app.model.keys import PlaceKey
-from app.model.notes import Note
+from app.model.posts import Note
 from app.model.types import Entry
 from app.store.database import Database
 from app.store.tables import place, session

@@ -26,8 +26,7 @@ from sqlalchemy import (
 from app.model.conversations import Holdings
 from app.model.delegation import SERVICE
 from app.model.keys import PlaceKey, SessionKey
-from app.model.notes import Note
-from app.model.posts import NewPost, PostContent
+from app.model.posts import NewPost, Note, PostContent
 from app.model.types import Entry
 from app.store.commits.admission import begin_afresh
 from app.store.commits.words import forget_words

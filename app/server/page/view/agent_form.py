@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.errors import ConfigurationError
-from app.model.updates import Choices
+from app.model.agents import Choices
 from app.server.page.view.agent_fields import FIELDS, GROUPS, RULES
 from app.server.page.view.agents import Field, Group, Offered
 

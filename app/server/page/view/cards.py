@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.model.diff import compare
-from app.model.visible import reveal_line
+from app.model.text import compare, reveal_line
 from app.server.page.view import diffs, highlight
 from app.server.page.view.blocks import Call
 from app.server.page.view.diffs import Row

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from app.model.diff import Line
+from app.model.text import Line
 
 LARGE_LINES = 400
 """Lines of a file that are shown without a click: a reader has the overview of about so many."""

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from markupsafe import Markup
 
-from app.model.diff import Line
+from app.model.text import Line
 from app.server.page.view import highlight
 from app.server.page.view.highlight import show
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from app.model.conversations import last_words, path_of, plain, title_of
 from app.model.keys import PlaceKey
-from app.model.titles import last_words, path_of, plain, title_of
 from app.model.types import Session, SessionState, Thread
 from app.model.workspaces import FOLDER, NONE
 from app.server.page.view.roster import Agent, Roster

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from app.model.notes import NoteCode
-from app.model.offers import CANCEL, GO_ON, HAND_OVER
+from app.model.asks import CANCEL, GO_ON, HAND_OVER
+from app.model.posts import NoteCode
 from app.server.page.view import cards
 from app.server.page.view.blocks import Failed, Note, Question
 from app.server.page.view.roster import Agent

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from app.model.agents import Choice
 from app.model.asks import Grant
+from app.model.conversations import path_of
 from app.model.keys import PlaceKey
-from app.model.titles import path_of
 from app.model.types import Entry
-from app.model.updates import Choice
 from app.model.workspaces import Changes, WorkspaceView
 from app.server.page.view.blocks import ErrandHead
 from app.server.page.view.listing import Dot, ThreadList, dot_of, short_name

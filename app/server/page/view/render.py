@@ -16,13 +16,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from app.model import amounts
 from app.model import ask_wording as wording
 from app.model.asks import Grant
+from app.model.conversations import in_path
 from app.model.delegation import SERVICE
-from app.model.file_names import size_words
-from app.model.titles import in_path
-from app.model.visible import reveal_line
+from app.model.text import duration, money, reveal_line, size_words
 from app.model.wording import DELEGATED
 from app.server.page.view import cards, diffs, highlight, markdown, notices
 from app.server.page.view.agents import AgentLine, Crew, MemoryNote, NewForm, Shown
@@ -281,7 +279,7 @@ def _environment() -> Environment:
         coded=_coded,
         date=_date,
         granted=_granted,
-        duration=amounts.duration,
+        duration=duration,
         errand_words=DELEGATED.__getitem__,
         size=_size,
         excerpt=cards.excerpt,
@@ -301,7 +299,7 @@ def _environment() -> Environment:
         where=short_name,
     )
     made.globals.update(
-        money=amounts.money,
+        money=money,
         more_steps=MORE_STEPS,
         kind_of=_kind_of,
         noun_of=_noun_of,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
-from app.model.availability import Availability
+from app.model.agents import Availability
 from app.server.page.view import markdown
 
 COLOURS = 8

@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from app.core.feed import Unfinished
 from app.model import ask_wording as wording
-from app.model.ask_view import kept_view
-from app.model.file_names import size_words
-from app.model.notes import NoteCode
+from app.model.posts import NoteCode
+from app.model.text import size_words
 from app.model.types import Entry
+from app.model.updates import kept_view
 from app.server.page.view import markdown
 from app.server.page.view.blocks import (
     LOG,

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from markupsafe import Markup
 
-from app.model.file_names import HEAD_BYTES, picture_type, size_words
+from app.model.text import HEAD_BYTES, picture_type, size_words
 from app.model.workspaces import Diff, Scope, WorkspaceView
 from app.server.page.view import changes, diffs, highlight
 from app.server.page.view.changes import FileChange

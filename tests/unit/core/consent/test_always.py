@@ -13,7 +13,7 @@ from sqlalchemy import update
 from app.core.consent.grants import ALWAYS, ALWAYS_EDITS
 from app.errors import Conflict, NotFound
 from app.model.asks import GRANT_SECONDS, Grant, WantedGrants
-from app.model.filters import EVERYTHING, ListFilter
+from app.model.conversations import EVERYTHING, ListFilter
 from app.model.inbound import Heard
 from app.model.policy import Policy, Rule
 from app.model.ports import AgentListener

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.consent.answers import find_option, find_short, is_short
-from app.model.offers import CHOICE, label_options
+from app.model.asks import CHOICE, label_options
 from app.model.updates import AskOption
 
 ONCE = AskOption("a", "Allow once", "allow_once")

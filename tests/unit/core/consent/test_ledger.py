@@ -13,7 +13,7 @@ import pytest
 from app.core.consent.gate import Gate, Judged
 from app.core.repositories.folders import Folders
 from app.errors import NotFound
-from app.model.filters import ListFilter
+from app.model.conversations import ListFilter
 from app.model.inbound import Heard
 from app.model.policy import PRESETS, Policy, Rule
 from app.model.ports import AgentListener

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.model.offers import (
+from app.model.asks import (
     OPTIONS,
     find_allowing,
     find_refusing,

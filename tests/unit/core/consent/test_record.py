@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.model import ask_wording as wording
-from app.model import record
-from app.model.asks import Grant
+from app.model.asks import NOT_ASKED, UNANSWERED, Grant, by_grant, by_person, by_rule
 from app.model.keys import PlaceKey
 from app.model.updates import Ask, AskOption
 
@@ -35,15 +34,15 @@ def answered(answer: str, kind: str = "permission") -> Ask:
 @pytest.mark.parametrize(
     ("decided", "words"),
     [
-        (record.by_person(answered("a")), "allowed by Ann"),
-        (record.by_person(answered("r")), "rejected by Ann"),
-        (record.by_person(answered("blue", "question")), "answered by Ann: blue"),
-        (record.by_rule("allow kind read", allowed=True), "allowed by rule `allow kind read`"),
-        (record.by_rule("deny kind edit", allowed=False), "rejected by rule `deny kind edit`"),
-        (record.by_grant(GRANT), "allowed by Ann for this thread: `npm test`"),
+        (by_person(answered("a")), "allowed by Ann"),
+        (by_person(answered("r")), "rejected by Ann"),
+        (by_person(answered("blue", "question")), "answered by Ann: blue"),
+        (by_rule("allow kind read", allowed=True), "allowed by rule `allow kind read`"),
+        (by_rule("deny kind edit", allowed=False), "rejected by rule `deny kind edit`"),
+        (by_grant(GRANT), "allowed by Ann for this thread: `npm test`"),
         ({"how": "session", "who": "Ann"}, "allowed by Ann for this session"),
-        (record.UNANSWERED, "not allowed: no answer"),
-        (record.NOT_ASKED, ""),
+        (UNANSWERED, "not allowed: no answer"),
+        (NOT_ASKED, ""),
         ({}, ""),
         (None, ""),
         ("odd", ""),

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from app.errors import BridgeError
-from app.model.availability import unmet
+from app.model.agents import Scope, unmet
 from app.model.keys import PlaceKey, SessionKey
 from app.model.ports import AgentListener
-from app.model.scope import Scope
 from app.model.types import Speaker
 from app.model.updates import TextUpdate
 from tests.support.desk import Desk, Rules, running_desk

@@ -11,7 +11,7 @@ from sqlalchemy import update
 
 from app.core.memory.wording import WORTH_KEEPING
 from app.core.turns.prompt import holds_words_of_others
-from app.model.offers import LEAVE, TAKE
+from app.model.asks import LEAVE, TAKE
 from app.model.ports import AgentListener
 from app.model.updates import AskOption, AskRequest, TextUpdate
 from app.store.tables import place

@@ -9,7 +9,7 @@ import pytest
 
 from app.agents.files import AgentFiles
 from app.core.tools import wording
-from app.model.offers import LEAVE, TAKE
+from app.model.asks import LEAVE, TAKE
 from app.vault import Vault
 from tests.support.at_work import at_work, helping
 from tests.support.desk import Desk, Rules, running_desk

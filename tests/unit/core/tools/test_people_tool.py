@@ -12,7 +12,7 @@ import pytest
 from typing_extensions import override
 
 from app.core.tools import wording
-from app.model.tools import Arguments
+from app.model.agents import Arguments
 from app.model.types import SessionState
 from tests.support.at_work import AtWork, at_work, helping, hold
 from tests.support.clock import ManualClock

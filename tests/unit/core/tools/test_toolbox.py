@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from app.core.tools.toolbox import Toolbox
+from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.keys import PlaceKey, SessionKey
-from app.model.tools import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.types import Session, SessionState, Turn, TurnState
 from app.store.sessions import SessionStore
 from app.store.turns import TurnStore

@@ -13,7 +13,7 @@ from sqlalchemy import Table, func, insert, select
 from app.clock import SystemClock
 from app.features.conversations.store import ConversationChanges
 from app.model.keys import PlaceKey
-from app.model.notes import Note, NoteCode
+from app.model.posts import Note, NoteCode
 from app.store import tables
 from app.store.database import Database
 from app.store.stores import Stores

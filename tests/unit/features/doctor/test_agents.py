@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.features.doctor.agents import keys
-from app.model.findings import Verdict
+from app.services.service import Verdict
 from tests.unit.test_config import configured
 
 KEY = {"OPENAI_API_KEY": "sk-0123456789-abcdef", "ANTHROPIC_API_KEY": "sk-ant-0123456789-abc"}

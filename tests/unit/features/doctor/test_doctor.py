@@ -21,9 +21,9 @@ from app.agents.network import SHARED
 from app.children.sandbox import Bubblewrap
 from app.config import Configuration, ensure_secrets, load
 from app.features.doctor import agents, machine
-from app.model.findings import Finding, Verdict
 from app.server.agent_shapes import AgentOut, AvailabilityOut
 from app.services import registered_services
+from app.services.service import Finding, Verdict
 from app.store.database import Database, sqlite_url
 from app.store.rollback import roll_back
 from tests.support.bridge import DEMO

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.config.configuration import load
 from app.features.doctor.machine import check_sharing
-from app.model.findings import Finding
+from app.services.service import Finding
 
 
 async def check(tmp_path: Path, settings: dict[str, str]) -> list[Finding]:

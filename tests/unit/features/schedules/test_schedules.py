@@ -20,9 +20,9 @@ from app.features.schedules import model as command
 from app.features.schedules.model import ScheduleCommand, find_due, first_times
 from app.features.schedules.service import ScheduleBook
 from app.features.schedules.store import ScheduleStore, run_name, to_delivery
+from app.features.schedules.values import MOST_MISSED, Schedule
 from app.model.inbound import Heard
 from app.model.keys import PlaceKey, SessionKey
-from app.model.schedules import MOST_MISSED, Schedule
 from app.model.types import Speaker
 from tests.support.clock import START, ManualClock
 from tests.support.desk import Desk, Rules, running_desk

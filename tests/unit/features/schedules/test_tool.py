@@ -10,7 +10,7 @@ import pytest
 
 from app.core.tools import wording
 from app.features.schedules.service import MOST
-from app.model.offers import LEAVE, TAKE
+from app.model.asks import LEAVE, TAKE
 from app.model.types import Speaker
 from tests.support.at_work import at_work, helping
 from tests.support.desk import Desk, Rules, running_desk

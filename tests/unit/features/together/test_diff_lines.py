@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.features.together.model import find_outside, read_lines
-from app.model.reviews import Finding
+from app.model.proposals import Finding
 
 DIFF = """\
 diff --git a/a.py b/a.py

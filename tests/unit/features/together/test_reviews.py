@@ -21,8 +21,8 @@ from app.features.together.review import Reviews
 from app.features.together.store import GroupStore, ReviewStore
 from app.features.together.tools import make_submit_tool
 from app.metrics import Metrics
-from app.model.reviews import Finding, Submission
-from app.model.tools import Caller, Result
+from app.model.agents import Caller, Result
+from app.model.proposals import Finding, Submission
 from app.signals import ALONE, Signals
 from tests.support.forge import Forge
 from tests.support.members import Hub

@@ -9,7 +9,7 @@ import pytest
 
 from app.core.feed import Unfinished
 from app.features.conversations.export import export
-from app.model.titles import path_of
+from app.model.conversations import path_of
 from app.model.types import Entry, Thread, TurnRef
 from tests.support.document import Element, parse
 from tests.support.errands import ask_agent

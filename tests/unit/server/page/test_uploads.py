@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.model.file_names import NAME_BYTES, NAME_CHARACTERS, picture_type, safe_name
+from app.model.text import NAME_BYTES, NAME_CHARACTERS, picture_type, safe_name
 from app.server.page.uploads import forget
 
 

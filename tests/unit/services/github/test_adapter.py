@@ -12,8 +12,7 @@ import pytest
 
 from app.errors import PostDelayed, PostRejected
 from app.model.inbound import Chore, Delivery
-from app.model.notes import Note, NoteCode
-from app.model.posts import PostContent, PostSend, PostSent
+from app.model.posts import Note, NoteCode, PostContent, PostSend, PostSent
 from app.model.types import Speaker
 from app.services.github.adapter import GitHubAdapter
 from app.services.github.auth import Directory

@@ -10,7 +10,8 @@ import pytest
 from app.errors import DeliveryUnreadable
 from app.model.inbound import News
 from app.model.keys import PlaceKey
-from app.model.workspaces import Checked, Examined, Judged, Remark
+from app.model.proposals import Checked, Examined, Remark
+from app.model.workspaces import Judged
 from app.services.github.checks import (
     LOG_CHARACTERS,
     RUN_CHARACTERS,

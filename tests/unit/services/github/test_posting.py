@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.errors import RepositoryError
-from app.model.reviews import Finding, Submission, Verdict
+from app.model.proposals import Finding, Submission, Verdict
 from sim.github.answers import Reply
 from sim.github.state import Issue, Review
 from tests.support.github_desk import BRANCH, Desk, Office

@@ -8,7 +8,7 @@ import pytest
 
 from app.config.agents import KEYS, AgentConfig, Preset
 from app.errors import ConfigurationError, Conflict
-from app.model.updates import Choice, Choices, Option
+from app.model.agents import Choice, Choices, Option
 from app.server.page.view.agent_fields import FIELDS, RULES
 from app.server.page.view.agent_form import (
     Around,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.model.diff import Line
+from app.model.text import Line
 from app.server.page.view.changes import LARGE_LINES, FileChange, lines_of, parse, parse_stat
 
 EDIT = """diff --git a/src/a.py b/src/a.py

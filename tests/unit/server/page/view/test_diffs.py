@@ -9,7 +9,7 @@ from html import unescape
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.model.diff import Line, compare
+from app.model.text import Line, compare
 from app.server.page.view import diffs, highlight
 from app.server.page.view.diffs import LINE_CHARACTERS, compare_words, mark
 

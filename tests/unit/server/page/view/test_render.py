@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.model import titles
-from app.model.ask_view import AskView, ShownFact
+from app.model.conversations import headline, title_of
 from app.model.keys import PlaceKey, SessionKey
 from app.model.types import Entry, Session, SessionState, Thread
+from app.model.updates import AskView, ShownFact
 from app.server.page import assets
 from app.server.page.queries import decisions_of as decisions
 from app.server.page.view import listing, render
@@ -524,7 +524,7 @@ def test_threads_that_need_somebody_come_first() -> None:
     ],
 )
 def test_a_title_is_a_line_of_prose_with_whole_words(text: str, title: str) -> None:
-    assert titles.headline(text) == title
+    assert headline(text) == title
 
 
 def test_an_agents_own_title_wins_unless_it_is_only_its_prompt() -> None:
@@ -533,9 +533,9 @@ def test_an_agents_own_title_wins_unless_it_is_only_its_prompt() -> None:
     own = replace(session, title="# Mend the *login*")
     prompt = replace(session, title="[operator on web, web:a] do it")
 
-    assert titles.title_of(named) == "Title a"
-    assert titles.title_of(replace(named, sessions=(prompt,))) == "Title a"
-    assert titles.title_of(replace(named, sessions=(prompt, own))) == "Mend the login"
+    assert title_of(named) == "Title a"
+    assert title_of(replace(named, sessions=(prompt,))) == "Title a"
+    assert title_of(replace(named, sessions=(prompt, own))) == "Mend the login"
 
 
 def test_what_was_found_is_shown_around_the_word_and_cannot_be_markup() -> None:

@@ -1,25 +1,14 @@
-"""Holds schedules as values: when they run, what they say, why they pause."""
+"""Schedules as values: when they run, what they say, what is due of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Literal
 
 from app.model.keys import PlaceKey, SessionKey
 from app.model.types import Speaker
 
 ScheduleState = Literal["active", "paused"]
-
-
-class PauseReason(StrEnum):
-    """Why a schedule is paused."""
-
-    PERSON = "person"
-    FAILURES = "failures"
-    UNREACHABLE = "unreachable"
-    ABSENT = "absent"
-    NO_TIMES = "no_times"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,5 +74,3 @@ class Due:
 
 MOST_MISSED = 1_000
 """Missed times that are counted: more would take seconds and tell people no more."""
-RUN = "schedule:"
-"""Starts the id of a run; no platform's ids start like this."""
