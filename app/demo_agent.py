@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
     Options = list[dict[str, str]]
-    Method = Callable[[Json], Json | "Turn" | None]
+    Method = Callable[[Json], Json | "DemoTurn" | None]
 
 VERSION = "1.0.0"
 FAULTS = set(os.environ.get("AGENT_BRIDGE_DEMO_FAULTS", "").split(",")) - {""}
@@ -137,7 +137,7 @@ class Wire:
     """Stdout, shared by all threads, and the asks that wait for an answer."""
 
     def __init__(self) -> None:
-        self.asks: dict[int, Turn] = {}
+        self.asks: dict[int, DemoTurn] = {}
         self.takes_forms = False
         self.muted = False
         self._lock = threading.Lock()
@@ -161,12 +161,12 @@ class Wire:
         params = {"sessionId": session, "update": {"sessionUpdate": kind, **fields}}
         self.send(method="session/update", params=params)
 
-    def ask(self, session: str, call: Json, options: Options, turn: Turn | None = None) -> None:
+    def ask(self, session: str, call: Json, options: Options, turn: DemoTurn | None = None) -> None:
         """Send a permission request that can be shown alone; a turn may wait for the answer."""
         params = {"sessionId": session, "toolCall": call, "options": options}
         self.request("session/request_permission", params, turn)
 
-    def request(self, method: str, params: Json, turn: Turn | None = None) -> None:
+    def request(self, method: str, params: Json, turn: DemoTurn | None = None) -> None:
         """Send a request; a turn may wait for the answer."""
         request = next(self._ids)
         if turn:
@@ -174,14 +174,14 @@ class Wire:
         self.send(id=request, method=method, params=params)
 
 
-class Session:
+class DemoSession:
     """A conversation: its workspace, its settings, and its history on disk."""
 
     def __init__(self, name: str, cwd: str, servers: list[Json]) -> None:
         self.name, self.cwd, self.servers = name, cwd, servers
         self.mode, self.model = MODES[0]["id"], MODELS[0]["value"]
         self.allowed: set[str] = set()
-        self.turn: Turn | None = None
+        self.turn: DemoTurn | None = None
         self.records = read_history(name)
         os.makedirs(HISTORY, mode=0o700, exist_ok=True)
         self._file = open(history_path(name), "a+b", buffering=0)  # noqa: SIM115 - lives as we do
@@ -314,12 +314,12 @@ def open_tools(servers: list[Json]) -> Tools:
     return McpTools(servers[0]) if servers else Tools()
 
 
-class Turn:
+class DemoTurn:
     """One prompt and all that follows, on its own thread; `_do_x` runs the command `x`."""
 
     commands = COMMANDS
 
-    def __init__(self, wire: Wire, session: Session, prompt: str) -> None:
+    def __init__(self, wire: Wire, session: DemoSession, prompt: str) -> None:
         self.wire, self.session, self.prompt = wire, session, prompt
         self.before = list(session.records)
         self.child: int | None = None
@@ -723,7 +723,7 @@ class Turn:
         threading.Event().wait()
 
 
-class FaultyTurn(Turn):
+class FaultyTurn(DemoTurn):
     """A turn that can also misbehave, for tests of programs that drive an agent."""
 
     commands = COMMANDS | FAULT_COMMANDS
@@ -808,12 +808,12 @@ class FaultyTurn(Turn):
         self.late = True
 
 
-class Agent:
+class DemoAgent:
     """The methods of the protocol, in the order in which they come; `_on_x` answers method `x`."""
 
     def __init__(self) -> None:
         self.wire = Wire()
-        self.sessions: dict[str, Session] = {}
+        self.sessions: dict[str, DemoSession] = {}
         unable = {"no-load": ("load", "resume"), "no-resume": ("resume",)}
         self.missing = {f"session/{name}" for fault in FAULTS for name in unable.get(fault, ())}
 
@@ -826,12 +826,12 @@ class Agent:
                 turn.settle(message)
         elif f"hang-{method.rpartition('/')[2]}" not in FAULTS:
             result = self._reply(method, message.get("params") or {})
-            if isinstance(result, Turn):
+            if isinstance(result, DemoTurn):
                 threading.Thread(target=result.run, args=(request,), daemon=True).start()
             elif "id" in message:
                 self.wire.send(id=request, **result)
 
-    def _reply(self, method: str, params: Json) -> Json | Turn:
+    def _reply(self, method: str, params: Json) -> Json | DemoTurn:
         try:
             result = self._method(method)(params)
         except WireError as problem:
@@ -840,7 +840,7 @@ class Agent:
             return {"error": {"code": INTERNAL, "message": f"No history: {problem}"}}
         except (AttributeError, KeyError, TypeError, ValueError) as problem:
             return {"error": {"code": INVALID_PARAMS, "message": f"Invalid params: {problem!r}"}}
-        return result if isinstance(result, Turn) else {"result": result}
+        return result if isinstance(result, DemoTurn) else {"result": result}
 
     def _method(self, name: str) -> Method:
         if f"fail-{name.rpartition('/')[2]}" in FAULTS:
@@ -920,16 +920,16 @@ class Agent:
         session.model = value
         return {"configOptions": session.settings()["configOptions"]}
 
-    def _on_session_prompt(self, params: Json) -> Turn:
+    def _on_session_prompt(self, params: Json) -> DemoTurn:
         session = self._idle(self._session(params))
         words = text_of(params["prompt"])
-        session.turn = (FaultyTurn if FAULTS else Turn)(self.wire, session, words)
+        session.turn = (FaultyTurn if FAULTS else DemoTurn)(self.wire, session, words)
         session.turn.files = [
             name_of(block) for block in params["prompt"] if block["type"] != "text"
         ]
         return session.turn
 
-    def _on__session_steering(self, params: Json) -> Json | Turn:
+    def _on__session_steering(self, params: Json) -> Json | DemoTurn:
         if "no-steering" in FAULTS:
             raise WireError(NO_SUCH_METHOD, "The demo agent takes no words into its turns.")
         session, words = self._session(params), text_of(params["prompt"])
@@ -949,16 +949,16 @@ class Agent:
         if turn:
             turn.cancel()
 
-    def _open(self, name: str, params: Json) -> Session:
+    def _open(self, name: str, params: Json) -> DemoSession:
         if not os.path.isabs(params["cwd"]):
             raise WireError(INVALID_PARAMS, "cwd must be an absolute path.")
         system = params.get("systemPrompt")
         if system and ("system-prompt" not in FAULTS or system["mode"] != "append"):
             raise WireError(INVALID_PARAMS, "The demo agent cannot apply this systemPrompt.")
-        self.sessions[name] = Session(name, params["cwd"], params.get("mcpServers") or [])
+        self.sessions[name] = DemoSession(name, params["cwd"], params.get("mcpServers") or [])
         return self.sessions[name]
 
-    def _reopen(self, params: Json) -> Session:
+    def _reopen(self, params: Json) -> DemoSession:
         name = params["sessionId"]
         if name in self.sessions:
             return self._idle(self.sessions[name])
@@ -966,13 +966,13 @@ class Agent:
             raise WireError(NOT_FOUND, f"There is no session {name}.", sessionId=name)
         return self._open(name, params)
 
-    def _session(self, params: Json) -> Session:
+    def _session(self, params: Json) -> DemoSession:
         name = params["sessionId"]
         if name not in self.sessions:
             raise WireError(NOT_FOUND, f"Session {name} is not open.", sessionId=name)
         return self.sessions[name]
 
-    def _idle(self, session: Session) -> Session:
+    def _idle(self, session: DemoSession) -> DemoSession:
         if session.turn:
             raise WireError(INVALID_REQUEST, "This session is busy: a prompt is still running.")
         return session
@@ -1132,7 +1132,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if "slow-exit" in FAULTS:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    agent = Agent()
+    agent = DemoAgent()
     for line in sys.stdin.buffer:
         with suppress(ValueError, RecursionError):
             message = json.loads(line)

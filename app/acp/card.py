@@ -16,7 +16,7 @@ Verdict = Literal["works", "fails", "absent", "skipped"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProbeStep:
     """One thing that was tried."""
 
     name: str
@@ -34,7 +34,7 @@ class Card:
     version: str
     """As the agent reported it."""
     at: float
-    steps: tuple[Step, ...]
+    steps: tuple[ProbeStep, ...]
 
     def failed(self, name: str) -> bool:
         """Tell whether something was tried and did not work."""
@@ -77,7 +77,7 @@ def read_card(path: Path) -> Card | None:
     """Read a card; None if there is none that can be read."""
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
-        steps = tuple(Step(**step) for step in facts.pop("steps"))
+        steps = tuple(ProbeStep(**step) for step in facts.pop("steps"))
         return Card(**{**facts, "command": tuple(facts["command"]), "steps": steps})
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None

@@ -32,7 +32,7 @@ from app.acp.elicitation import (
     DECLINE,
     DONE,
     MAX_TRIES,
-    Field,
+    FormField,
     Unfit,
     Value,
     consent,
@@ -125,7 +125,7 @@ class BridgeAcpClient(Client):
         return AcceptElicitationResponse(action="accept", content=content)
 
     async def _field(
-        self, message: str, field: Field, call: str, *, alone: bool
+        self, message: str, field: FormField, call: str, *, alone: bool
     ) -> dict[str, Value] | Elicited:
         note = ""
         for _ in range(MAX_TRIES):

@@ -41,7 +41,7 @@ Kind = Literal["text", "number", "integer", "boolean", "choice", "choices"]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FieldChoice:
     """One value that a field may have, and its name."""
 
     value: str
@@ -50,7 +50,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FormField:
     """One field of a form."""
 
     name: str
@@ -58,7 +58,7 @@ class Field:
     title: str = ""
     description: str = ""
     required: bool = False
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[FieldChoice, ...] = ()
     least: float | None = None
     """The smallest number, the shortest text or the fewest choices."""
     most: float | None = None
@@ -84,11 +84,11 @@ class Unfit(ValueError):
     """An answer that does not fit its field; says why."""
 
 
-def fields_of(form: ElicitationSchema) -> tuple[Field, ...] | None:
+def fields_of(form: ElicitationSchema) -> tuple[FormField, ...] | None:
     """Read the fields of a form; None if a field has a type that people cannot fill in."""
     properties = form.properties or {}
     required = set(form.required or ())
-    fields: list[Field] = []
+    fields: list[FormField] = []
     for name, schema in properties.items():
         before = fields[-1] if fields else None
         if before is not None and before.choices and name == f"{before.name}_custom":
@@ -104,7 +104,7 @@ def fields_of(form: ElicitationSchema) -> tuple[Field, ...] | None:
 
 
 def question(
-    message: str, field: Field, *, call: str = "", alone: bool = True, note: str = ""
+    message: str, field: FormField, *, call: str = "", alone: bool = True, note: str = ""
 ) -> AskRequest:
     """Make the ask for one field; `note` says what was wrong with the last answer."""
     heading = "" if alone and (message or field.description) else field.title or field.name
@@ -136,7 +136,7 @@ def consent(message: str, *, url: str = "", call: str = "") -> AskRequest:
     )
 
 
-def value_of(field: Field, answer: str) -> dict[str, Value]:
+def value_of(field: FormField, answer: str) -> dict[str, Value]:
     """Convert an answer to the form's values for this field; empty if it was skipped.
 
     Raises:
@@ -158,7 +158,7 @@ def value_of(field: Field, answer: str) -> dict[str, Value]:
             return _named(field, words)
 
 
-def _named(field: Field, words: str) -> dict[str, Value]:
+def _named(field: FormField, words: str) -> dict[str, Value]:
     """Find choices by their values or names."""
     known = {
         word.casefold(): choice.value
@@ -177,7 +177,7 @@ def _named(field: Field, words: str) -> dict[str, Value]:
     raise Unfit(f"That is not one of the answers: {names}.")
 
 
-def _chosen(field: Field, values: list[str]) -> Value:
+def _chosen(field: FormField, values: list[str]) -> Value:
     if field.kind == "boolean":
         return values[0] == "true"
     if field.kind == "choice":
@@ -189,7 +189,7 @@ def _chosen(field: Field, values: list[str]) -> Value:
     return values
 
 
-def _fitting_text(field: Field, words: str) -> str:
+def _fitting_text(field: FormField, words: str) -> str:
     if field.least is not None and len(words) < field.least:
         raise Unfit(f"That is too short: use at least {field.least:g} characters.")
     if field.most is not None and len(words) > field.most:
@@ -197,7 +197,7 @@ def _fitting_text(field: Field, words: str) -> str:
     return words
 
 
-def _number(field: Field, words: str) -> int | float:
+def _number(field: FormField, words: str) -> int | float:
     try:
         number = amount(int(words) if field.kind == "integer" else float(words))
     except ValueError:
@@ -213,7 +213,7 @@ def _number(field: Field, words: str) -> int | float:
     return int(words) if field.kind == "integer" else number
 
 
-def _field(name: str, schema: object, *, required: bool) -> Field | None:
+def _field(name: str, schema: object, *, required: bool) -> FormField | None:
     least: float | None
     most: float | None
     match schema:
@@ -226,7 +226,7 @@ def _field(name: str, schema: object, *, required: bool) -> Field | None:
             choices = ()
             least, most = schema.minimum, schema.maximum
         case ElicitationBooleanPropertySchema():
-            kind, choices = "boolean", (Choice("true", "Yes"), Choice("false", "No"))
+            kind, choices = "boolean", (FieldChoice("true", "Yes"), FieldChoice("false", "No"))
             least = most = None
         case ElicitationMultiSelectPropertySchema():
             kind, choices = "choices", _items(schema.items)
@@ -235,7 +235,7 @@ def _field(name: str, schema: object, *, required: bool) -> Field | None:
                 return None
         case _:
             return None
-    return Field(
+    return FormField(
         name=name,
         kind=kind,
         title=schema.title or "",
@@ -247,15 +247,15 @@ def _field(name: str, schema: object, *, required: bool) -> Field | None:
     )
 
 
-def _items(items: object) -> tuple[Choice, ...]:
+def _items(items: object) -> tuple[FieldChoice, ...]:
     values = items.any_of if isinstance(items, TitledMultiSelectItems) else ()
     return tuple(map(_choice, values or getattr(items, "enum", None) or ()))
 
 
-def _choice(value: EnumOption | str) -> Choice:
+def _choice(value: EnumOption | str) -> FieldChoice:
     if isinstance(value, str):
-        return Choice(value, value)
-    return Choice(value.const, value.title or value.const, value.description or "")
+        return FieldChoice(value, value)
+    return FieldChoice(value.const, value.title or value.const, value.description or "")
 
 
 def _hash(facts: Sequence[object]) -> str:

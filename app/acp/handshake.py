@@ -63,7 +63,7 @@ class NotRestored(AgentError):
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class OpenedConversation:
     """The conversation that a handshake opened."""
 
     session_id: str
@@ -97,7 +97,7 @@ class Handshake:
         self._instructs = False
         self._steerable = False
 
-    async def begin(self, known: str | None, *, replay: bool = False) -> Begun:
+    async def begin(self, known: str | None, *, replay: bool = False) -> OpenedConversation:
         """Initialize the agent and open a conversation, the known one if there is one.
 
         With `replay`, the agent is to repeat what was said in it, if it can.
@@ -155,7 +155,7 @@ class Handshake:
         version = answer.agent_info.version if answer.agent_info is not None else ""
         return card if card is not None and card.is_about(self._launch.argv, version) else None
 
-    async def new(self, how: Literal["new", "lost"] = "new") -> Begun:
+    async def new(self, how: Literal["new", "lost"] = "new") -> OpenedConversation:
         """Begin a conversation.
 
         Raises:
@@ -173,7 +173,7 @@ class Handshake:
         if session_id is None:
             raise AgentMisbehaved(self._peer.name, "its answer to session/new is invalid")
         self._peer.audience.session_id = session_id
-        return Begun(
+        return OpenedConversation(
             session_id,
             Offers.of(answer),
             how,
@@ -190,7 +190,7 @@ class Handshake:
         if self._capabilities.load_session:
             yield "loaded"
 
-    async def bring_back(self, way: Restored, known: str) -> Begun:
+    async def bring_back(self, way: Restored, known: str) -> OpenedConversation:
         """Restore a conversation in one of the ways that are offered.
 
         Raises:
@@ -201,7 +201,7 @@ class Handshake:
         method = WAYS_BACK[way]
         async with self._peer.step(method, self._timeouts.load):
             answer = await self._ask(method, sessionId=known)
-        return Begun(
+        return OpenedConversation(
             known,
             Offers.of(answer, restored=True),
             way,
@@ -209,7 +209,7 @@ class Handshake:
             steerable=self._steerable,
         )
 
-    async def _restore(self, known: str, *, replay: bool) -> Begun | None:
+    async def _restore(self, known: str, *, replay: bool) -> OpenedConversation | None:
         ways = list(self.ways_back())
         if replay:
             ways.reverse()  # only a loaded conversation is replayed

@@ -25,10 +25,10 @@ from app.children.homes import SessionHomes, give
 from app.children.layout import Confinement
 from app.children.limits import ResourceLimits
 from app.children.network.access import SessionHosts
-from app.children.network.link import Handover, Link, NetworkPlan
+from app.children.network.link import NetworkLink, NetworkPlan, PortHandover
 from app.children.process import Child
 from app.children.sandbox import Plain, Sandbox
-from app.children.spawn import Command, spawn
+from app.children.spawn import ChildCommand, spawn
 from app.children.stop import spawn_linked
 from app.config import Configuration
 from app.errors import AgentNotStarted
@@ -206,7 +206,7 @@ async def start(
         return await spawn(command, name=launch.name, env=environment, cwd=workspace.folder)
     return await spawn_linked(
         prepared,
-        partial(Link, launch.network, launch.name, hosts),
+        partial(NetworkLink, launch.network, launch.name, hosts),
         name=launch.name,
         env=environment,
         cwd=workspace.folder,
@@ -243,8 +243,8 @@ async def open_home(launch: AgentLaunch, session: Session) -> AgentLaunch:
 
 
 def prepare(
-    launch: AgentLaunch, workspace: Workspace, path: str, handover: Handover | None = None
-) -> Command:
+    launch: AgentLaunch, workspace: Workspace, path: str, handover: PortHandover | None = None
+) -> ChildCommand:
     """Check the command and the workspace, and build the sandboxed command line.
 
     Raises:
@@ -262,7 +262,7 @@ def prepare(
             )
     launch.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if launch.confinement is None:
-        return Command(launch.argv)
+        return ChildCommand(launch.argv)
     writable = () if workspace.outgoing is None else (workspace.outgoing,)
     user = launch.confinement.user
     if user is not None:

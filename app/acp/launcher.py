@@ -39,7 +39,7 @@ CLOSE_SECONDS = 10.0  # the longest polite end of a process, all steps together
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class StartedAgent:
     """An agent that was started, and how its conversation began."""
 
     session: AcpSession
@@ -87,7 +87,7 @@ class AcpLauncher:
         *,
         system: str = "",
         replay: bool = False,
-    ) -> Opened:
+    ) -> StartedAgent:
         """Start the agent's process and its conversation, an earlier one if there was one.
 
         With `replay`, the agent is to repeat the earlier one, if it can.
@@ -134,7 +134,7 @@ class AcpLauncher:
         system: str,
         *,
         replay: bool = False,
-    ) -> Opened:
+    ) -> StartedAgent:
         marker = new_marker(self._bridge)
         launch = await open_home(launch, session)
         hosts = self._hosts.setdefault(session.id, SessionHosts())
@@ -172,7 +172,7 @@ class AcpLauncher:
             await peer.close(AT_ONCE)
             raise
         marks = frozenset(peer.audience.marks) if begun.how == "loaded" else None
-        return Opened(conversation, begun.how, begun.instructed, marks)
+        return StartedAgent(conversation, begun.how, begun.instructed, marks)
 
     def _admit(self, launch: AgentLaunch, workspace: Path, peer: AgentPeer, child: Child) -> None:
         """Watch the resources of an agent for as long as its process lives."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from acp.schema import InitializeResponse
 
-from app.acp.card import Card, Step, Verdict
-from app.acp.handshake import Begun, Handshake, Restored
+from app.acp.card import Card, ProbeStep, Verdict
+from app.acp.handshake import Handshake, OpenedConversation, Restored
 from app.acp.json_values import mapping, objects
 from app.acp.peer import AgentPeer
 from app.acp.session import AcpSession
@@ -62,7 +62,7 @@ class Unlike(BridgeError):
 
 
 @dataclass
-class Witness:
+class ProbeListener:
     """Listens to a prompt and rejects every ask."""
 
     text: str = ""
@@ -90,7 +90,7 @@ class Probe:
         self._visits = replace(visits, launch=replace(visits.launch, card=None))
         self._clock = clock
         self._told = told
-        self._steps: dict[str, Step] = {}
+        self._steps: dict[str, ProbeStep] = {}
         self._version = ""
         self._session_id = ""
 
@@ -105,7 +105,7 @@ class Probe:
             await asyncio.to_thread(self._clear)
         launch = self._visits.launch
         steps = tuple(
-            self._steps.get(name) or Step(name, "skipped", 0.0, "an earlier step failed")
+            self._steps.get(name) or ProbeStep(name, "skipped", 0.0, "an earlier step failed")
             for name in STEPS
         )
         return Card(launch.name, launch.argv, self._version, self._clock.now(), steps)
@@ -186,7 +186,7 @@ class Probe:
         return f"{end.stop_reason}: {witness.text!r}"
 
     async def _permission(self, agent: AcpSession) -> str:
-        witness = Witness()
+        witness = ProbeListener()
         await agent.prompt(RUN, witness)
         if (self._visits.workspace / TRACE).exists():
             how = "although it was rejected" if witness.asks else "without asking"
@@ -205,7 +205,7 @@ class Probe:
             cancelled = self._clock.monotonic()
             await agent.cancel()
 
-        witness, tasks = Witness(), Tasks("probe")
+        witness, tasks = ProbeListener(), Tasks("probe")
         tasks.start(cut_short(), name="cancel")
         try:
             end = await agent.prompt(COUNT, witness)
@@ -269,15 +269,15 @@ class Probe:
     async def _visit(self, name: str, work: Callable[[AgentPeer], Awaitable[None]]) -> None:
         """Visit the agent; if it cannot be started, the first step of the visit failed."""
         try:
-            async with self._visits.begin(Witness()) as peer:
+            async with self._visits.begin(ProbeListener()) as peer:
                 await work(peer)
         except AgentError as error:
             self._note(name, "fails", 0.0, str(error))
 
     async def _say(
         self, agent: AcpSession, words: str, *files: Attachment
-    ) -> tuple[Witness, PromptEnd]:
-        witness = Witness()
+    ) -> tuple[ProbeListener, PromptEnd]:
+        witness = ProbeListener()
         end = await agent.prompt(words, witness, files=files)
         if end.stop_reason != "end_turn" or not witness.text.strip():
             raise Unlike("fails", f"it ended with {end.stop_reason}: {witness.text!r}")
@@ -294,7 +294,7 @@ class Probe:
         visits = self._visits
         return Handshake(peer, visits.launch, visits.workspace, visits.timeouts)
 
-    def _conversation(self, peer: AgentPeer, begun: Begun) -> AcpSession:
+    def _conversation(self, peer: AgentPeer, begun: OpenedConversation) -> AcpSession:
         return AcpSession(peer, begun, self._visits.timeouts)
 
     def _known(self, answer: InitializeResponse) -> str:
@@ -312,7 +312,7 @@ class Probe:
         words = " ".join(remark.split())
         if len(words) > REMARK_CHARACTERS:
             words = f"{words[: REMARK_CHARACTERS - 1]}…"
-        self._steps[name] = Step(name, verdict, round(seconds, 3), words)
+        self._steps[name] = ProbeStep(name, verdict, round(seconds, 3), words)
         logger.info("%s: %s %s (%s)", self._visits.launch.name, name, verdict, words)
 
     def _clear(self) -> None:

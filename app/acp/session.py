@@ -35,7 +35,7 @@ from acp.schema import (
 )
 from pydantic import ValidationError
 
-from app.acp.handshake import Begun
+from app.acp.handshake import OpenedConversation
 from app.acp.json_values import mapping
 from app.acp.offers import NotOffered, SetMode, SetModel, SetOption, Value, Way
 from app.acp.peer import AT_ONCE, AgentPeer, AgentTimeouts
@@ -71,7 +71,7 @@ _IMAGES |= dict.fromkeys((b"GIF87a", b"GIF89a"), "image/gif")
 class AcpSession:
     """One conversation; implements the core's port `AgentSession`."""
 
-    def __init__(self, peer: AgentPeer, begun: Begun, timeouts: AgentTimeouts) -> None:
+    def __init__(self, peer: AgentPeer, begun: OpenedConversation, timeouts: AgentTimeouts) -> None:
         self._peer = peer
         self._session_id = begun.session_id
         self.offers = begun.offers

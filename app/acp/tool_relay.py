@@ -37,14 +37,14 @@ USAGE = """Usage: agent-bridge-tool NAME --KEY VALUE ...
 """
 
 _writing = threading.Lock()
-_waiting: dict[object, Bridge] = {}
+_waiting: dict[object, SocketConnection] = {}
 """The connections on which answers are waited for, by the id of the request."""
 _cancelled: set[object] = set()
 """Requests that the client cancelled; they get no answer."""
 _version = ""
 
 
-class Bridge(http.client.HTTPConnection):
+class SocketConnection(http.client.HTTPConnection):
     """A connection to the socket in the folder of this file."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ def send(message: Json) -> Iterator[Json]:
     }
     if _version:
         headers["MCP-Protocol-Version"] = _version
-    bridge = _waiting[message.get("id")] = Bridge()
+    bridge = _waiting[message.get("id")] = SocketConnection()
     try:
         bridge.request("POST", "/mcp", json.dumps(message).encode(), headers)
         answer = bridge.getresponse()

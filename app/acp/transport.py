@@ -121,7 +121,7 @@ def plain_error(error: object) -> Message:
     }
 
 
-class Reader(Protocol):
+class ByteReader(Protocol):
     """Where the agent's output arrives."""
 
     async def read(self, n: int, /) -> bytes:
@@ -133,7 +133,7 @@ class Pipes(Protocol):
     """The agent's process as the transport uses it."""
 
     @property
-    def stdout(self) -> Reader:
+    def stdout(self) -> ByteReader:
         """The agent's output."""
         ...
 

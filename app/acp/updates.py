@@ -20,7 +20,7 @@ from app.model.updates import (
     AskOption,
     AskRequest,
     BridgeUpdate,
-    Diff,
+    FileDiff,
     FileUpdate,
     PlanStep,
     PlanUpdate,
@@ -222,9 +222,9 @@ def _output(content: object, raw: object) -> str | None:
     return json.dumps(raw, ensure_ascii=False, default=str)
 
 
-def _diffs(content: list[Any]) -> tuple[Diff, ...]:
+def _diffs(content: list[Any]) -> tuple[FileDiff, ...]:
     return tuple(
-        Diff(path, string(item.get("oldText")), string(item.get("newText")) or "")
+        FileDiff(path, string(item.get("oldText")), string(item.get("newText")) or "")
         for item in objects(content)
         if item.get("type") == "diff" and (path := label(item.get("path")))
     )

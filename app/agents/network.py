@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from app.agents.catalog import AgentProgram
 from app.children.environment import PROXIES
-from app.children.network.access import Rules
+from app.children.network.access import NetworkRules
 from app.children.network.dialing import Dialer, Outside
 from app.children.network.link import NetworkPlan
 from app.config import AgentConfig, Configuration
@@ -62,7 +62,7 @@ def network_plan(
     proxies = {name: value for name, value in configuration.surroundings.items() if name in PROXIES}
     proxies |= {name: value for name, value in own.items() if name in PROXIES}
     return NetworkPlan(
-        Rules(entry.network, hosts),
+        NetworkRules(entry.network, hosts),
         Dialer(outside, configuration.own_ports, proxies),
         tuple(sorted(port for port in forwards if port >= _UNPRIVILEGED)),
     )

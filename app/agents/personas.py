@@ -1,7 +1,7 @@
-"""Reads agents' files as what they are for: system prompt, how people see an agent, daily logs.
+"""Reads agents' files as what they are for: the system prompt, and how people see an agent.
 
 An agent is told each part of its system prompt once per conversation, and again only when the part
-changed. Daily logs are memory that is searched, never sent as a whole.
+changed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Protocol
 
 from app.agents.files import (
@@ -24,12 +23,11 @@ from app.agents.files import (
     TOOLS,
     USER,
     AgentFiles,
-    log_of,
 )
 from app.agents.identity import read_identity
 from app.agents.registry import Registry
 from app.config import AgentConfig, Configuration
-from app.errors import FileRefused, NotFound
+from app.errors import FileRefused
 from app.markdown.hidden import strip
 from app.model.keys import SessionKey
 
@@ -222,44 +220,3 @@ def _label(entry: AgentConfig, files: AgentFiles) -> AgentConfig:
         "own_colour": identity.colour,
     }
     return entry.model_copy(update=seen)
-
-
-class DailyLogs:
-    """The memory files of all agents; every call blocks."""
-
-    def __init__(self, files: AgentFiles) -> None:
-        self._files = files
-
-    def days(self, agent: str) -> Mapping[str, str]:
-        """Return the version of each daily log."""
-        return {
-            file.path.removesuffix(".md").rpartition("/")[2]: f"{file.changed_at}-{file.size}"
-            for file in self._files.list_files(agent)
-            if "/" in file.path
-        }
-
-    def log(self, agent: str, day: str) -> str:
-        """Read a daily log; empty if there is none.
-
-        Raises:
-            NotFound: this is not a day.
-        """
-        file = self._files.read(agent, _path(day))
-        return "" if file is None else file.text
-
-    def change_log(self, agent: str, day: str, change: Callable[[str], str]) -> None:
-        """Replace a daily log by what a function makes of it; an empty one is removed.
-
-        Raises:
-            NotFound: this is not a day.
-        """
-        path = _path(day)
-        if not self._files.change(agent, path, change).text.strip():
-            self._files.delete(agent, path)
-
-
-def _path(day: str) -> str:
-    try:
-        return log_of(date.fromisoformat(day))
-    except ValueError:
-        raise NotFound("day", day) from None

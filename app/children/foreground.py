@@ -28,7 +28,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from app.children.spawn import Command
+from app.children.spawn import ChildCommand
 from app.errors import AgentNotStarted
 
 LOOK_SECONDS: Final = 0.1
@@ -54,7 +54,7 @@ _TOKEN: Final = re.compile(
 _UNFINISHED: Final = re.compile(rf"(?:\x1b\[[0-?]*[ -/]*|{_STRING}|\x1b[ -/]*)\Z", re.DOTALL)
 
 
-def run_in_terminal(command: Command, *, name: str, env: Mapping[str, str], cwd: Path) -> int:
+def run_in_terminal(command: ChildCommand, *, name: str, env: Mapping[str, str], cwd: Path) -> int:
     """Run a command to its end and return its status; Ctrl-C reaches only the command.
 
     Raises:
@@ -148,7 +148,7 @@ def _signals(process: subprocess.Popen[bytes], resize: Callable[[], None]) -> It
 
 def _relay(process: subprocess.Popen[bytes], ours: int) -> None:
     """Pass on what the user types and what the command shows, until it has ended."""
-    screen, sources = Screen(), [0, ours]
+    screen, sources = OutputFilter(), [0, ours]
     while True:
         has_ended = process.poll() is not None
         ready, _, _ = select.select(sources, [], [], 0 if has_ended else LOOK_SECONDS)
@@ -174,7 +174,7 @@ def _write(target: int, data: bytes) -> None:
         data = data[os.write(target, data) :]
 
 
-class Screen:
+class OutputFilter:
     """Filters a stream of output."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Final
 
-from app.children.network.link import Handover
+from app.children.network.link import PortHandover
 
 _MAX_LINKS: Final = 40
 """Linux follows no more symbolic links than this in one path."""
@@ -73,13 +73,13 @@ class Confinement:
     """Resource limits, by the names of `setrlimit` in lower case; `oom` is `oom_score_adj`."""
     scratch_bytes: int | None = None
     """How large each of /tmp, /var/tmp and /dev/shm may get, if that is limited."""
-    handover: Handover | None = None
+    handover: PortHandover | None = None
     """The ports of its network that the bridge serves; None: it reaches only itself."""
     shares_network: bool = False
     """Whether it shares this machine's network, as a login in a terminal does."""
 
 
-class Rule(IntEnum):
+class PathRule(IntEnum):
     """What happens at a path; of two rules for one path the greater one wins."""
 
     LINK = 0
@@ -93,16 +93,16 @@ class Rule(IntEnum):
     COVER = 8
 
 
-_HIDING: Final = frozenset({Rule.SCRATCH, Rule.VEIL, Rule.MASK})
-_VEILING: Final = frozenset({Rule.SCRATCH, Rule.VEIL})
-_WRITABLE: Final = frozenset({Rule.WRITE, Rule.PIN})
+_HIDING: Final = frozenset({PathRule.SCRATCH, PathRule.VEIL, PathRule.MASK})
+_VEILING: Final = frozenset({PathRule.SCRATCH, PathRule.VEIL})
+_WRITABLE: Final = frozenset({PathRule.WRITE, PathRule.PIN})
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
     """One rule at one real path."""
 
-    rule: Rule
+    rule: PathRule
     path: Path
     target: str = ""
     """For a link: its target."""
@@ -121,33 +121,33 @@ def survey(confinement: Confinement, sockets: Iterable[Path] = ()) -> list[Mount
     veiled = [*people, *(folder for file in secrets if (folder := hiding_folder(file)))]
     prefixes = [
         mount
-        for mount in disk.shown(Rule.PREFIX, (resolver, resolver.parent, *confinement.prefixes))
+        for mount in disk.shown(PathRule.PREFIX, (resolver, resolver.parent, *confinement.prefixes))
         if mount.path not in secrets
     ]
     named = (confinement.home, confinement.workspace, *confinement.writable)
     own = [disk.follow(str(path.absolute())) for path in named]
-    shown = [*prefixes, *disk.shown(Rule.SHOW, confinement.visible)]
+    shown = [*prefixes, *disk.shown(PathRule.SHOW, confinement.visible)]
     return [
-        *disk.rules(Rule.SCRATCH, _SCRATCH),
+        *disk.rules(PathRule.SCRATCH, _SCRATCH),
         *(
             mount
-            for mount in disk.rules(Rule.VEIL, veiled)
+            for mount in disk.rules(PathRule.VEIL, veiled)
             if mount.path != Path("/") and mount.path not in _SCRATCH
         ),
-        *disk.rules(Rule.MASK, confinement.masked),
+        *disk.rules(PathRule.MASK, confinement.masked),
         *(_hide_closed_folders(prefixes, own) if confinement.user is not None else ()),
         *_hide_secrets(secrets, prefixes, people),
         *shown,
-        *disk.rules(Rule.SHOW, confinement.readonly),
+        *disk.rules(PathRule.SHOW, confinement.readonly),
         *_hide_sockets(sockets, own, [mount.path for mount in shown]),
         # A mount point cannot be renamed, but the folders above it can.
         *(
-            Mount(Rule.PIN, folder)
+            Mount(PathRule.PIN, folder)
             for path in confinement.readonly
             for folder in disk.follow(str(path.absolute())).parents
             if any(writable in folder.parents for writable in own) and _exists(folder)
         ),
-        *(Mount(Rule.WRITE, path) for path in own),
+        *(Mount(PathRule.WRITE, path) for path in own),
     ]
 
 
@@ -169,16 +169,16 @@ def _hide_secrets(
     Entries that begin with a dot or carry the secret's name stay hidden: editors and people keep
     copies under such names.
     """
-    shown = {mount.path for mount in prefixes if mount.rule is Rule.PREFIX}
+    shown = {mount.path for mount in prefixes if mount.rule is PathRule.PREFIX}
     shown = {path for path in shown if not any(each.is_relative_to(path) for each in people)}
     for folder in {file.parent for file in secrets}:
         if not any(folder.is_relative_to(path) for path in shown):
             continue
-        yield Mount(Rule.VEIL, folder)
+        yield Mount(PathRule.VEIL, folder)
         names = [file.name for file in secrets if file.parent == folder]
         for entry in _entries(folder):
             if not entry.name.startswith(".") and not any(name in entry.name for name in names):
-                yield Mount(Rule.PREFIX, Path(entry.path))
+                yield Mount(PathRule.PREFIX, Path(entry.path))
 
 
 def _hide_sockets(
@@ -191,9 +191,9 @@ def _hide_sockets(
         folder = socket.parent
         is_needed = any(path.is_relative_to(folder) for path in (*own, *shown))
         if folder in _SYSTEM or is_needed:
-            yield Mount(Rule.COVER, socket)
+            yield Mount(PathRule.COVER, socket)
         else:
-            yield Mount(Rule.VEIL, folder)
+            yield Mount(PathRule.VEIL, folder)
 
 
 def _hide_closed_folders(prefixes: Sequence[Mount], own: Sequence[Path]) -> Iterator[Mount]:
@@ -201,7 +201,7 @@ def _hide_closed_folders(prefixes: Sequence[Mount], own: Sequence[Path]) -> Iter
 
     What replaces it can be entered, and the path is shown there.
     """
-    needed = [*(mount.path for mount in prefixes if mount.rule is Rule.PREFIX), *own]
+    needed = [*(mount.path for mount in prefixes if mount.rule is PathRule.PREFIX), *own]
     closed = {
         next(
             (each for each in reversed(path.parents) if not each.stat().st_mode & stat.S_IXOTH),
@@ -210,7 +210,7 @@ def _hide_closed_folders(prefixes: Sequence[Mount], own: Sequence[Path]) -> Iter
         for path in needed
         if _exists(path.parent)
     }
-    return (Mount(Rule.VEIL, folder) for folder in closed if folder is not None)
+    return (Mount(PathRule.VEIL, folder) for folder in closed if folder is not None)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -231,10 +231,10 @@ def plan(mounts: Iterable[Mount]) -> list[Mount]:
     for mount in sorted(mounts, key=lambda mount: mount.rule):
         strongest[mount.path] = mount
     laid: list[Mount] = []
-    effective: dict[Path, Rule] = {}
+    effective: dict[Path, PathRule] = {}
     for mount in sorted(strongest.values(), key=lambda mount: len(mount.path.parts)):
         around = next((effective[path] for path in mount.path.parents if path in effective), None)
-        if mount.rule is Rule.MASK or _changes(mount, around):
+        if mount.rule is PathRule.MASK or _changes(mount, around):
             effective[mount.path] = mount.rule
         if _changes(mount, around):
             laid.append(mount)
@@ -247,16 +247,16 @@ def arguments(laid: Sequence[Mount], scratch: Sequence[str] = ()) -> list[str]:
     rules = {mount.path: mount.rule for mount in laid}
     for mount in laid:
         options += _path_options(mount.path, rules)
-        options += scratch if mount.rule is Rule.SCRATCH else ()
+        options += scratch if mount.rule is PathRule.SCRATCH else ()
         options += _option(mount)
     for mount in laid:
         # Hidden folders are empty and read-only: what is written there would be silently lost.
-        if mount.rule in (Rule.VEIL, Rule.MASK):
+        if mount.rule in (PathRule.VEIL, PathRule.MASK):
             options += ["--remount-ro", str(mount.path)]
     return options
 
 
-def _path_options(path: Path, rules: dict[Path, Rule]) -> Iterator[str]:
+def _path_options(path: Path, rules: dict[Path, PathRule]) -> Iterator[str]:
     """Create the folders that lead through a hidden one to a path, open to every user.
 
     bubblewrap would create them for root alone.
@@ -268,17 +268,17 @@ def _path_options(path: Path, rules: dict[Path, Rule]) -> Iterator[str]:
         yield from ("--perms", "0755", "--dir", str(above / folder))
 
 
-def _changes(mount: Mount, around: Rule | None) -> bool:
+def _changes(mount: Mount, around: PathRule | None) -> bool:
     match mount.rule:
-        case Rule.LINK | Rule.PREFIX:
+        case PathRule.LINK | PathRule.PREFIX:
             return around in _VEILING
-        case Rule.SHOW:
+        case PathRule.SHOW:
             return around in _HIDING or around in _WRITABLE
-        case Rule.PIN:
+        case PathRule.PIN:
             return around in _WRITABLE
-        case Rule.MASK | Rule.VEIL:
-            return around not in (Rule.MASK, Rule.VEIL)
-        case Rule.COVER:
+        case PathRule.MASK | PathRule.VEIL:
+            return around not in (PathRule.MASK, PathRule.VEIL)
+        case PathRule.COVER:
             return around not in _HIDING
         case _:
             return around is not mount.rule
@@ -287,13 +287,13 @@ def _changes(mount: Mount, around: Rule | None) -> bool:
 def _option(mount: Mount) -> list[str]:
     path = str(mount.path)
     match mount.rule:
-        case Rule.LINK:
+        case PathRule.LINK:
             return ["--symlink", mount.target, path]
-        case Rule.WRITE | Rule.PIN:
+        case PathRule.WRITE | PathRule.PIN:
             return ["--bind", path, path]
-        case Rule.PREFIX | Rule.SHOW:
+        case PathRule.PREFIX | PathRule.SHOW:
             return ["--ro-bind", path, path]
-        case Rule.COVER:
+        case PathRule.COVER:
             return ["--ro-bind", "/dev/null", path]
         case _:
             return ["--tmpfs", path]
@@ -305,14 +305,14 @@ class _Disk:
     def __init__(self) -> None:
         self._targets: dict[str, str] = {}
 
-    def rules(self, rule: Rule, paths: Iterable[Path]) -> Iterator[Mount]:
+    def rules(self, rule: PathRule, paths: Iterable[Path]) -> Iterator[Mount]:
         """Yield a rule for each path that exists."""
         for path in paths:
             real = self.follow(str(path.absolute()))
             if _exists(real):
                 yield Mount(rule, real)
 
-    def shown(self, rule: Rule, paths: Iterable[Path]) -> Iterator[Mount]:
+    def shown(self, rule: PathRule, paths: Iterable[Path]) -> Iterator[Mount]:
         """Yield a rule for each path that exists, and for each link on the way to it."""
         for path in dict.fromkeys(paths):
             links: dict[str, str] = {}
@@ -320,7 +320,7 @@ class _Disk:
             if _exists(real):
                 yield Mount(rule, real)
                 for link, target in links.items():
-                    yield Mount(Rule.LINK, Path(link), target=target)
+                    yield Mount(PathRule.LINK, Path(link), target=target)
 
     def both(self, file: Path) -> tuple[Path, Path]:
         """Return the real path of a file, and the path of the link to it, which may be replaced."""

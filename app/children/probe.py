@@ -17,7 +17,7 @@ from typing import Final
 from app.children.environment import MARKER
 from app.children.layout import Confinement
 from app.children.sandbox import Sandbox
-from app.children.spawn import Command
+from app.children.spawn import ChildCommand
 from app.children.stop import StopSteps, running
 from app.errors import AgentNotStarted
 
@@ -92,7 +92,7 @@ async def probe(
     return _judge(sandbox, _leaks(targets, "".join(blocks[:-1]), env[MARKER]), remedy)
 
 
-async def _run(command: Command, cwd: Path, env: Mapping[str, str]) -> str:
+async def _run(command: ChildCommand, cwd: Path, env: Mapping[str, str]) -> str:
     """Return the probe's output, followed by its error if it failed."""
     async with running(command, name="probe", env=env, cwd=cwd, steps=_STEPS) as child:
         written = bytearray()

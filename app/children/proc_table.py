@@ -28,7 +28,7 @@ _READ_BYTES: Final = 65536
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProcessEntry:
     """One process as /proc shows it."""
 
     pid: int
@@ -49,7 +49,7 @@ class Entry:
         return self.state not in _DEAD
 
 
-ProcTable = dict[int, Entry]
+ProcTable = dict[int, ProcessEntry]
 
 
 def new_marker(bridge: str) -> str:
@@ -57,7 +57,7 @@ def new_marker(bridge: str) -> str:
     return f"{bridge}.{secrets.token_hex(8)}"
 
 
-def entry_of(pid: int) -> Entry | None:
+def entry_of(pid: int) -> ProcessEntry | None:
     """Return the process with this pid, or None."""
     text = (_read(f"/proc/{pid}/stat") or b"").decode(errors="replace")
     # The name is in parentheses and may itself contain spaces and parentheses.
@@ -67,7 +67,9 @@ def entry_of(pid: int) -> Entry | None:
     # proc(5): `rest` begins with field 3, num_threads is 20, starttime 22, rss 24.
     state, parent, group, session, *others = rest.split(maxsplit=22)
     tasks, ticks, pages = (int(others[field - 7]) for field in (20, 22, 24))
-    return Entry(pid, name, state, int(parent), int(group), int(session), ticks, tasks, pages)
+    return ProcessEntry(
+        pid, name, state, int(parent), int(group), int(session), ticks, tasks, pages
+    )
 
 
 def read_proc_table() -> ProcTable:
@@ -106,7 +108,7 @@ def ticks_now() -> int:
     return int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND)
 
 
-def started(entry: Entry | None) -> str:
+def started(entry: ProcessEntry | None) -> str:
     """Return boot id and start time as one opaque word, empty if unknown."""
     return f"{_boot()}:{entry.ticks}" if entry is not None else ""
 
@@ -145,7 +147,7 @@ def with_descendants(proc_table: ProcTable, found: Iterable[int]) -> set[int]:
     return family - _own_line(proc_table)
 
 
-def signal_exactly(entry: Entry, number: signal.Signals) -> bool:
+def signal_exactly(entry: ProcessEntry, number: signal.Signals) -> bool:
     """Signal exactly this process, not one that reuses its pid; return whether it was there."""
     try:
         handle = os.pidfd_open(entry.pid)
@@ -206,12 +208,12 @@ def _lists_children() -> bool:
     return _read(f"/proc/self/task/{threading.get_native_id()}/children") is not None
 
 
-def _is_still(entry: Entry) -> bool:
+def _is_still(entry: ProcessEntry) -> bool:
     now = entry_of(entry.pid)
     return now is not None and now.ticks == entry.ticks
 
 
-def _signal_checked(entry: Entry, number: signal.Signals) -> bool:
+def _signal_checked(entry: ProcessEntry, number: signal.Signals) -> bool:
     if not _is_still(entry):
         return False
     try:
@@ -221,7 +223,7 @@ def _signal_checked(entry: Entry, number: signal.Signals) -> bool:
     return True
 
 
-def _own_line(proc_table: Mapping[int, Entry]) -> set[int]:
+def _own_line(proc_table: Mapping[int, ProcessEntry]) -> set[int]:
     line = {0, 1}
     pid = os.getpid()
     while pid not in line:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, cast
 
 from app.children.leftovers import ProcessIdentity
-from app.children.network.link import Link
+from app.children.network.link import NetworkLink
 from app.children.proc_table import entry_of, started
 
 _FULL_BYTES: Final = 512 * 1024
@@ -271,7 +271,7 @@ class Child:
         """Whether the first process kills all descendants when it gets SIGUSR1."""
         self.layers = (1 if has_reaper else 2) if guarded else 0
         """How many processes are around the program: a reaper, or bubblewrap and its init."""
-        self.link: Link | None = None
+        self.link: NetworkLink | None = None
         """Connects its network to the outside; it ends with the child."""
         self.ending: asyncio.Task[StopReport] | None = None
         """The one stop of this child, once it has begun; only `stop` touches it."""

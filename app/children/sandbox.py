@@ -28,7 +28,7 @@ from typing import Final, Protocol
 from app.children import entry
 from app.children.environment import visible_prefixes
 from app.children.layout import Confinement, arguments, plan, survey
-from app.children.spawn import Command, Guard
+from app.children.spawn import ChildCommand, SandboxWrapper
 
 _TRIAL_SECONDS: Final = 3.0
 """A start takes about 10 ms; a machine that needs longer than this is not fit for agents."""
@@ -75,7 +75,7 @@ class Sandbox(Protocol):
     def name(self) -> str:
         """Return the word that people read: `bubblewrap` or `none`."""
 
-    def wrap(self, argv: Sequence[str], confinement: Confinement) -> Command:
+    def wrap(self, argv: Sequence[str], confinement: Confinement) -> ChildCommand:
         """Return the command that runs `argv` in this confinement; looks at the disk."""
 
 
@@ -85,14 +85,14 @@ class Plain:
 
     name: str = "none"
 
-    def wrap(self, argv: Sequence[str], confinement: Confinement) -> Command:
+    def wrap(self, argv: Sequence[str], confinement: Confinement) -> ChildCommand:
         """Return `argv` with its limits, under a reaper: nothing else catches daemons."""
         if not sys.platform.startswith("linux"):
-            return Command(tuple(argv))
+            return ChildCommand(tuple(argv))
         # Here the process count includes the bridge's and its user's processes.
         limits = [limit for limit in confinement.limits if limit[0] != "nproc"]
         words = [f"reap={os.getpid()}", *(f"{name}={value}" for name, value in limits)]
-        return Command((*_PYTHON, _entry_source(), *words, "--", *argv), has_reaper=True)
+        return ChildCommand((*_PYTHON, _entry_source(), *words, "--", *argv), has_reaper=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Bubblewrap:
         """Whether root can become another user inside: a user namespace has only one."""
         return "--unshare-user" not in self.options
 
-    def wrap(self, argv: Sequence[str], confinement: Confinement) -> Command:
+    def wrap(self, argv: Sequence[str], confinement: Confinement) -> ChildCommand:
         """Return the bubblewrap command around `argv`."""
         cwd = (confinement.cwd or confinement.workspace).resolve()
         size = confinement.scratch_bytes
@@ -144,12 +144,12 @@ class Bubblewrap:
             # First: an unprivileged user may not open every port.
             words.insert(0, f"listen={handover.channel}:{','.join(map(str, handover.ports))}")
             inherited = (handover.channel,)
-        guard = Guard(
+        guard = SandboxWrapper(
             self.binary,
             tuple(options),
             frozenset(str(mount.path) for mount in laid if mount.path in fleeting),
         )
-        return Command(_with_entry(argv, words), guard, descriptors=inherited)
+        return ChildCommand(_with_entry(argv, words), guard, descriptors=inherited)
 
 
 def _with_entry(argv: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ _UMASK: Final = 0o022
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class SandboxWrapper:
     """bubblewrap around a command."""
 
     binary: str
@@ -62,11 +62,11 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ChildCommand:
     """What to start."""
 
     argv: tuple[str, ...]
-    guard: Guard | None = None
+    guard: SandboxWrapper | None = None
     has_reaper: bool = False
     """Whether its first process stays, and kills all descendants when it gets SIGUSR1."""
     descriptors: tuple[int, ...] = ()
@@ -101,7 +101,7 @@ class _Child:
     """Our ends of stdin, stdout and stderr."""
 
 
-async def spawn(command: Command, *, name: str, env: Mapping[str, str], cwd: Path) -> Child:
+async def spawn(command: ChildCommand, *, name: str, env: Mapping[str, str], cwd: Path) -> Child:
     """Start a process in its own session; `env` is its whole environment, with the marker.
 
     Raises:
@@ -126,7 +126,7 @@ async def spawn(command: Command, *, name: str, env: Mapping[str, str], cwd: Pat
 
 
 async def _start(
-    command: Command, *, env: Mapping[str, str], cwd: Path
+    command: ChildCommand, *, env: Mapping[str, str], cwd: Path
 ) -> tuple[asyncio.SubprocessTransport, Plumbing]:
     """Start a process that leads its own session, with three pipes.
 

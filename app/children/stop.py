@@ -18,10 +18,16 @@ from pathlib import Path
 from typing import Final
 
 from app.children.leftovers import Sweep, kill_leftovers
-from app.children.network.link import Handover, HandoverFailed, Link
-from app.children.proc_table import Entry, ProcTable, read_proc_table, read_tree, signal_exactly
+from app.children.network.link import HandoverFailed, NetworkLink, PortHandover
+from app.children.proc_table import (
+    ProcessEntry,
+    ProcTable,
+    read_proc_table,
+    read_tree,
+    signal_exactly,
+)
 from app.children.process import Child, Step, StopReport
-from app.children.spawn import Command, spawn
+from app.children.spawn import ChildCommand, spawn
 from app.errors import AgentNotStarted
 from app.tasks import Tasks
 
@@ -78,8 +84,8 @@ async def stop(child: Child, *, steps: StopSteps = _USUAL) -> StopReport:
 
 
 async def spawn_linked(
-    wrap: Callable[[Handover | None], Command],
-    connect: Callable[[], Link],
+    wrap: Callable[[PortHandover | None], ChildCommand],
+    connect: Callable[[], NetworkLink],
     *,
     name: str,
     env: Mapping[str, str],
@@ -123,7 +129,7 @@ async def spawn_linked(
 
 @contextlib.asynccontextmanager
 async def running(
-    command: Command,
+    command: ChildCommand,
     *,
     name: str,
     env: Mapping[str, str],
@@ -242,7 +248,7 @@ def end_background(child: Child, *, before: int, seconds: float = _BACKGROUND_SE
 
 def _own(tree: ProcTable, child: Child, before: int) -> set[int]:
     """Find the processes around the program, the program, and those that it keeps."""
-    children: dict[int, list[Entry]] = {}
+    children: dict[int, list[ProcessEntry]] = {}
     for entry in tree.values():
         children.setdefault(entry.parent, []).append(entry)
     own = {child.pid}

@@ -21,7 +21,7 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """One name in a folder, with the status of the name itself."""
 
     name: str
@@ -76,10 +76,10 @@ class Tree:
         except OSError:
             return None
 
-    def entry(self, path: PurePosixPath) -> Entry | None:
+    def entry(self, path: PurePosixPath) -> FolderEntry | None:
         """Return what is at a path itself; None if nothing is there."""
         found = self.stat(path)
-        return None if found is None else Entry(path.name, found)
+        return None if found is None else FolderEntry(path.name, found)
 
     def files(
         self,
@@ -101,7 +101,7 @@ class Tree:
                     if not found.is_folder and stat.S_ISREG(found.stat().st_mode):
                         yield path / found.path
 
-    def entries(self, path: PurePosixPath, limit: int) -> list[Entry]:
+    def entries(self, path: PurePosixPath, limit: int) -> list[FolderEntry]:
         """List what is in a folder, at most this many, unsorted.
 
         Raises:
@@ -109,7 +109,7 @@ class Tree:
         """
         with self._folder(path) as folder, os.scandir(folder) as found:
             return [
-                Entry(each.name, each.stat(follow_symlinks=False))
+                FolderEntry(each.name, each.stat(follow_symlinks=False))
                 for each in itertools.islice(found, limit)
             ]
 

@@ -1,4 +1,4 @@
-"""`agents files` and `agents memory`: who an agent is, what it is told, and what it remembers."""
+"""`agents files`: who an agent is, and what it is told."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from urllib.parse import quote
 
 from typer import Argument, Option
 
-from app.cli.agents import Name
 from app.errors import Conflict, NotFound
-from app.server.agent_shapes import FileDetail, FileOut, NoteOut
+from app.server.agent_shapes import FileDetail, FileOut
 from app.terminal.api import Api, agent_path
-from app.terminal.framing import Json, add_group, commands, examples
-from app.terminal.output import say, show_list
+from app.terminal.framing import Json, add_group, commands, examples, say, show_list
 
 SHARED: Final = "-"
 """Means all agents where the name of one is expected."""
@@ -96,32 +94,6 @@ def agent_files(
         case FileAction.UNDO:
             found = api.post(FileDetail, f"{address}/undo")
             say(f"{path} is as before." if found.digest else f"{path} is gone, as before.")
-
-
-@agents.command(
-    "memory", epilog=examples("agents memory claude", "agents memory claude --search staging")
-)
-def remembered(
-    name: Name,
-    *,
-    search: Annotated[str, Option(help="Only notes that have all these words.")] = "",
-    remove: Annotated[
-        str | None, Option(metavar="NOTE", help="Remove this note, named as in the list.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Show what an agent remembers, the newest first, or remove a note."""
-    api, path = Api(), f"{agent_path(name)}/memory"
-    if remove is not None:
-        day, _, note = remove.partition("/")
-        api.request("DELETE", f"{path}/{quote(day, safe='')}/{quote(note or 'none', safe='')}")
-        return
-    show_list(
-        api.items(NoteOut, path, q=search),
-        ("note", "time", "session", "text"),
-        lambda each: (f"{each.day}/{each.id}", each.time, each.session, each.text),
-        as_json=as_json,
-    )
 
 
 def _read_text(source: str) -> str:

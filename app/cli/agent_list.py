@@ -22,8 +22,15 @@ from app.model.agents import Availability
 from app.model.wording import AVAILABILITY
 from app.server.agent_shapes import AgentOut, AvailabilityOut, CheckOut
 from app.terminal.api import find_bridge
-from app.terminal.framing import Json, add_group, commands, hint, read_all_agents
-from app.terminal.output import show_json, show_table
+from app.terminal.framing import (
+    Json,
+    add_group,
+    commands,
+    hint,
+    read_all_agents,
+    show_json,
+    show_table,
+)
 
 INTERPRETERS: Final = ("python", "node", "npx", "uvx", "bun", "deno")
 """Programs whose name says little about the agent they run."""

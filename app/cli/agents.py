@@ -29,11 +29,14 @@ from app.terminal.framing import (
     Json,
     add_group,
     commands,
+    count,
     examples,
     read_all_agents,
     read_configuration,
+    say,
+    show_json,
+    show_table,
 )
-from app.terminal.output import count, say, show_json, show_table
 
 STDIN: Final = "-"
 TEXTS: Final = ("env", "credentials")

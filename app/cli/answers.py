@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from app.model.updates import AskKind
 from app.server.shapes import OptionOut
-from app.terminal.output import one_line
+from app.terminal.framing import one_line
 from app.terminal.screen import Screen
 
 LINE_BYTES: Final = 4096
@@ -54,7 +54,7 @@ class Responder(Protocol):
         """Choose an option by its id, or answer in words; None if there is nothing to choose."""
 
 
-class Rule:
+class RuleAnswers:
     """Answers by a rule; without one it rejects."""
 
     def __init__(self, screen: Screen, allow: Allow | None) -> None:
@@ -83,7 +83,7 @@ class Rule:
         return chosen.id
 
 
-class Person:
+class KeyboardAnswers:
     """Answers from the keyboard."""
 
     def __init__(self, screen: Screen, keyboard: int) -> None:

@@ -22,7 +22,7 @@ from typer.main import get_group
 
 from app.errors import BridgeError
 from app.features import registered_features
-from app.terminal.framing import NAME, examples, hint
+from app.terminal.framing import NAME, examples, hint, one_line
 
 INTERRUPTED: Final = 130
 """The exit status that shells expect after Ctrl-C."""
@@ -77,8 +77,6 @@ def in_one_line() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
     else:
         return
-    from app.terminal.output import one_line  # noqa: PLC0415 - 0.1 s
-
     typer.echo(f"{NAME}: {one_line(hint(words))}", err=True)
     raise typer.Exit(1)
 
@@ -102,7 +100,7 @@ class Later(TyperCommand):
         return self.load().make_context(*given, **more)
 
 
-class Application(TyperGroup):
+class CommandGroup(TyperGroup):
     """The group of all commands."""
 
     def __init__(self, **attributes: Any) -> None:
@@ -119,7 +117,7 @@ class Application(TyperGroup):
 
 app = typer.Typer(
     name=NAME,
-    cls=Application,
+    cls=CommandGroup,
     help="Coding agents in the places where a team already talks.",
     epilog=examples("serve", 'ask claude "fix the failing test"', "doctor"),
     no_args_is_help=True,

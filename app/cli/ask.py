@@ -6,12 +6,14 @@ It ends with status 0 only if the turn was completed; any failure is one line.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
@@ -19,13 +21,12 @@ import typer
 from pydantic import ValidationError
 from typer import Argument, Option
 
-from app.cli import where
-from app.cli.answers import Allow, Person, Responder, Rule
+from app.cli.answers import Allow, KeyboardAnswers, Responder, RuleAnswers
 from app.cli.conversation import AgentUnknown, Conversation, Remote, Way
-from app.cli.where import Where
 from app.config import Configuration
-from app.errors import BridgeError
+from app.errors import BridgeError, Conflict
 from app.model.types import TurnState
+from app.model.workspaces import FOLDER, NONE
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import TEXT_CHARACTERS, NewSession
 from app.terminal.api import connect
@@ -114,10 +115,10 @@ def ask(
         raise typer.BadParameter("WORDS are missing: say what to ask.")
     words = sys.stdin.read() if prompt == "-" else prompt
     configuration = read_configuration()
-    chosen = Where(where.named(repository=repo, folder=folder, here=here, scratch=scratch))
+    chosen = Where(choose_named(repository=repo, folder=folder, here=here, scratch=scratch))
     at_terminal = not quiet and sys.stdin.isatty() and sys.stderr.isatty()
     if chosen.repository is None and thread is None:
-        chosen = where.usual(configuration.data_dir, _confirm if at_terminal else None)
+        chosen = choose_usual(configuration.data_dir, _confirm if at_terminal else None)
     new = _new_session(agent or "", words, thread, chosen.repository)
     screen = Screen(
         sys.stdout,
@@ -125,10 +126,10 @@ def ask(
         one_terminal=sys.stdout.isatty() and sys.stderr.isatty(),
         uploads=configuration.shared_dir / "uploads",
     )
-    responder: Responder = Rule(screen, allow)
+    responder: Responder = RuleAnswers(screen, allow)
     if allow is None and at_terminal:
-        responder = Person(screen, sys.stdin.fileno())
-    asking = Asking(configuration, screen, responder, chosen.hint)
+        responder = KeyboardAnswers(screen, sys.stdin.fileno())
+    asking = PromptRun(configuration, screen, responder, chosen.hint)
     raise typer.Exit(asking.run(new))
 
 
@@ -154,7 +155,7 @@ def _new_session(agent: str, text: str, thread: str | None, repository: str | No
             raise typer.BadParameter("a thread name has only letters, digits, '.', '_' and '-'.")
 
 
-class Asking:
+class PromptRun:
     """One prompt at the terminal; a first signal stops its turn, a second one quits at once."""
 
     def __init__(
@@ -268,3 +269,78 @@ def _address(new: NewSession, agents: Iterable[_Agent | AgentOut]) -> NewSession
     if new.text in there:
         raise NothingAsked(new.text)
     return new.model_copy(update={"agent": next(name for name in there if there[name])})
+
+
+WORK_TREES: Final = "work-trees.json"
+"""The file in DATA_DIR with what the person answered for each work tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where to work, as the API takes it; None leaves it to the settings."""
+
+    repository: str | None = None
+    hint: str = ""
+    """How to choose otherwise, if that was decided without a person."""
+
+
+def choose_named(
+    *, repository: str | None, folder: Path | None, here: bool, scratch: bool
+) -> str | None:
+    """Return where the options say to work; None if they say nothing.
+
+    Raises:
+        Conflict: there is no such folder, or it is not the person's.
+    """
+    if here:
+        folder = work_tree(Path.cwd()) or Path.cwd()
+    if folder is not None:
+        return f"{FOLDER}{_own(folder)}"
+    return NONE if scratch else repository
+
+
+def choose_usual(data_dir: Path, confirm: Callable[[str], bool] | None) -> Where:
+    """Decide for a person who named nothing; `confirm` asks them, if they can be asked."""
+    tree = work_tree(Path.cwd())
+    if tree is None or tree == Path.home():
+        return Where()
+    answers = _read_answers(data_dir / WORK_TREES)
+    known = answers.get(str(tree))
+    if known is None and confirm is not None:
+        known = confirm(f"Work in {tree}?")
+        _write_answers(data_dir / WORK_TREES, {**answers, str(tree): known})
+    if known is None:
+        return Where(hint=f"to work in {tree}, add --here")
+    return Where(f"{FOLDER}{tree}" if known else None)
+
+
+def work_tree(folder: Path) -> Path | None:
+    """Find the git work tree that a folder belongs to."""
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+
+
+def _own(folder: Path) -> Path:
+    path = folder.expanduser().resolve()
+    if not path.is_dir():
+        raise Conflict(f"there is no folder {str(path)!r}")
+    if os.geteuid() not in {0, path.stat().st_uid}:
+        raise Conflict(f"{str(path)!r} belongs to another user; choose a folder of yours")
+    return path
+
+
+def _read_answers(path: Path) -> dict[str, bool]:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {tree: answer for tree, answer in pairs if isinstance(answer, bool)}
+
+
+def _write_answers(path: Path, answers: dict[str, bool]) -> None:
+    # An answer that cannot be kept is asked for again.
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps(answers, indent=2))
+        fresh.replace(path)

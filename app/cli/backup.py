@@ -17,7 +17,7 @@ from typer import Argument, Option
 from app.config import Configuration, find_secret_key
 from app.config.safety import read_database_url
 from app.errors import BackupUnusable, Conflict, DataDirInUse
-from app.features.backup.archive import Contents
+from app.features.backup.archive import ArchiveContents
 from app.features.backup.stream import Sealing, Secret, read_sealing
 from app.features.backup.unpacking import check as check_archive
 from app.features.pause.cli import show_pending
@@ -248,7 +248,7 @@ def _secret_of(configuration: Configuration, kind: Sealing, passphrase: Ask | No
     return Secret("secret key", key.get_secret_value())
 
 
-def _describe(contents: Contents) -> None:
+def _describe(contents: ArchiveContents) -> None:
     made = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(contents.created_at))
     rows = sum(contents.rows.values())
     _say(

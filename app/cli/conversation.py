@@ -8,11 +8,11 @@ from contextlib import aclosing, suppress
 from http import HTTPStatus
 from typing import Final, Protocol
 
-from app.cli import where
 from app.cli.answers import Question, Responder
 from app.errors import BridgeError, Conflict, NotFound
 from app.model.types import TurnState
 from app.model.updates import kept_view
+from app.model.workspaces import FOLDER
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import (
     EntryOut,
@@ -25,9 +25,9 @@ from app.server.shapes import (
     UnfinishedOut,
 )
 from app.tasks import Tasks
-from app.terminal import output
 from app.terminal.api import BridgeRefused, Connection
-from app.terminal.screen import Screen
+from app.terminal.framing import one_line, printable
+from app.terminal.screen import Screen, ask_lines, ask_sentence
 
 LOOK_SECONDS: Final = 0.2
 """How often a quiet turn is polled: the events report its rows, not its end."""
@@ -179,7 +179,7 @@ class Conversation:
             raise Conflict(
                 f"{new.text!r} is a command of the bridge: it was run, and no turn started"
             )
-        if place := where.words(begun.repository):
+        if place := describe_place(begun.repository):
             self._screen.line(f"{place}; {self._hint}" if self._hint else place, "dim")
         self._session, self._turn = begun.id, begun.turn
         self._begun.set()
@@ -243,7 +243,7 @@ class Conversation:
             return
         if isinstance(item, UnfinishedOut):
             doing = "thinking" if item.kind == "thought" else "writing"
-            tail = output.printable(item.text).split("\n")[-1]
+            tail = printable(item.text).split("\n")[-1]
             self._status(f"{doing}: {tail}")
             return
         if item.kind == "ask":
@@ -262,17 +262,17 @@ class Conversation:
         if waiting is not None and not waiting.done():
             waiting.cancel()
         if waiting is not None and not self._stopping:
-            self._screen.line(f"  {output.one_line(entry.text)}", "bold")
+            self._screen.line(f"  {one_line(entry.text)}", "bold")
 
     async def _respond(self, entry: EntryOut) -> None:
         view = kept_view(entry.text, entry.data)
-        sentence = output.ask_sentence(view)
+        sentence = ask_sentence(view)
         question = Question(
             agent=view.agent or self._agent,
             title=sentence or view.heading,
             is_sentence=bool(sentence),
             options=[OptionOut(**option) for option in entry.data["options"]],
-            details=tuple(output.ask_lines(view)),
+            details=tuple(ask_lines(view)),
             free_text=bool(entry.data.get("free_text")),
             kind=entry.data.get("kind", "permission"),
             resumes="resume_at" in entry.data,
@@ -289,4 +289,17 @@ class Conversation:
                 self.unanswered = entry.text if paused else f"the agent asks {entry.text!r}."
                 await self._way.cancel(self._session)
         except BridgeError as error:
-            self._screen.line(f"! {output.one_line(str(error))}", "yellow")
+            self._screen.line(f"! {one_line(str(error))}", "yellow")
+
+
+def describe_place(repository: str | None) -> str:
+    """Say where a session works."""
+    match repository:
+        case None:
+            return ""
+        case "none":
+            return "Working in an empty folder"
+        case folder if folder.startswith(FOLDER):
+            return f"Working in {folder.removeprefix(FOLDER)}"
+        case name:
+            return f"Working in a clone of {name}"

@@ -23,8 +23,14 @@ from app.model.agents import Availability
 from app.server.login_links import LINK_SECONDS
 from app.server.shapes import LinkOut
 from app.terminal.api import Api, is_running, local_address
-from app.terminal.framing import command_name, commands, examples, hint, read_configuration
-from app.terminal.output import show_table
+from app.terminal.framing import (
+    command_name,
+    commands,
+    examples,
+    hint,
+    read_configuration,
+    show_table,
+)
 
 if TYPE_CHECKING:
     from app.main import Bridge, Resources

@@ -29,13 +29,13 @@ from app.metrics import Metrics
 from app.model.updates import AskRequest, BridgeUpdate, TextUpdate
 from app.server.agent_shapes import AgentOut
 from app.terminal.api import agent_path, find_bridge
-from app.terminal.output import one_line, printable, show_table
+from app.terminal.framing import one_line, printable, show_table
 from app.terminal.screen import Margin, margin
 from app.vault import Vault
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class AgentVisit:
     """Everything that is needed to visit one agent and to describe it."""
 
     entry: AgentConfig
@@ -52,7 +52,9 @@ def tell_bridge(configuration: Configuration, name: str) -> None:
             bridge.post(AgentOut, f"{agent_path(name)}/probe")
 
 
-def visitor(configuration: Configuration, name: str, *, on_host_network: bool = False) -> Visitor:
+def visitor(
+    configuration: Configuration, name: str, *, on_host_network: bool = False
+) -> AgentVisit:
     """Prepare visits to an agent, in its own network unless told otherwise.
 
     Raises:
@@ -73,7 +75,7 @@ def visitor(configuration: Configuration, name: str, *, on_host_network: bool = 
     launch = launches(configuration, {entry.id: shelter})[entry.id]
     workspace = configuration.data_dir / "workspaces" / f"visit-{entry.id}"
     visits = Visits(launch, workspace, Metrics(), bridge_id(configuration))
-    return Visitor(entry, program, visits, vault)
+    return AgentVisit(entry, program, visits, vault)
 
 
 def probe(configuration: Configuration, name: str) -> bool:
@@ -102,7 +104,7 @@ def probe(configuration: Configuration, name: str) -> bool:
     return not card.of("fails")
 
 
-async def _run_probe(visiting: Visitor, aside: Margin) -> Card:
+async def _run_probe(visiting: AgentVisit, aside: Margin) -> Card:
     def told(step: str) -> None:
         aside.status(f"{visiting.entry.name}: {step}")
 
@@ -161,7 +163,7 @@ def login(configuration: Configuration, name: str, wanted: str | None) -> None:
     tell_bridge(configuration, name)
 
 
-def known_login(visiting: Visitor) -> list[Method]:
+def known_login(visiting: AgentVisit) -> list[Method]:
     """Return the catalog's login for an agent that offers none over ACP."""
     program, command = visiting.program, visiting.entry.command
     if program is None or not program.login_command:
@@ -175,7 +177,7 @@ def known_login(visiting: Visitor) -> list[Method]:
     return [Method("terminal", program.title, command=(*start, *program.login_command[1:]))]
 
 
-def choose(visiting: Visitor, offered: Sequence[Method], wanted: str | None) -> Method:
+def choose(visiting: AgentVisit, offered: Sequence[Method], wanted: str | None) -> Method:
     """Choose the login method: the wanted one, the only one, or the one that the person picks.
 
     Raises:
@@ -199,7 +201,7 @@ def choose(visiting: Visitor, offered: Sequence[Method], wanted: str | None) -> 
     raise LoginFailed(f"{name} {problem}. Name one with --method: {', '.join(ids)}.")
 
 
-def _in_terminal(visiting: Visitor, method: Method, command: tuple[str, ...]) -> None:
+def _in_terminal(visiting: AgentVisit, method: Method, command: tuple[str, ...]) -> None:
     launch = replace(visiting.visits.launch, argv=command)
     workspace = make_workspace(launch, visiting.visits.workspace)
     own = launch.environment(new_marker(visiting.visits.bridge))
@@ -212,7 +214,7 @@ def _in_terminal(visiting: Visitor, method: Method, command: tuple[str, ...]) ->
         )
 
 
-def _hint(visiting: Visitor) -> str:
+def _hint(visiting: AgentVisit) -> str:
     if visiting.program is None:
         return "Log in as its documentation says, in its HOME, or set its key in env."
     return visiting.program.login

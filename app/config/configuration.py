@@ -22,7 +22,7 @@ from app.config.fields import PAGE, PEM, is_loopback
 from app.config.names import Names, find_secrets, is_secret
 from app.config.network import outbound_variables, proxy_passwords
 from app.config.records import AgentRecord
-from app.config.roster import AgentsSource, KnownAgent, Surroundings, gather
+from app.config.roster import AgentDiscovery, AgentsSource, KnownAgent, gather
 from app.config.safety import (
     check_access,
     check_commands,
@@ -102,7 +102,7 @@ class Configuration:
     """Every secret that was given."""
     secret_files: tuple[Path, ...] = field(repr=False)
     """The files that secrets were read from: no agent may see them."""
-    reader: Reader = field(repr=False, compare=False)
+    reader: ConfigurationReader = field(repr=False, compare=False)
     """Reads the same settings with other agents."""
 
     @property
@@ -208,17 +208,19 @@ def make_reader(
     dotenv: Path | None,
     home: Path,
     executable: Path = Path(sys.executable),
-) -> Reader:
+) -> ConfigurationReader:
     """Make a reader of what is given.
 
     Raises:
         ConfigurationError: the settings file cannot be read.
     """
-    return Reader(Sources.read(environ, dotenv), known, services, dotenv, home, executable)
+    return ConfigurationReader(
+        Sources.read(environ, dotenv), known, services, dotenv, home, executable
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class ConfigurationReader:
     """Reads a configuration from what was given at start, also later with other agents."""
 
     sources: Sources = field(repr=False)
@@ -244,7 +246,7 @@ class Reader:
         """
         return self._read(None)
 
-    def read_agents_again(self) -> Reader:
+    def read_agents_again(self) -> ConfigurationReader:
         """Return a reader that reads the file with the agents of the settings again."""
         return replace(self, sources=self.sources.reread("AGENTS_JSON"))
 
@@ -254,7 +256,7 @@ class Reader:
         settings = Settings.read(sources)
         check_names(settings, services)
         path = environ.get("PATH", os.defpath)
-        around = Surroundings(self.known, path, self.home, self.executable)
+        around = AgentDiscovery(self.known, path, self.home, self.executable)
         roster = gather(settings, around, records)
         repositories = read_repositories(settings.repositories_json)
         names = Names(roster, self.known, repositories, services)

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from app.config.agents import AgentConfig
 from app.config.problems import did_you_mean
-from app.config.roster import KnownAgent, Roster
+from app.config.roster import ConfiguredAgents, KnownAgent
 from app.config.services import KnownService
 from app.config.settings import RepositoryEntry, Settings
 from app.config.sources import FILE, Sources
@@ -118,7 +118,7 @@ class Names:
 
     def __init__(
         self,
-        roster: Roster,
+        roster: ConfiguredAgents,
         known: Iterable[KnownAgent],
         entries: Mapping[str, RepositoryEntry],
         services: Iterable[KnownService],

@@ -65,7 +65,7 @@ class KnownAgent(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class AgentDiscovery:
     """The machine's part: where to look, and which agents are known."""
 
     known: Sequence[KnownAgent]
@@ -83,7 +83,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Roster:
+class ConfiguredAgents:
     """The agents in their order, which one is the default, and where they came from."""
 
     agents: Mapping[str, AgentConfig]
@@ -97,7 +97,7 @@ class Roster:
     unasked: tuple[str, ...]
     """Agents without isolation whose entry does not say so explicitly."""
 
-    def isolate_found(self) -> Roster:
+    def isolate_found(self) -> ConfiguredAgents:
         """Return the same agents, those found on PATH isolated as if a setting named them."""
         usual = {key: AgentConfig.model_fields[key].default for key in ("home", "sandbox")}
         isolated = {
@@ -107,7 +107,9 @@ class Roster:
         return replace(self, agents=isolated)
 
 
-def gather(settings: Settings, around: Surroundings, records: Iterable[AgentRecord] = ()) -> Roster:
+def gather(
+    settings: Settings, around: AgentDiscovery, records: Iterable[AgentRecord] = ()
+) -> ConfiguredAgents:
     """Find the agents: those of the settings or of this machine, then those that people added.
 
     Raises:
@@ -139,7 +141,7 @@ def gather(settings: Settings, around: Surroundings, records: Iterable[AgentReco
     if (demo := recorded.get(DEMO)) and demo.source == "demo" and DEMO not in agents:
         agents[DEMO] = _entry(STORED, DEMO, {"command": DEMO_COMMAND, "visible": False}, around)
         sources[DEMO] = "demo"
-    return Roster(
+    return ConfiguredAgents(
         {
             name: _settle(agent, recorded.get(name), plain=name == plain, source=sources[name])
             for name, agent in agents.items()
@@ -156,7 +158,7 @@ def gather(settings: Settings, around: Surroundings, records: Iterable[AgentReco
 
 
 def _entries(
-    settings: Settings, around: Surroundings
+    settings: Settings, around: AgentDiscovery
 ) -> tuple[AgentsSource, Mapping[str, Mapping[str, Any]]]:
     if settings.agents_json is not None:
         return "AGENTS_JSON", _parse_agents(settings.agents_json.get_secret_value())
@@ -249,7 +251,7 @@ def _base(
     return entries[wanted]
 
 
-def _on_path(around: Surroundings) -> Iterable[tuple[str, dict[str, Any]]]:
+def _on_path(around: AgentDiscovery) -> Iterable[tuple[str, dict[str, Any]]]:
     seen: set[str] = set()
     for known in around.known:
         if not known.discover:
@@ -265,7 +267,7 @@ def _on_path(around: Surroundings) -> Iterable[tuple[str, dict[str, Any]]]:
         yield known.name, {"command": command, "driver": known.name, "home": "user"}
 
 
-def _entry(source: str, name: str, raw: Mapping[str, Any], around: Surroundings) -> AgentConfig:
+def _entry(source: str, name: str, raw: Mapping[str, Any], around: AgentDiscovery) -> AgentConfig:
     unknown = next((key for key in raw if key not in KEYS), None)
     if unknown is not None:
         # Do not repeat a malformed key: it may be a value in the wrong place.
@@ -284,7 +286,7 @@ def _entry(source: str, name: str, raw: Mapping[str, Any], around: Surroundings)
     raise ConfigurationError(source, f"agent {name!r}{key} {problem}", remedy)
 
 
-def _apply_driver(source: str, entry: AgentConfig, around: Surroundings) -> AgentConfig:
+def _apply_driver(source: str, entry: AgentConfig, around: AgentDiscovery) -> AgentConfig:
     """Complete the entry from the known agent that its driver or command names."""
     known = around.driver(entry.driver)
     if entry.driver is not None and known is None:
@@ -308,7 +310,7 @@ def _apply_driver(source: str, entry: AgentConfig, around: Surroundings) -> Agen
     )
 
 
-def _installed(known: KnownAgent, around: Surroundings) -> tuple[str, ...]:
+def _installed(known: KnownAgent, around: AgentDiscovery) -> tuple[str, ...]:
     """Return a known agent's command, under an older name if only that is on PATH."""
     program, *arguments = known.command
     names = (program, *known.match)
@@ -326,7 +328,7 @@ def _guess_driver(command: tuple[str, ...], known: Sequence[KnownAgent]) -> Know
     return None
 
 
-def _locate_demo(command: tuple[str, ...], around: Surroundings) -> tuple[str, ...]:
+def _locate_demo(command: tuple[str, ...], around: AgentDiscovery) -> tuple[str, ...]:
     """Find the demo agent, which is installed with the bridge and seldom on PATH."""
     if command[0] != DEMO_COMMAND:
         return command

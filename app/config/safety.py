@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from pydantic import SecretStr
 
 from app.config.fields import PAGE, is_loopback, is_plain_and_remote
-from app.config.roster import STORED, Roster
+from app.config.roster import STORED, ConfiguredAgents
 from app.config.services import Credentials
 from app.config.settings import Settings
 from app.config.sources import (
@@ -26,7 +26,7 @@ _DATA_DIR = "~/.local/share/agent-bridge"
 _POSTGRESQL = ("postgresql://", "postgres://")
 
 
-def check_access(settings: Settings, roster: Roster, services: tuple[str, ...]) -> None:
+def check_access(settings: Settings, roster: ConfiguredAgents, services: tuple[str, ...]) -> None:
     """Refuse to be open to more people than the operator chose.
 
     Raises:
@@ -91,7 +91,7 @@ def check_secrets(settings: Settings, credentials: Credentials) -> None:
                     )
 
 
-def check_commands(roster: Roster, path: str) -> None:
+def check_commands(roster: ConfiguredAgents, path: str) -> None:
     """Refuse programs of agents that other users of this machine could replace.
 
     Raises:
@@ -143,7 +143,7 @@ def check_transport(settings: Settings, base_url: str) -> None:
         )
 
 
-def check_homes(roster: Roster, *own: Path) -> None:
+def check_homes(roster: ConfiguredAgents, *own: Path) -> None:
     """Refuse homes in which an agent would read the bridge's files or another agent's.
 
     Raises:

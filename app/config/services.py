@@ -18,7 +18,7 @@ from typing_extensions import override
 from app.config.agents import AgentConfig
 from app.config.fields import PAGE, Account
 from app.config.records import AgentRecord
-from app.config.roster import Roster
+from app.config.roster import ConfiguredAgents
 from app.config.settings import Settings
 from app.config.sources import GivenSettings, GivenSource, Sources
 from app.errors import ConfigurationError
@@ -164,7 +164,7 @@ def choose_services(
 
 def read_credentials(
     sources: Sources,
-    roster: Roster,
+    roster: ConfiguredAgents,
     services: Sequence[KnownService],
     records: Iterable[AgentRecord] = (),
 ) -> Credentials:

@@ -5,9 +5,10 @@ Nothing is written here: effects are committed together with the message that as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
+from app.core.base import Base
 from app.core.commands import Command
 from app.core.repositories.directory import Directory
 from app.core.turns.agents import Processes
@@ -16,9 +17,6 @@ from app.model import wording
 from app.model.inbound import Effect
 from app.model.keys import PlaceKey
 from app.model.types import Session, SessionState
-from app.store.decisions import IntakeStore
-from app.store.sessions import SessionStore
-from app.store.turns import TurnStore
 
 RUNNING = {SessionState.WORKING, SessionState.WAITING, SessionState.LIMITED}
 AT_WORK = {*RUNNING, SessionState.QUEUED}
@@ -27,20 +25,11 @@ AT_WORK = {*RUNNING, SessionState.QUEUED}
 class CommandEffects:
     """Works out the effects of commands."""
 
-    def __init__(
-        self,
-        decisions: IntakeStore,
-        sessions: SessionStore,
-        turns: TurnStore,
-        live: Processes,
-        directory: Directory,
-        names: Mapping[str, str],
-    ) -> None:
-        """Work for agents whose names for people are given."""
-        self._names = names
-        self._decisions = decisions
-        self._sessions = sessions
-        self._turns = turns
+    def __init__(self, base: Base, live: Processes, directory: Directory) -> None:
+        self._base = base
+        self._decisions = base.stores.decisions
+        self._sessions = base.stores.sessions
+        self._turns = base.stores.turns
         self._live = live
         self._directory = directory
 
@@ -141,17 +130,16 @@ class CommandEffects:
                 effects.append(Effect(kind, session.id, command.argument))
                 words.append(
                     wording.CONFIGURED.format(
-                        agent=self._name(session), kind=kind, name=command.argument
+                        agent=self._base.name_of(session.key.agent),
+                        kind=kind,
+                        name=command.argument,
                     )
                 )
         return tuple(effects), "\n".join(words)
 
     async def _describe(self, session: Session) -> str:
         waiting = sum(turn.state == "queued" for turn in await self._turns.turns(session.id))
-        return wording.state(self._name(session), session.state, waiting)
-
-    def _name(self, session: Session) -> str:
-        return self._names.get(session.key.agent, session.key.agent)
+        return wording.state(self._base.name_of(session.key.agent), session.state, waiting)
 
 
 def _for_each(

@@ -33,7 +33,7 @@ class Unfinished:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class PlaceNews:
     """What is new in a place; empty means that a state may have changed."""
 
     rows: tuple[Entry, ...] = ()
@@ -195,7 +195,7 @@ class Feed:
                 if not await follower.wait(idle):
                     yield None
 
-    async def news(self, place: PlaceKey, *, after: int, idle: float) -> AsyncIterator[News]:
+    async def news(self, place: PlaceKey, *, after: int, idle: float) -> AsyncIterator[PlaceNews]:
         """Yield what is new in a place after a number, whenever something is or may be.
 
         What agents do for others is shown in the place where it began, too.
@@ -206,7 +206,7 @@ class Feed:
                 rows = await self._transcript.read_tree(place, after=after, limit=ROWS_AT_ONCE)
                 after = rows[-1].id if rows else after
                 follower.replaced_by(rows)
-                yield News(tuple(rows), follower.take_unfinished() if not rows else ())
+                yield PlaceNews(tuple(rows), follower.take_unfinished() if not rows else ())
                 if not rows:
                     await follower.wait(idle)
 

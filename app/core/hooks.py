@@ -5,11 +5,30 @@ A feature overrides the moments that it needs: each has a default.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.model.inbound import Delivery, Heard
 from app.model.keys import PlaceKey
+from app.model.ports import AgentSession
+from app.model.types import Message, Session, Turn
+
+Wait = Callable[[], Awaitable[object]]
+"""Waits until something happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptParts:
+    """What a feature adds to the prompt of a turn."""
+
+    own: tuple[tuple[str, str], ...] = ()
+    """Words of the agent itself, each with its origin, which begins with "your own"."""
+    notes: tuple[str, ...] = ()
+    """Lines by the bridge."""
+    data: tuple[tuple[str, str], ...] = ()
+    """Words of others that belong to these notes, each with its origin."""
+    on_sent: Callable[[], Awaitable[None]] | None = None
+    """Is called once the prompt is committed."""
 
 
 class Hook:
@@ -19,6 +38,8 @@ class Hook:
     """The first words of its commands in chats."""
     ask_kind = ""
     """The kind of asks whose answers it waits for."""
+    own_word_tools: tuple[str, ...] = ()
+    """Its tools that bring an agent nothing but what that agent wrote itself."""
 
     def read_command(self, line: str, agents: Mapping[str, str]) -> object | None:
         """Read a message as one of its commands; None if it is words for an agent.
@@ -43,6 +64,20 @@ class Hook:
 
     def on_answered(self) -> None:
         """Look for answers to its asks: one was given, or may have been given elsewhere."""
+
+    async def prompt_parts(
+        self, session: Session, turn: Turn, messages: Sequence[Message], *, begins: bool
+    ) -> PromptParts:
+        """Add to the prompt of a turn; `begins` says that its conversation begins with it."""
+        return PromptParts()
+
+    async def after_turn(
+        self, session: Session, turn: Turn, agent: AgentSession, hurried: Wait
+    ) -> None:
+        """Use the agent after a turn that is done, until `hurried` returns: the next one waits."""
+
+    async def forget_agent(self, agent: str) -> None:
+        """Delete what it keeps of an agent that was removed; safe to repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +129,28 @@ class Hooks:
         for each in self._all:
             if each.ask_kind and kind in {None, each.ask_kind}:
                 each.on_answered()
+
+    @property
+    def own_word_tools(self) -> tuple[str, ...]:
+        """The tools that bring an agent nothing but what it wrote itself."""
+        return tuple(name for each in self._all for name in each.own_word_tools)
+
+    async def prompt_parts(
+        self, session: Session, turn: Turn, messages: Sequence[Message], *, begins: bool
+    ) -> Sequence[PromptParts]:
+        """Gather what features add to the prompt of a turn."""
+        return [
+            await each.prompt_parts(session, turn, messages, begins=begins) for each in self._all
+        ]
+
+    async def after_turn(
+        self, session: Session, turn: Turn, agent: AgentSession, hurried: Wait
+    ) -> None:
+        """Let features use the agent after a turn that is done."""
+        for each in self._all:
+            await each.after_turn(session, turn, agent, hurried)
+
+    async def forget_agent(self, agent: str) -> None:
+        """Have features delete what they keep of an agent that was removed."""
+        for each in self._all:
+            await each.forget_agent(agent)

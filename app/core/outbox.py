@@ -9,21 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from app.clock import Clock
 from app.core.adapters import Adapter
+from app.core.base import Base
 from app.core.progress_relay import Progress, ProgressRelay
 from app.errors import PostDelayed, PostRejected
 from app.model.keys import SessionKey
-from app.model.ports import Counters
 from app.model.posts import Post, PostContent, PostSend, PostSent, redact_content, texts_of
 from app.retry import backoff, persist
-from app.signals import ALONE, Facts, Signals, Topic
-from app.store.posts import PostStore
+from app.signals import Facts, Topic
 from app.tasks import Tasks
-from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
@@ -64,31 +61,16 @@ class _Lane:
 class Outbox:
     """Sends the posts of all adapters."""
 
-    def __init__(
-        self,
-        posts: PostStore,
-        adapters: Mapping[str, Adapter],
-        clock: Clock,
-        vault: Vault,
-        counters: Counters,
-        *,
-        signals: Signals = ALONE,
-        ensure: Callable[[], None] | None = None,
-    ) -> None:
-        """Send posts; `ensure` ends this process if others have its work."""
-        self._posts = posts
-        self._adapters = adapters
-        self._clock = clock
-        self._vault = vault
-        self._counters = counters
+    def __init__(self, base: Base) -> None:
+        self._base = base
+        self._posts = base.stores.posts
         self._lanes: dict[SessionKey, _Lane] = {}
         self._awaited: dict[int, asyncio.Event] = {}
         self._tasks = Tasks("outbox")
         self._timers = Tasks("outbox pace")
         self._held = False
-        self._signals = signals
-        self._ensure = ensure or _do_nothing
-        self._relay = ProgressRelay(posts, adapters, clock, self._clean_aside, signals)
+        self._relay = ProgressRelay(base, self._clean_aside)
+        signals = base.signals
         signals.on(Topic.POSTS, self._take_posts)
         signals.on(Topic.PROGRESS, self._take_progress)
         signals.on(Topic.SENT, lambda facts: self._note_arrival(facts["post"]))
@@ -117,9 +99,9 @@ class Outbox:
 
     def send(self, *posts: int) -> None:
         """Send posts that were committed: created, or given their last content."""
-        if not self._signals.is_leader:
+        if not self._base.signals.is_leader:
             if posts:
-                self._signals.send(Topic.POSTS, posts=posts)
+                self._base.signals.send(Topic.POSTS, posts=posts)
             return
         for post_id in posts:
             post = self._posts.post(post_id)
@@ -128,7 +110,7 @@ class Outbox:
 
     async def announced(self, post_id: int, target: SessionKey) -> None:
         """Wait until the platform has a post, as long as its adapter asks for."""
-        adapter = self._adapters.get(target.adapter)
+        adapter = self._base.adapters.get(target.adapter)
         if adapter is None or adapter.first_word_seconds is None:
             return
         post = self._posts.post(post_id)
@@ -137,7 +119,7 @@ class Outbox:
         arrived = self._awaited[post_id] = asyncio.Event()
 
         async def time_out(seconds: float) -> None:
-            await self._clock.sleep(seconds)
+            await self._base.clock.sleep(seconds)
             logger.warning("post %d not delivered after %g s; its turn starts", post_id, seconds)
             arrived.set()
 
@@ -156,20 +138,20 @@ class Outbox:
 
     async def drained(self, adapter: str) -> None:
         """Wait until everything committed for an adapter was sent."""
-        if not self._signals.is_leader:
+        if not self._base.signals.is_leader:
             while any(post.target.adapter == adapter for post in await self._posts.unsent()):
-                await self._clock.sleep(DRAIN_SECONDS)
+                await self._base.clock.sleep(DRAIN_SECONDS)
             return
         while any(
             lane.committed or lane.busy
             for target, lane in self._lanes.items()
             if target.adapter == adapter
         ):
-            await self._clock.sleep(DRAIN_SECONDS)
+            await self._base.clock.sleep(DRAIN_SECONDS)
 
     def progress(self, post_id: int, target: SessionKey, content: Progress) -> None:
         """Show the progress of a turn; its content is read only when it is sent."""
-        if not self._signals.is_leader:
+        if not self._base.signals.is_leader:
             self._relay.show(post_id, target, content)
             return
         lane = self._lanes.setdefault(target, _Lane())
@@ -178,12 +160,12 @@ class Outbox:
 
     def _take_posts(self, facts: Facts) -> None:
         """Send what another member committed, as the leader."""
-        if self._signals.is_leader:
+        if self._base.signals.is_leader:
             self.send(*facts["posts"])
 
     def _take_progress(self, facts: Facts) -> None:
         """Show the progress of a turn that another member runs, as the leader."""
-        post = self._posts.post(facts["post"]) if self._signals.is_leader else None
+        post = self._posts.post(facts["post"]) if self._base.signals.is_leader else None
         if post is not None:
             self.progress(post.id, post.target, lambda: self._posts.shown(post.id) or post.content)
 
@@ -197,7 +179,7 @@ class Outbox:
             post = self._posts.post(post_id)
             if post is None or post.state != "new":
                 self._note_arrival(post_id)
-        if self._signals.is_leader:
+        if self._base.signals.is_leader:
             self._tasks.start(self._send_unsent(), name="unsent posts")
 
     async def _send_unsent(self) -> None:
@@ -219,7 +201,7 @@ class Outbox:
     async def _run(self, target: SessionKey, lane: _Lane) -> None:
         try:
             # Looked up each time: credentials may change while posts wait.
-            while (adapter := self._adapters.get(target.adapter)) is not None and (
+            while (adapter := self._base.adapters.get(target.adapter)) is not None and (
                 lane.committed or lane.progress
             ):
                 if lane.committed:
@@ -228,7 +210,7 @@ class Outbox:
                     await self._send_committed(target, lane, post_id)
                     self._note_arrival(post_id)
                     if adapter.first_word_seconds is not None:
-                        self._signals.send(Topic.SENT, post=post_id)
+                        self._base.signals.send(Topic.SENT, post=post_id)
                 elif (wait := self._pause(adapter, lane)) > 0:
                     self._rest(target, lane, wait)
                     break
@@ -246,12 +228,12 @@ class Outbox:
     async def _send_committed(self, target: SessionKey, lane: _Lane, post_id: int) -> None:
         """Send a post as the store has it now, until it arrived or never can."""
         pauses = backoff(FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
-        began = self._clock.now()
+        began = self._base.clock.now()
         while True:
             post = self._posts.post(post_id)
             if post is None or post.state not in {"new", "closing"}:
                 return
-            adapter = self._adapters.get(target.adapter)
+            adapter = self._base.adapters.get(target.adapter)
             if adapter is None:
                 lane.committed.appendleft(post_id)
                 return
@@ -259,12 +241,12 @@ class Outbox:
                 async with asyncio.timeout(SEND_SECONDS):
                     sent = await self._deliver(adapter, lane, post)
             except PostRejected as error:
-                if self._adapters.get(target.adapter) is not adapter:
+                if self._base.adapters.get(target.adapter) is not adapter:
                     continue  # its credentials were replaced meanwhile
                 logger.warning("post %d cannot be sent: %s", post_id, error)
-                self._counters.count("posts", adapter=adapter.service_name, outcome="failed")
+                self._base.metrics.count("posts", adapter=adapter.service_name, outcome="failed")
                 self._blame(adapter, "refused")
-                await persist(self._clock, self._posts.failed, post_id, str(error))
+                await persist(self._base.clock, self._posts.failed, post_id, str(error))
                 lane.open.pop(post_id, None)
                 return
             except Exception as error:  # noqa: BLE001 - on any platform failure the post stays
@@ -274,18 +256,18 @@ class Outbox:
                 if not isinstance(error, PostDelayed):
                     lane.doubtful.add(post_id)
                 logger.info("post %d: retry in %.1f s: %s", post_id, wait, error)
-                await self._clock.sleep(wait)
+                await self._base.clock.sleep(wait)
                 continue
             await self._note(lane, post, sent)
             if not sent.unfinished:
-                self._counters.count("posts", adapter=adapter.service_name, outcome="sent")
+                self._base.metrics.count("posts", adapter=adapter.service_name, outcome="sent")
                 if post.turn is not None:
-                    now, by = self._clock.now(), adapter.service_name
-                    self._counters.trace("post", post.turn, began, now, adapter=by)
+                    now, by = self._base.clock.now(), adapter.service_name
+                    self._base.metrics.trace("post", post.turn, began, now, adapter=by)
                 return
 
     def _blame(self, adapter: Adapter, kind: str) -> None:
-        self._counters.count("platform_errors", adapter=adapter.service_name, kind=kind)
+        self._base.metrics.count("platform_errors", adapter=adapter.service_name, kind=kind)
 
     async def _deliver(self, adapter: Adapter, lane: _Lane, post: Post) -> PostSent:
         remote, consumed = post.remote_id, post.consumed
@@ -296,7 +278,7 @@ class Outbox:
                 if post.state == "new":
                     return found
                 remote, consumed = found.remote_id, found.consumed
-        self._ensure()
+        self._base.ensure()
         return await adapter.send(
             PostSend(
                 op="create" if remote is None else "finish",
@@ -311,14 +293,14 @@ class Outbox:
     async def _note(self, lane: _Lane, post: Post, sent: PostSent) -> None:
         whole = post.state == "closing" or post.content.kind == "notice"
         final = whole and not sent.unfinished
-        await persist(self._clock, self._posts.sent, post.id, sent, final=final)
+        await persist(self._base.clock, self._posts.sent, post.id, sent, final=final)
         lane.doubtful.discard(post.id)
         if final:
             lane.open.pop(post.id, None)
             lane.progress.pop(post.id, None)
         else:
             known = replace(post, remote_id=sent.remote_id, consumed=sent.consumed, state="open")
-            lane.open[post.id] = _Open(known, post.content, self._clock.monotonic())
+            lane.open[post.id] = _Open(known, post.content, self._base.clock.monotonic())
             if sent.again_after:
                 self._send_again(lane, post, sent.again_after)
 
@@ -326,7 +308,7 @@ class Outbox:
         """Send what an open post shows once more, after a while."""
 
         async def wait() -> None:
-            await self._clock.sleep(seconds)
+            await self._base.clock.sleep(seconds)
             known = lane.open.get(post.id)
             if known is not None:
                 lane.progress.setdefault(post.id, lambda: known.shown)
@@ -337,7 +319,11 @@ class Outbox:
     def _pause(self, adapter: Adapter, lane: _Lane) -> float:
         """Return how long the next progress must wait."""
         known = lane.open.get(next(iter(lane.progress)))
-        return known.sent_at + adapter.pace - self._clock.monotonic() if known is not None else 0.0
+        return (
+            known.sent_at + adapter.pace - self._base.clock.monotonic()
+            if known is not None
+            else 0.0
+        )
 
     def _rest(self, target: SessionKey, lane: _Lane, seconds: float) -> None:
         """Come back when progress is due; what is committed meanwhile does not wait for that."""
@@ -346,7 +332,7 @@ class Outbox:
         lane.resting = True
 
         async def wake() -> None:
-            await self._clock.sleep(seconds)
+            await self._base.clock.sleep(seconds)
             lane.resting = False
             self._wake(target, lane)
 
@@ -372,7 +358,7 @@ class Outbox:
         wait = 0.0
         try:
             async with asyncio.timeout(SEND_SECONDS):
-                self._ensure()
+                self._base.ensure()
                 sent = await adapter.send(post)
         except PostDelayed as error:
             wait = error.retry_after or FIRST_RETRY_SECONDS
@@ -382,11 +368,11 @@ class Outbox:
         else:
             known.shown = content
             if sent != PostSent(known.post.remote_id or "", known.post.consumed):
-                await persist(self._clock, self._posts.sent, post_id, sent, final=False)
+                await persist(self._base.clock, self._posts.sent, post_id, sent, final=False)
             known.post = replace(known.post, remote_id=sent.remote_id, consumed=sent.consumed)
         finally:
             # Counted from the answer: a slow platform must not get two at once.
-            known.sent_at = self._clock.monotonic() + wait
+            known.sent_at = self._base.clock.monotonic() + wait
 
     def _reopen(self, lane: _Lane, post_id: int) -> _Open | None:
         """Find a post of an earlier run that the platform already has."""
@@ -398,12 +384,12 @@ class Outbox:
 
     def redact(self, words: str) -> str:
         """Redact every secret the bridge knows from words that are about to be stored or sent."""
-        return self._vault.redact(words)
+        return self._base.vault.redact(words)
 
     def clean(self, content: PostContent) -> PostContent:
         """Redact every secret the bridge knows from content that is about to be stored or sent."""
-        if self._vault.contains(*texts_of(content)):
-            return redact_content(content, self._vault.redact)
+        if self._base.vault.contains(*texts_of(content)):
+            return redact_content(content, self._base.vault.redact)
         return content
 
     async def _clean_aside(self, content: PostContent) -> PostContent:
@@ -411,7 +397,3 @@ class Outbox:
         if len(content.text) <= ASIDE_CHARACTERS:
             return self.clean(content)
         return await asyncio.to_thread(self.clean, content)
-
-
-def _do_nothing() -> None:
-    """Alone, no other process has the work."""

@@ -6,15 +6,13 @@ The content goes through the store, because it is longer than a signal may be.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
-from app.clock import Clock
-from app.core.adapters import Adapter
+from app.core.base import Base
 from app.errors import StoreUnavailable
 from app.model.keys import SessionKey
 from app.model.posts import PostContent
-from app.signals import Signals, Topic
-from app.store.posts import PostStore
+from app.signals import Topic
 from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
@@ -25,20 +23,11 @@ Progress = Callable[[], PostContent]
 class ProgressRelay:
     """The progress of the turns that run here, on its way to the leader."""
 
-    def __init__(
-        self,
-        posts: PostStore,
-        adapters: Mapping[str, Adapter],
-        clock: Clock,
-        clean: Callable[[PostContent], Awaitable[PostContent]],
-        signals: Signals,
-    ) -> None:
+    def __init__(self, base: Base, clean: Callable[[PostContent], Awaitable[PostContent]]) -> None:
         """Hand over; `clean` redacts a content."""
-        self._posts = posts
-        self._adapters = adapters
-        self._clock = clock
+        self._base = base
+        self._posts = base.stores.posts
         self._clean = clean
-        self._signals = signals
         self._latest: dict[int, Progress] = {}
         self._busy: set[int] = set()
         self._tasks = Tasks("progress")
@@ -49,7 +38,7 @@ class ProgressRelay:
 
     def show(self, post_id: int, target: SessionKey, content: Progress) -> None:
         """Show the progress of a turn, no more often than its platform takes it."""
-        adapter = self._adapters.get(target.adapter)
+        adapter = self._base.adapters.get(target.adapter)
         if adapter is None:
             return
         self._latest[post_id] = content
@@ -66,7 +55,7 @@ class ProgressRelay:
                     logger.info("dropped progress of post %d: %s", post_id, error)
                     is_open = False
                 if is_open:
-                    self._signals.send(Topic.PROGRESS, post=post_id)
-                await self._clock.sleep(pace)
+                    self._base.signals.send(Topic.PROGRESS, post=post_id)
+                await self._base.clock.sleep(pace)
         finally:
             self._busy.discard(post_id)

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
 from app.core.repositories.folders import Folders, Hold, UnusedWorkspaces, is_folder_below
-from app.core.repositories.joint_work import Joined, JointWork
+from app.core.repositories.joint_work import JointWork, SharedWork
 from app.core.repositories.shipping import Proposing, Shipper
 from app.errors import Conflict, RepositoryError
 from app.model.delegation import Errand
@@ -161,7 +161,7 @@ class RepoProvider:
                 raise Conflict(wording.NO_FOLDER.format(folder=folder))
         return self._directory.write(target)
 
-    async def join(self, session: Session, target: Target, texts: Sequence[str]) -> Joined:
+    async def join(self, session: Session, target: Target, texts: Sequence[str]) -> SharedWork:
         """Prepare a session's clone for a turn, as far as other agents have a part in its work.
 
         Raises:
@@ -169,7 +169,7 @@ class RepoProvider:
         """
         target = self._follow_rename(target)
         if self._joint is None or not isinstance(target, Repository):
-            return Joined()
+            return SharedWork()
         async with self._alone(session.id):
             ask = partial(self._ask, session.id)
             return await self._joint.join(session, target, texts, ask)

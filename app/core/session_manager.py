@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Literal, cast
 
-from app.clock import Clock
+from app.core.base import Base
 from app.core.command_effects import AT_WORK, CommandEffects, queue
 from app.core.commands import Command
 from app.core.feed import Feed
-from app.core.hooks import Hooks
 from app.core.outbox import Outbox
 from app.core.repositories.directory import Directory
 from app.core.turns.agents import Processes
@@ -31,9 +29,6 @@ from app.model.posts import NewPost, PostContent, Verbosity
 from app.model.types import OPEN_TURN_STATES, Session
 from app.outage import hold
 from app.retry import persist
-from app.store.decisions import IntakeStore
-from app.store.sessions import SessionStore
-from app.store.turns import TurnStore
 
 logger = logging.getLogger(__name__)
 
@@ -43,36 +38,29 @@ class SessionManager:
 
     def __init__(
         self,
-        decisions: IntakeStore,
-        sessions: SessionStore,
-        turns: TurnStore,
+        base: Base,
         *,
         engine: TurnEngine,
         live: Processes,
         outbox: Outbox,
         feed: Feed,
-        clock: Clock,
         directory: Directory,
-        hooks: Hooks,
-        names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Manage sessions; `names` are agents' names for people."""
-        self._decisions = decisions
-        self._sessions = sessions
-        self._turns = turns
+        self._base = base
+        self._decisions = base.stores.decisions
+        self._sessions = base.stores.sessions
+        self._turns = base.stores.turns
         self._engine = engine
         self._live = live
         self._outbox = outbox
         self._feed = feed
-        self._clock = clock
-        self._hooks = hooks
-        self._effects = CommandEffects(decisions, sessions, turns, live, directory, names)
+        self._effects = CommandEffects(base, live, directory)
 
     async def admit(self, decision: Decision) -> Accepted:
         """Commit what a message leads to, then carry it out."""
         posts, before = self._clean(decision.posts), self._clean(_announce(decision))
         decision = replace(decision, posts=posts, before=before)
-        accepted = await persist(self._clock, self._decisions.accept, decision)
+        accepted = await persist(self._base.clock, self._decisions.accept, decision)
         # Agents first: their start is what people wait for.
         for ref in accepted.turns:
             self._engine.submit(ref.session)
@@ -142,7 +130,7 @@ class SessionManager:
                 words = (
                     wording.STOPPED
                 )  # the stopped turn says so elsewhere; the command came from here
-            if command.name == "stop" and await self._hooks.stop(heard.place):
+            if command.name == "stop" and await self._base.hooks.stop(heard.place):
                 words = wording.STOPPED if not effects else words
             posts += (_reply(delivery, heard, agents, words),) if words else ()
         accepted = await self.admit(
@@ -197,7 +185,7 @@ class SessionManager:
     ) -> None:
         session = self._known(session_id)
         effects = effects_of(session)
-        posts = await persist(self._clock, self._decisions.change, session.place, effects)
+        posts = await persist(self._base.clock, self._decisions.change, session.place, effects)
         self._outbox.send(*posts)
         await self._follow(session_id, effects)
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from app.clock import Clock
+from app.core.base import Base
 from app.core.feed import Feed, Unfinished
 from app.model import wording
 from app.model.asks import NOT_ASKED, Decided
@@ -20,7 +20,7 @@ from app.model.posts import Outcome, PostContent, ToolLine
 from app.model.types import Entry, TurnRef
 from app.model.updates import (
     BridgeUpdate,
-    Diff,
+    FileDiff,
     NoticeUpdate,
     PlanStep,
     PlanUpdate,
@@ -32,9 +32,8 @@ from app.model.updates import (
     UsageUpdate,
 )
 from app.retry import persist
-from app.store.transcript import TranscriptStore
 from app.tasks import Tasks
-from app.vault import GrowingText, Vault
+from app.vault import GrowingText
 
 T = TypeVar("T")
 
@@ -71,22 +70,19 @@ class UpdateRouter:
 
     def __init__(
         self,
+        base: Base,
         ref: TurnRef,
         *,
-        transcript: TranscriptStore,
         feed: Feed,
-        clock: Clock,
-        vault: Vault,
         on_progress: Callable[[], None],
         frame: PostContent | None = None,
     ) -> None:
         """Begin empty; `frame` is the constant part of the turn's post."""
         self._ref = ref
         self._frame = frame or PostContent(kind="turn")
-        self._transcript = transcript
+        self._base = base
+        self._transcript = base.stores.transcript
         self._feed = feed
-        self._clock = clock
-        self._vault = vault
         self._on_progress = on_progress
         self._tasks = Tasks(f"updates of turn {ref.turn}")
         self._order = asyncio.Lock()
@@ -96,7 +92,7 @@ class UpdateRouter:
         """The call whose sub-agent is thinking."""
         self._size = 0
         self._since = 0.0
-        self._text = GrowingText(vault)
+        self._text = GrowingText(base.vault)
         self._tools: dict[str, ToolUpdate] = {}
         self._changed_tools: set[str] = set()
         self._decided: dict[str, Decided] = {}
@@ -127,7 +123,10 @@ class UpdateRouter:
             return
         for start in range(0, len(update.text), ROW_CHARACTERS):
             self._add(update.text[start : start + ROW_CHARACTERS])
-            if self._size >= ROW_CHARACTERS or self._clock.monotonic() - self._since >= ROW_SECONDS:
+            if (
+                self._size >= ROW_CHARACTERS
+                or self._base.clock.monotonic() - self._since >= ROW_SECONDS
+            ):
                 await self.flush()
 
     def tool(self, call: str) -> ToolUpdate | None:
@@ -161,7 +160,7 @@ class UpdateRouter:
             entries = [*await self._text_entry(final=final), *await self._tool_entries()]
             if not entries:
                 return
-            await persist(self._clock, self._transcript.append, entries)
+            await persist(self._base.clock, self._transcript.append, entries)
         self._feed.notify(self._ref.session)
         self._on_progress()
 
@@ -172,10 +171,10 @@ class UpdateRouter:
         or a thought had cut in two.
         """
         whole = "".join(self._answer)
-        text, _ = self._vault.hold_back(whole, final=state != "working")
+        text, _ = self._base.vault.hold_back(whole, final=state != "working")
         narrated = self._narrated
         if not whole.startswith(text):
-            narrated = len(self._vault.redact(whole[:narrated]))
+            narrated = len(self._base.vault.redact(whole[:narrated]))
         if self._answered > ANSWER_CHARACTERS:
             left = self._answered - ANSWER_CHARACTERS
             text += f"\n\n{wording.CUT_ANSWER.format(left=left)}"
@@ -185,7 +184,7 @@ class UpdateRouter:
             text=text,
             plan=self._plan,
             tools=tuple(map(self._line, list(self._tools.values())[-TOOLS_SHOWN:])),
-            thought=self._vault.redact(self._thought),
+            thought=self._base.vault.redact(self._thought),
             narrated=min(narrated, len(text)),
         )
 
@@ -199,14 +198,14 @@ class UpdateRouter:
         usage = self._usage or UsageUpdate()
         return Outcome(
             calls=self._calls,
-            approvers=tuple(map(self._vault.redact, people)),
+            approvers=tuple(map(self._base.vault.redact, people)),
             cost=usage.cost or 0.0,
             currency=usage.currency or "",
             estimated=usage.estimated,
         )
 
     def _line(self, tool: ToolUpdate) -> ToolLine:
-        redact = self._vault.redact
+        redact = self._base.vault.redact
         return ToolLine(
             call=redact(tool.call),
             title=redact(tool.title or tool.kind or tool.call),
@@ -219,12 +218,12 @@ class UpdateRouter:
         """Redact the beginning of a text, which may be long; no secret is cut in two."""
         looked_at = LOOKED_AT * limit
         if len(text) <= looked_at:
-            return self._vault.redact(text)[:limit]
-        return self._vault.hold_back(text[:looked_at])[0][:limit]
+            return self._base.vault.redact(text)[:limit]
+        return self._base.vault.hold_back(text[:looked_at])[0][:limit]
 
     def _add(self, text: str) -> None:
         if not self._pieces:
-            self._since = self._clock.monotonic()
+            self._since = self._base.clock.monotonic()
             self._start_timer()
         self._pieces.append(text)
         self._size += len(text)
@@ -249,12 +248,12 @@ class UpdateRouter:
                 self._usage = update
                 await self._write(Entry(kind="usage", data=asdict(update)))
             case StateUpdate(what="title"):
-                self.title = self._vault.redact(str(update.value))
+                self.title = self._base.vault.redact(str(update.value))
             case StateUpdate():
                 data = {"state": update.what, "value": _limit_size(update.value)}
                 await self._write(Entry(kind="notice", data=data))
             case NoticeUpdate():
-                await self._write(Entry(kind="notice", text=self._vault.redact(update.text)))
+                await self._write(Entry(kind="notice", text=self._base.vault.redact(update.text)))
             case UnknownUpdate():
                 data = {"unknown": update.kind, "raw": _limit_size(dict(update.raw))}
                 await self._write(Entry(kind="notice", data=data))
@@ -273,25 +272,25 @@ class UpdateRouter:
             if oldest not in self._changed_tools:
                 del self._tools[oldest]
         if not self._changed_tools:
-            self._since = self._clock.monotonic()
+            self._since = self._base.clock.monotonic()
             self._start_timer()
         self._changed_tools.add(update.call)
         moved = known is None or known.status != merged.status
         full = len(self._changed_tools) >= TOOLS_SHOWN
-        if full or (moved and self._clock.monotonic() - self._since >= ROW_SECONDS):
+        if full or (moved and self._base.clock.monotonic() - self._since >= ROW_SECONDS):
             await self.flush()
 
     async def _write(self, entry: Entry) -> None:
         """Write one row of a rare kind, after everything that came before it."""
         await self.flush(final=True)
-        redact = partial(self._vault.redact_json, entry.data)
+        redact = partial(self._base.vault.redact_json, entry.data)
         clean = await _run_aside(redact, _measure(entry.data))
         await self._append(replace(entry, data=clean))
 
     async def _append(self, entry: Entry) -> None:
         row = replace(entry, session=self._ref.session, turn=self._ref.turn)
         async with self._order:
-            await persist(self._clock, self._transcript.append, [row])
+            await persist(self._base.clock, self._transcript.append, [row])
         self._feed.notify(self._ref.session)
         self._on_progress()
 
@@ -315,7 +314,7 @@ class UpdateRouter:
             self._answered += len(safe)
         else:
             self._thought = (self._thought + safe)[-THOUGHT_CHARACTERS:]
-        data = {"parent": self._vault.redact(self._parent)} if self._parent else {}
+        data = {"parent": self._base.vault.redact(self._parent)} if self._parent else {}
         return [Entry(self._kind, safe, "", data, self._ref.session, self._ref.turn)]
 
     def _begin_words(self, words: str) -> None:
@@ -334,7 +333,7 @@ class UpdateRouter:
         rows = [{**asdict(tool), **self._decision_on(tool)} for tool in changed]
         self._changed_tools.clear()
         try:
-            rows = await _run_aside(partial(self._vault.redact_json, rows), _measure(rows))
+            rows = await _run_aside(partial(self._base.vault.redact_json, rows), _measure(rows))
         except BaseException:
             self._changed_tools.update(tool.call for tool in changed)
             raise
@@ -357,14 +356,14 @@ class UpdateRouter:
     async def _tick(self) -> None:
         """Flush regularly, so that nothing waits longer than a row may."""
         while self._pieces or self._changed_tools:
-            due = self._since + ROW_SECONDS - self._clock.monotonic()
+            due = self._since + ROW_SECONDS - self._base.clock.monotonic()
             if due <= 0:
                 await self.flush()
             elif self._feed.followed(self._ref.session):
                 self._show()
-                await self._clock.sleep(min(due, SHOW_SECONDS))
+                await self._base.clock.sleep(min(due, SHOW_SECONDS))
             else:
-                await self._clock.sleep(due)
+                await self._base.clock.sleep(due)
 
     def _show(self) -> None:
         if self._order.locked():
@@ -410,16 +409,16 @@ def _merge(known: ToolUpdate | None, update: ToolUpdate) -> ToolUpdate:
     return replace(known, **changes)
 
 
-def _shorten(diffs: Sequence[Diff]) -> tuple[Diff, ...]:
+def _shorten(diffs: Sequence[FileDiff]) -> tuple[FileDiff, ...]:
     """Keep the changes of files up to what a row keeps of all of them."""
-    kept: list[Diff] = []
+    kept: list[FileDiff] = []
     room = DIFF_CHARACTERS
     for diff in diffs[:DIFFS]:
         old = None if diff.old is None else _cut(diff.old, min(room // 2, TOOL_CHARACTERS))
         new = _cut(diff.new, min(room // 2, TOOL_CHARACTERS))
         room -= len(old or "") + len(new)
         kept.append(replace(diff, old=old, new=new))
-    more = [Diff(wording.CUT_OFF, None, "")] if len(diffs) > DIFFS else []
+    more = [FileDiff(wording.CUT_OFF, None, "")] if len(diffs) > DIFFS else []
     return (*kept, *more)
 
 

@@ -17,6 +17,7 @@ BUILT_IN = (
     "doctor",
     "pause",
     "conversations",
+    "memory",
     "schedules",
     "together",
     "grants",

@@ -12,12 +12,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from fastapi import APIRouter
 
     from app.core.runtime import Runtime
     from app.features.part import Part
+    from app.model.agents import Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,8 @@ class Feature:
     """The class of its part, which takes the runtime; empty if a running bridge needs none."""
     routes: tuple[str, ...] = ()
     """The routers of the API and of the page."""
+    tools: str = ""
+    """The function that takes its part and lists the tools that agents get."""
     commands: Mapping[str, str] = field(default_factory=dict)
     """What its module `cli` adds to the command line: commands and groups with their help lines."""
 
@@ -40,6 +43,11 @@ class Feature:
 
         part: Part = (self._load(self.part) if self.part else Part)(runtime)
         return part
+
+    def list_tools(self, part: Part) -> Iterable[Tool]:
+        """List the tools that agents get."""
+        tools: Iterable[Tool] = self._load(self.tools)(part) if self.tools else ()
+        return tools
 
     def routers(self) -> Sequence[APIRouter]:
         """Return its routes."""

@@ -9,7 +9,6 @@ from fastapi import Request
 
 from app.core.hooks import Hook
 from app.core.runtime import Runtime
-from app.model.agents import Tool
 from app.model.keys import PlaceKey
 from app.server.parts import Check
 
@@ -20,7 +19,8 @@ class Part(Hook):
     """What a feature does in one bridge; a default for everything that it may leave out."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+        self.runtime = runtime
+        """The bridge."""
 
     async def recover(self) -> None:
         """Finish what a crash cut off, before any turn goes on."""
@@ -30,6 +30,9 @@ class Part(Hook):
 
     async def close(self) -> None:
         """End background work; before running turns get their grace time."""
+
+    async def finish(self) -> None:
+        """End what running turns still needed; after their grace time."""
 
     async def expire(self) -> None:
         """Delete what is older than the operator wants it; now and every few hours."""
@@ -49,10 +52,6 @@ class Part(Hook):
     def hooks(self) -> Iterable[Hook]:
         """List what the pipe asks: itself, or parts of it."""
         return (self,)
-
-    def tools(self) -> Iterable[Tool]:
-        """List the tools that agents get."""
-        return ()
 
 
 def find_part(kind: type[P]) -> Callable[[Request], P]:

@@ -18,7 +18,7 @@ from app.core.turns.turn_context import TurnContext
 from app.fleet.worker import FleetWorker
 from app.model.types import Turn
 from app.retry import persist
-from app.signals import Signals, Topic
+from app.signals import Topic
 from app.store.claims import ClaimStore, Reason
 from app.tasks import Tasks
 
@@ -46,13 +46,12 @@ class FleetTurnEngine(EmbeddedTurnEngine):
         max_turns: int,
         total: int | None,
         worker: FleetWorker | None,
-        signals: Signals,
     ) -> None:
         """Run at most `max_turns` here, and `total` on all members together.
 
         `worker` hears which sessions wait; None if this member runs no turns.
         """
-        super().__init__(context, max_turns=max_turns, signals=signals)
+        super().__init__(context, max_turns=max_turns)
         self._claims = claims
         self._total = total
         self._worker = worker
@@ -147,7 +146,7 @@ class FleetTurnEngine(EmbeddedTurnEngine):
             await persist(clock, self._claims.release, session_id, self.load())
         elif service.answer == "full" and service.why == "submitted":
             await persist(clock, self._claims.announce, session_id)
-        elif service.answer in {"", "idle"} and self._context.turns.next_turn(session_id):
+        elif service.answer in {"", "idle"} and self._context.stores.turns.next_turn(session_id):
             self.submit(session_id)  # it came when this one had looked for the last time
         self._take_refused()
 

@@ -158,7 +158,7 @@ class AppliedChanges:
         for session in self._base.stores.agents.open_sessions(agent):
             await self._joined.manager.remove(session, words)
         await self._base.stores.agents.settle(agent, REMOVED)
-        await self._joined.memory.forget(agent)
+        await self._joined.hooks.forget_agent(agent)
         await asyncio.to_thread(
             archive, self._base.configuration.shared_dir, agent, self._base.clock.now()
         )

@@ -35,7 +35,7 @@ from app.model.keys import PlaceKey
 from app.outage import watch
 from app.server.application import build
 from app.server.front import Front, Redacting
-from app.server.installations import Installations
+from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks
 from app.server.parts import Check, Parts
 from app.store.members import HandedOut
@@ -86,9 +86,9 @@ class Bridge:
         self.intake = joined.intake
         runtime = joined.runtime(self._go_on_as_leader)
         self._features = [feature.build(runtime) for feature in registered_features()]
-        joined.hooks.add((joined.memory,))
         joined.hooks.add(hook for part in self._features for hook in part.hooks())
-        joined.tooling.toolbox.add(tool for part in self._features for tool in part.tools())
+        for feature, part in zip(registered_features(), self._features, strict=True):
+            joined.tooling.toolbox.add(feature.list_tools(part))
         self._maintenance = Maintenance(
             base, joined.workspaces.unused, joined.uploads, self._features
         )
@@ -113,7 +113,7 @@ class Bridge:
             secret_key=base.secrets.secret_key,
             plain_url=plain_url_of(configuration),
         )
-        self._installs = Installations(
+        self._installs = PendingInstallations(
             joined.adapters,
             base.stores.sealed,
             base.clock,
@@ -204,7 +204,6 @@ class Bridge:
             troubles=self._troubles,
             availability=self.availability,
             probe=self.checkups.probe,
-            memory=self._joined.memory,
             tree=base.stores.tree,
             offers=self.checkups.offers,
             tools=self._joined.tooling.toolbox.tools,
@@ -292,7 +291,6 @@ class Bridge:
             await part.recover()
         joined.engine.resume()
         joined.ledger.start()
-        joined.memory.start()
         joined.showing.start()
         self._tasks.start(self._maintenance.forget(), name="retention")
         if self._fleet is None:
@@ -331,7 +329,8 @@ class Bridge:
         await self._joined.engine.drain(grace=0)
         await self._joined.progress.close()
         await self._joined.ledger.close()
-        await self._joined.memory.close()
+        for part in reversed(self._features):
+            await part.finish()
         await self._joined.showing.close()
         await self._joined.live.close()
         await self._joined.launcher.close()

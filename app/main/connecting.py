@@ -14,7 +14,7 @@ from typing import Final
 from app.config import AgentConfig, Configuration
 from app.errors import Conflict, NotFound
 from app.services import registered_services
-from app.services.service import CheckContext, Finding, Service, Setup, Verdict
+from app.services.service import CheckContext, Finding, Service, Setup, Severity
 from app.store.stores import Stores
 from app.vault import Vault
 
@@ -64,10 +64,10 @@ async def try_out(
         raise Conflict(
             f"{found.label} did not answer within {CHECK_SECONDS:g} s. Nothing was saved."
         ) from None
-    problem = next((each for each in findings if each.verdict is Verdict.PROBLEM), None)
+    problem = next((each for each in findings if each.verdict is Severity.PROBLEM), None)
     if problem is not None:
         raise Conflict(vault.redact(f"{found.label} refuses: {_words(problem)}"))
-    return [vault.redact(_words(each)) for each in findings if each.verdict is Verdict.WARNING]
+    return [vault.redact(_words(each)) for each in findings if each.verdict is Severity.WARNING]
 
 
 def _find(name: str) -> Service:

@@ -96,7 +96,6 @@ class Fleet:
             max_turns=configuration.settings.max_turns,
             total=configuration.settings.max_turns_total,
             worker=None if configuration.settings.role == "front" else worker,
-            signals=base.signals,
         )
         return self._engine
 

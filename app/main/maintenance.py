@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from app.children.leftovers import ProcessIdentity, kill_leftovers
@@ -87,21 +86,12 @@ class Maintenance:
         logger.debug("deleted %d old rows and %d attachments", gone, files)
         for part in self._features:
             await part.expire()
-        if settings.retention_memory_days is not None:
-            await self._forget_memory(now - _seconds(settings.retention_memory_days))
 
     async def _reap_once(self) -> None:
         settings = self._base.configuration.settings
         days = settings.retention_work_days or settings.retention_days
         for words in await self._unused.reap(before=self._base.clock.now() - _seconds(days)):
             logger.warning("%s", words)
-
-    async def _forget_memory(self, before: float) -> None:
-        """Delete the daily logs of long ago, and what the search knows of them."""
-        base, first = self._base, datetime.fromtimestamp(before, UTC).date()
-        for agent in base.configuration.agents:
-            for day in await asyncio.to_thread(base.files.erase_logs, agent, first):
-                await persist(base.clock, base.stores.memory.index, agent, day, "", ())
 
     async def _forget_files(self, *, before: float) -> int:
         """Remove files without a message: a crash may have come before it."""

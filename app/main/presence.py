@@ -14,9 +14,8 @@ from app.main.resources import Resources
 from app.model.delegation import SERVICE
 from app.model.keys import adapter_name
 from app.services import PAGE, registered_services
-from app.services.agents.adapter import AgentsAdapter
 from app.services.service import BuildContext
-from app.services.web.adapter import WebAdapter
+from app.services.web.adapter import AgentsAdapter, WebAdapter
 
 
 @dataclass(frozen=True, slots=True)

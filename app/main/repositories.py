@@ -17,7 +17,7 @@ from app.config import Configuration
 from app.core.feed import Feed
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
-from app.core.repositories.folders import Folders, Room
+from app.core.repositories.folders import DiskRoom, Folders
 from app.core.repositories.following import WorkProgress
 from app.core.repositories.forge import CurrentForge
 from app.core.repositories.joint_work import JointWork
@@ -61,10 +61,10 @@ class RepositoryParts:
         )
 
     @cached_property
-    def room(self) -> Room:
+    def room(self) -> DiskRoom:
         """Keeps room on the disk."""
         warn = _in_bytes(self._configuration.settings.disk_warn_mb)
-        return Room(self._disk, self._base.clock, self.workspaces.unused.shed, warn_bytes=warn)
+        return DiskRoom(self._disk, self._base.clock, self.workspaces.unused.shed, warn_bytes=warn)
 
     @property
     def _names(self) -> Mapping[str, str]:

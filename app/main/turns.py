@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from app.acp.late import LateLauncher, build_launcher
 from app.agents.files import AgentFiles
-from app.agents.personas import AgentPersonas, DailyLogs
+from app.agents.personas import AgentPersonas
 from app.agents.prices import read_prices
 from app.core.adapters import Adapter
+from app.core.base import Base
 from app.core.consent.ledger import Ledger
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.showing import Showing
 from app.core.files.attachments import Attachments
-from app.core.files.outgoing import Outgoing
+from app.core.files.outgoing import OutgoingFiles
 from app.core.hooks import Hooks
-from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.forge import CurrentForge, Forge
 from app.core.roster import Availabilities
@@ -30,16 +31,14 @@ from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.limits import DailyLimits
-from app.core.turns.place_context import Surroundings, operator_prompt
+from app.core.turns.place_context import ContextFinder, operator_prompt
 from app.core.turns.turn_context import TurnContext
 from app.main.repositories import RepositoryParts
 from app.main.resources import Resources, bridge_id
 from app.main.tooling import Tooling
 from app.main.vitals import Vitals
 from app.metrics import measure_members
-from app.model.delegation import SERVICE
-from app.model.types import Session
-from app.services.agents.adapter import AgentsAdapter
+from app.services.web.adapter import AgentsAdapter
 
 if TYPE_CHECKING:
     from app.main.fleet import Fleet
@@ -90,51 +89,36 @@ class TurnParts(RepositoryParts, ABC):
     @cached_property
     def outbox(self) -> Outbox:
         """Sends posts."""
-        base = self._base
-        return Outbox(
-            self._stores.posts,
-            self.adapters,
-            base.clock,
-            base.vault,
-            base.metrics,
-            signals=base.signals,
-            ensure=self._ensure,
-        )
+        return Outbox(self._shared)
 
-    @property
-    def _ensure(self) -> Callable[[], None] | None:
-        """What ends this process if others have its work."""
-        return None if self._fleet is None else self._fleet.membership.ensure
+    @cached_property
+    def _shared(self) -> Base:
+        """What all parts are built on."""
+        base = self._base
+        shared = Base(
+            clock=base.clock,
+            vault=base.vault,
+            stores=base.stores,
+            metrics=base.metrics,
+            signals=base.signals,
+            agents=self._agents,
+            adapters=self.adapters,
+            hooks=self.hooks,
+            page=self._addresses.page,
+        )
+        return (
+            shared if self._fleet is None else replace(shared, ensure=self._fleet.membership.ensure)
+        )
 
     @cached_property
     def ledger(self) -> Ledger:
         """Records asks and their answers."""
         return Ledger(
-            self._stores.asks,
-            self._stores.grants,
-            self._stores.sessions,
+            self._shared,
             self.outbox,
             self.feed,
-            self._base.vault,
-            clock=self._base.clock,
             submit=lambda session: self.engine.submit(session),
-            page=self._addresses.page,
-            hooks=self.hooks,
-            name_asker=self._name_asker,
             find_voice=lambda session: self.showing.voice_of(session),
-            signals=self._base.signals,
-            counters=self._base.metrics,
-        )
-
-    def _name_asker(self, session: Session) -> str:
-        return self._name_of(session.key.agent) if session.place.service == SERVICE else ""
-
-    @cached_property
-    def memory(self) -> MemoryKeeper:
-        """Keeps what agents remember."""
-        base = self._base
-        return MemoryKeeper(
-            self._stores.memory, DailyLogs(self.files), base.clock, signals=base.signals
         )
 
     @cached_property
@@ -158,14 +142,10 @@ class TurnParts(RepositoryParts, ABC):
     def live(self) -> LiveAgents:
         """Keeps the running agents."""
         return LiveAgents(
+            self._shared,
             self.launcher,
             self.workspaces,
-            self._stores.sessions,
-            self._base.clock,
-            self._base.vault,
             max_processes=self._configuration.settings.max_processes,
-            agents=self._agents,
-            signals=self._base.signals,
         )
 
     @property
@@ -179,11 +159,7 @@ class TurnParts(RepositoryParts, ABC):
         context = self._turn_context
         if self._fleet is not None:
             return self._fleet.build_engine(context)
-        return EmbeddedTurnEngine(
-            context,
-            max_turns=self._configuration.settings.max_turns,
-            signals=self._base.signals,
-        )
+        return EmbeddedTurnEngine(context, max_turns=self._configuration.settings.max_turns)
 
     @cached_property
     def vitals(self) -> Vitals:
@@ -194,28 +170,22 @@ class TurnParts(RepositoryParts, ABC):
 
     @cached_property
     def _turn_context(self) -> TurnContext:
-        configuration, stores, base = self._configuration, self._stores, self._base
-        return TurnContext(
-            places=stores.decisions,
-            turns=stores.turns,
-            sessions=stores.sessions,
-            transcript=stores.transcript,
-            posts=stores.posts,
+        configuration = self._configuration
+        return self._shared.extend(
+            TurnContext,
             live=self.live,
             workspaces=self.workspaces,
             choice=self._choice,
             attachments=Attachments(self.adapters),
             outgoing=self._outgoing,
-            surroundings=Surroundings(
-                stores.transcript,
-                self.adapters,
-                base.vault,
+            surroundings=ContextFinder(
+                self._shared,
                 messages=configuration.settings.place_context,
                 name_of=self._name_of,
             ),
             personas=AgentPersonas(
                 self.files,
-                base.registry,
+                self._base.registry,
                 lambda agent: self.tooling.list_skills(agent),
                 lambda agent, turn: self.tooling.list_colleagues(
                     agent, self.delegations.colleagues(agent, turn)
@@ -224,24 +194,14 @@ class TurnParts(RepositoryParts, ABC):
             ledger=self.ledger,
             outbox=self.outbox,
             feed=self.feed,
-            clock=base.clock,
-            spending=stores.spending,
             daily=DailyLimits.of(configuration),
-            counters=base.metrics,
-            vault=base.vault,
             check_room=self.room.check,
             verbosity=configuration.settings.verbosity,
-            page=self._addresses.page,
             place_prompt=partial(operator_prompt, configuration, self._directory.area_of),
-            adapters=self.adapters,
-            agents=self._agents,
             showing=self.showing,
-            memory=self.memory,
             look=self.progress.look,
-            ensure=self._ensure,
             availability=self.availability,
             estimate=read_prices(configuration.shared_dir).estimate,
-            delegations=stores.delegations,
             abandon=lambda asked: self.delegations.stop(asked),
         )
 
@@ -265,20 +225,11 @@ class TurnParts(RepositoryParts, ABC):
     @cached_property
     def _choice(self) -> RepositoryChoice:
         return RepositoryChoice(
-            self._stores.decisions,
-            self._stores.sessions,
+            self._shared,
             self._directory,
-            self._base.clock,
-            adapters=self.adapters,
             list_repositories=self.forge.repositories,
         )
 
     @cached_property
-    def _outgoing(self) -> Outgoing:
-        return Outgoing(
-            self.uploads,
-            self._stores.posts,
-            self.adapters,
-            self._base.vault,
-            link=self._addresses.file,
-        )
+    def _outgoing(self) -> OutgoingFiles:
+        return OutgoingFiles(self._shared, self.uploads, link=self._addresses.file)

@@ -49,24 +49,18 @@ class Joined(TurnParts):
             self.engine,
             Homes(stores.delegations, stores.sessions, stores.turns),
             self.forge,
-            self.files,
         )
 
     @cached_property
     def manager(self) -> SessionManager:
         """Manages sessions and commands."""
         return SessionManager(
-            self._stores.decisions,
-            self._stores.sessions,
-            self._stores.turns,
+            self._shared,
             engine=self.engine,
             live=self.reach,
             outbox=self.outbox,
             feed=self.feed,
-            clock=self._base.clock,
             directory=self._directory,
-            hooks=self.hooks,
-            names=self._names,
         )
 
     @cached_property
@@ -110,32 +104,19 @@ class Joined(TurnParts):
     def dispatcher(self) -> Dispatcher:
         """Decides what happens to each message."""
         return Dispatcher(
-            self._stores.decisions,
+            self._shared,
             self.manager,
             self.ledger,
-            adapters=self.adapters,
             access=Access.of(self._configuration.settings),
             untagged=self._configuration.settings.untagged_replies,
-            clock=self._base.clock,
-            vault=self._base.vault,
-            names=self._names,
             roster=self._roster,
-            hooks=self.hooks,
         )
 
     @cached_property
     def intake(self) -> Intake:
         """Reads deliveries."""
         return Intake(
-            self._stores.deliveries,
-            self.dispatcher,
-            adapters=self.adapters,
-            clock=self._base.clock,
-            counters=self._base.metrics,
-            proposals=self._proposals,
-            renames=self._renames,
-            hooks=self.hooks,
-            signals=self._base.signals,
+            self._shared, self.dispatcher, proposals=self._proposals, renames=self._renames
         )
 
     @cached_property
@@ -177,11 +158,10 @@ class Joined(TurnParts):
             user_of=self._user_of,
         )
         return Reach(
+            self._shared,
             self.live,
-            self._stores.sessions,
             self.workspaces,
             traces,
-            self._base.signals,
             ended=self.engine.ended,
         )
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from markdown_it import MarkdownIt
 
-from app.markdown.inline import Reader
+from app.markdown.inline import ProseReader
 
 LANGUAGE_CHARACTERS = 30
 """What a fence may call its language; the rest of that line is never shown."""
@@ -80,7 +80,7 @@ def strip(text: str) -> Visible:
 def words(text: str) -> str:
     """Return what a person says in their own words: no code, no quotes, no HTML."""
     return "\n\n".join(
-        "".join(Reader(segment.text, INVISIBLE).plain)
+        "".join(ProseReader(segment.text, INVISIBLE).plain)
         for segment in segments(normal(text))
         if segment.kind == "prose" and not segment.quoted
     )
@@ -133,7 +133,7 @@ class _Counter:
         return first[: info.start()] + info["fence"] + language + newline + rest
 
     def _prose(self, text: str) -> str:
-        read = Reader(text, INVISIBLE, defined=self.defined)
+        read = ProseReader(text, INVISIBLE, defined=self.defined)
         self.pieces += read.hidden
         return read.seen
 

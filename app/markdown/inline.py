@@ -47,7 +47,7 @@ _DRAWN_AS_NOTHING = {
 _SHOWN = {"href", "src"}
 
 
-class Reader:
+class ProseReader:
     """Reads one piece of prose; what is seen and what was left out is then known."""
 
     def __init__(self, text: str, invisible: re.Pattern[str], *, defined: bool = False) -> None:

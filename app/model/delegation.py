@@ -96,7 +96,7 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DelegatedCall:
     """A tool call of an agent that was asked."""
 
     kind: str
@@ -113,7 +113,7 @@ class Answer:
     """Why it failed, if it did."""
     seconds: float = 0.0
     cost: float = 0.0
-    calls: tuple[Call, ...] = ()
+    calls: tuple[DelegatedCall, ...] = ()
     """What it did, in order."""
 
 
@@ -172,7 +172,7 @@ def find_reached(standing: TreeCounts, agent: str, limits: DelegationLimits) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedDelegation:
     """A delegation that was begun, or why it was not."""
 
     delegation: Delegation | None

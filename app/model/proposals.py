@@ -63,7 +63,7 @@ VERDICTS: Final[tuple[Verdict, ...]] = ("approve", "request_changes", "comment")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ReviewFinding:
     """What a reviewer says about one line of a file, as it is after the change."""
 
     path: str
@@ -74,7 +74,7 @@ class Finding:
         return f"`{self.path}:{self.line}`: {self.body}"
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Finding:
+    def read(cls, data: Mapping[str, Any]) -> ReviewFinding:
         """Read a finding as it is stored or sent."""
         return cls(str(data["path"]), int(data["line"]), str(data["body"]))
 
@@ -106,7 +106,7 @@ class Submission:
     commit: str
     verdict: Verdict
     body: str
-    findings: tuple[Finding, ...]
+    findings: tuple[ReviewFinding, ...]
     mark: str
     """Names it: one that was submitted before is found by it."""
 

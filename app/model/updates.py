@@ -38,14 +38,14 @@ class ToolUpdate:
     status: str | None = None
     input: Any = None
     output: str | None = None
-    diffs: tuple[Diff, ...] | None = None
+    diffs: tuple[FileDiff, ...] | None = None
     locations: tuple[str, ...] | None = None
     parent: str | None = None
     """The call whose sub-agent made this one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Diff:
+class FileDiff:
     """One file before and after."""
 
     path: str

@@ -115,7 +115,7 @@ class Clone:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedClone:
     """What a new clone began with."""
 
     base: str
@@ -177,7 +177,7 @@ class Checkout:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class PullHead:
     """What a place that is a pull request is about, in the repository of the place."""
 
     branch: str

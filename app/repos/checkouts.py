@@ -23,7 +23,7 @@ from app.model.workspaces import (
     Diff,
     Followed,
     Gathered,
-    Opened,
+    OpenedClone,
     Repository,
     Target,
 )
@@ -36,7 +36,7 @@ from app.repos.in_place import FoldersInPlace
 from app.repos.lfs import LargeFiles
 from app.repos.mirror import Mirrors
 from app.repos.preparation import Preparation
-from app.repos.remote import Tokens, is_damage
+from app.repos.remote import CredentialSource, is_damage
 from app.repos.sandboxed_git import Inside, SandboxedGit
 from app.vault import Vault
 
@@ -57,7 +57,7 @@ class GitCheckouts:
         git: Git,
         mirrors: Mirrors,
         *,
-        tokens: Tokens | None,
+        tokens: CredentialSource | None,
         vault: Vault,
         person: Mapping[str, str],
         variables: Mapping[Target, Mapping[str, str]] | None = None,
@@ -91,7 +91,7 @@ class GitCheckouts:
         start: str = "",
         on_sent: Callable[[str], Awaitable[None]],
         ask: Callable[[str, Sequence[str]], Awaitable[bool]],
-    ) -> Opened | None:
+    ) -> OpenedClone | None:
         """Make a clone ready for its agent; a fresh one replaces what is in its place.
 
         `start` is the commit that an existing one began with. `on_sent` is told of each commit
@@ -312,7 +312,7 @@ class GitCheckouts:
     def _has_lfs(self) -> bool:
         return shutil.which("git-lfs", path=self._person.get("PATH", "")) is not None
 
-    async def _make(self, clone: Clone, gate: Gate) -> Opened:
+    async def _make(self, clone: Clone, gate: Gate) -> OpenedClone:
         mirrors, repository = self._mirrors, clone.repository
         base = clone.base or await mirrors.default_branch(repository)
         wanted = {
@@ -341,7 +341,7 @@ class GitCheckouts:
             start=start,
             remote=gate.settings(with_large_files=self._has_lfs()),
         )
-        return Opened(base, start, has_branch=pushed is not None)
+        return OpenedClone(base, start, has_branch=pushed is not None)
 
     async def _listen(
         self,

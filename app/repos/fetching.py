@@ -27,8 +27,8 @@ from typing import Final
 from app.descent import discard, walk
 from app.errors import GitFailed
 from app.model.workspaces import Repository, Target
-from app.repos.git import COMMIT, Access, Git
-from app.repos.remote import Tokens, access_to
+from app.repos.git import COMMIT, Git, RemoteAccess
+from app.repos.remote import CredentialSource, access_to
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Fetcher:
     """Fetches what mirrors lack."""
 
     git: Git
-    tokens: Tokens | None
+    tokens: CredentialSource | None
     person: Mapping[str, str]
     shallow: Collection[Target] = ()
     partial: Collection[Target] = ()
@@ -88,7 +88,7 @@ class Fetcher:
         if filtered:
             await self._fetch_needed(repository, agent, mirror, is_new=is_new)
 
-    async def access(self, repository: Repository, agent: str | None) -> Access:
+    async def access(self, repository: Repository, agent: str | None) -> RemoteAccess:
         """Get access to a remote, anonymous without an agent."""
         return await access_to(repository, agent, self.tokens, self.person)
 
@@ -138,7 +138,7 @@ class Fetcher:
         return _EVERYTHING[:1] if repository in self.shallow else _EVERYTHING
 
 
-def with_promise(access: Access, repository: Repository) -> Access:
+def with_promise(access: RemoteAccess, repository: Repository) -> RemoteAccess:
     """Let one command know that what is missing can be fetched from the remote."""
     return replace(access, settings={**access.settings, **promise(repository.url)})
 

@@ -37,7 +37,7 @@ from app.repos.inspection import Incoming, Inspector, parse, plain
 from app.repos.lfs import LargeFiles
 from app.repos.lfs_transfer import LargeFileDoor
 from app.repos.mirror import Mirrors
-from app.repos.remote import Tokens, access_to, failure, is_damage, is_gone, rejection
+from app.repos.remote import CredentialSource, access_to, failure, is_damage, is_gone, rejection
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ Guard = Callable[[Repository, str, str], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PushVerdict:
     """What became of a push."""
 
     commit: str
@@ -72,7 +72,7 @@ class Gate:
         *,
         git: Git,
         mirrors: Mirrors,
-        tokens: Tokens | None,
+        tokens: CredentialSource | None,
         vault: Vault,
         large: LargeFiles,
         person: dict[str, str],
@@ -103,7 +103,7 @@ class Gate:
         self.mirror = mirrors.path(clone.repository)
         self._is_open = True
         self._pushes: set[asyncio.Task[Any]] = set()
-        self.last: Verdict | None = None
+        self.last: PushVerdict | None = None
         """What became of the last push."""
 
     async def open(self) -> None:
@@ -254,7 +254,7 @@ class Gate:
         commit, refusal = incoming.updates[0].new, self._vault.redact(refusal)
         if refusal:
             logger.warning("push refused: %s", refusal)
-        self.last = Verdict(commit, refusal)
+        self.last = PushVerdict(commit, refusal)
         return refusal
 
     async def _judge(self, incoming: Incoming) -> str:

@@ -22,7 +22,7 @@ from app.children.environment import MARKER
 from app.children.limits import bound, default_memory_bytes
 from app.children.proc_table import new_marker
 from app.children.process import Child
-from app.children.spawn import Command, spawn
+from app.children.spawn import ChildCommand, spawn
 from app.children.stop import StopSteps, stop
 from app.errors import AgentNotStarted, GitFailed
 
@@ -101,7 +101,7 @@ def as_environment(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class RemoteAccess:
     """What one command needs in order to reach a remote."""
 
     protocol: str
@@ -110,7 +110,7 @@ class Access:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-NOWHERE: Final = Access(protocol="none")
+NOWHERE: Final = RemoteAccess(protocol="none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Git:
         self,
         repository: Path,
         *arguments: str,
-        access: Access = NOWHERE,
+        access: RemoteAccess = NOWHERE,
         given: bytes = b"",
         more: Mapping[str, str] | None = None,
         seconds: float | None = None,
@@ -145,7 +145,7 @@ class Git:
         ):
             return await _answer(child, name, given, limit, accept)
 
-    async def run_for_stderr(self, repository: Path, *arguments: str, access: Access) -> str:
+    async def run_for_stderr(self, repository: Path, *arguments: str, access: RemoteAccess) -> str:
         """Run one command with a remote and return what it wrote to stderr, although it succeeded.
 
         Raises:
@@ -164,7 +164,7 @@ class Git:
         self,
         repository: Path,
         *arguments: str,
-        access: Access = NOWHERE,
+        access: RemoteAccess = NOWHERE,
         more: Mapping[str, str] | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> AsyncIterator[Child]:
@@ -173,7 +173,7 @@ class Git:
         Raises:
             GitFailed: git is not installed.
         """
-        command = Command(("git", f"--git-dir={repository}", *arguments))
+        command = ChildCommand(("git", f"--git-dir={repository}", *arguments))
         environment = self.environment(access, settings or {}) | dict(more or {})
         try:
             child = await spawn(command, name="git", env=environment, cwd=repository)
@@ -185,7 +185,7 @@ class Git:
         finally:
             await clean_up(child)
 
-    def environment(self, access: Access, settings: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, access: RemoteAccess, settings: Mapping[str, str]) -> dict[str, str]:
         """Build the whole environment of the bridge's git."""
         given = self.surroundings
         passed = {name: value for name, value in given.items() if name.upper() in _PASSED_ON}

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 
 from app.errors import GitFailed, RepositoryError
 from app.model.workspaces import Repository
-from app.repos.git import Access, Git
+from app.repos.git import Git, RemoteAccess
 from app.repos.mirror import Mirrors
-from app.repos.remote import Tokens
+from app.repos.remote import CredentialSource
 
 OBJECT_BYTES: Final = 2 * 1024**3
 """The largest Git LFS file: GitHub's limit on most plans."""
@@ -106,7 +106,7 @@ def object_path(storage: Path, oid: str) -> Path:
 class LargeFiles:
     """Fetches, sends and keeps the large files of all repositories."""
 
-    def __init__(self, git: Git, mirrors: Mirrors, tokens: Tokens | None) -> None:
+    def __init__(self, git: Git, mirrors: Mirrors, tokens: CredentialSource | None) -> None:
         self._git = git
         self._mirrors = mirrors
         self._tokens = tokens
@@ -159,7 +159,7 @@ class LargeFiles:
     async def _run(
         self,
         repository: Repository,
-        access: Access,
+        access: RemoteAccess,
         storage: Path,
         *arguments: str,
         given: bytes = b"",
@@ -172,7 +172,7 @@ class LargeFiles:
             words = " ".join(_NOISE.sub("", error.words).split())
             raise RepositoryError(f"git-lfs says: {words[:_WORDS]}") from error
 
-    async def _access(self, repository: Repository, agent: str) -> Access:
+    async def _access(self, repository: Repository, agent: str) -> RemoteAccess:
         """Return what git-lfs needs to reach a repository's server; no other gets the token.
 
         Raises:
@@ -190,12 +190,12 @@ class LargeFiles:
         if self._tokens is not None:
             token = await self._tokens.token(repository, agent)
         if token is None:
-            return Access(parts.scheme, settings)
+            return RemoteAccess(parts.scheme, settings)
         settings |= {
             f"lfs.{endpoint}.access": "basic",
             f"credential.{parts.scheme}://{parts.netloc}.helper": _HELPER,
         }
-        return Access(parts.scheme, settings, {_TOKEN: token})
+        return RemoteAccess(parts.scheme, settings, {_TOKEN: token})
 
     async def _endpoint(self, repository: Repository) -> str:
         """Return the address of a repository's LFS server, which its default branch may set."""

@@ -19,7 +19,7 @@ CHUNK_BYTES = 1024 * 1024
 SOCKET = "lfs"
 
 
-class Refused(Exception):
+class LfsRefused(Exception):
     """The bridge says no, and why."""
 
 
@@ -44,7 +44,7 @@ def _outcome(wanted: dict[str, Any], place: str) -> dict[str, Any]:
             _put(wanted)
             return {}
         return {"path": _get(wanted, place)}
-    except (OSError, Refused) as error:
+    except (OSError, LfsRefused) as error:
         return {"error": {"code": 1, "message": str(error) or type(error).__name__}}
 
 
@@ -59,7 +59,7 @@ def _get(wanted: dict[str, Any], place: str) -> str:
                 left -= len(data)
     if left:
         os.unlink(path)  # noqa: PTH108 - pathlib takes long to load
-        raise Refused("The bridge closed the connection in the middle of a file.")
+        raise LfsRefused("The bridge closed the connection in the middle of a file.")
     return path
 
 
@@ -79,7 +79,7 @@ def _request(what: str, wanted: dict[str, Any]) -> socket.socket:
         bridge.connect(SOCKET)
     except OSError:
         bridge.close()
-        raise Refused("The bridge is not listening. Try again later.") from None
+        raise LfsRefused("The bridge is not listening. Try again later.") from None
     question = {"what": what, "oid": wanted["oid"], "size": wanted["size"]}
     bridge.sendall(json.dumps(question).encode() + b"\n")
     return bridge
@@ -88,7 +88,7 @@ def _request(what: str, wanted: dict[str, Any]) -> socket.socket:
 def _check_answer(line: bytes, *good: str) -> str:
     word, _, rest = line.decode(errors="replace").strip().partition(" ")
     if word not in good:
-        raise Refused(rest or "The bridge closed the connection.")
+        raise LfsRefused(rest or "The bridge closed the connection.")
     return word
 
 

@@ -25,7 +25,7 @@ from app.model.workspaces import Repository, Target
 from app.repos import fetching
 from app.repos.fetching import COMPLETE, Fetcher, keep_boundaries, salvage, swap, tidy, with_promise
 from app.repos.git import COMMIT, NOWHERE, Git
-from app.repos.remote import Tokens, failure, file_name, is_damage
+from app.repos.remote import CredentialSource, failure, file_name, is_damage
 from app.repos.trees import Submodule, find_excess, parse_submodules
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Mirrors:
         self,
         root: Path,
         git: Git,
-        tokens: Tokens | None,
+        tokens: CredentialSource | None,
         person: Mapping[str, str],
         *,
         disk: DiskSpace,

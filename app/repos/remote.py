@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from app.errors import GitFailed, RepositoryError, RepositoryGone
 from app.model.workspaces import Repository
-from app.repos.git import Access
+from app.repos.git import RemoteAccess
 
 # What git or ssh say, and what that means to a person; the first match counts.
 _KEYS: Final = (
@@ -50,7 +50,7 @@ _DAMAGED: Final = re.compile(
 _SIGNED: Final = re.compile(r"must have verified signatures|must be signed", re.IGNORECASE)
 
 
-class Tokens(Protocol):
+class CredentialSource(Protocol):
     """Where a short-lived credential comes from; the core's `Forge` is one."""
 
     async def token(
@@ -67,11 +67,11 @@ class Tokens(Protocol):
 async def access_to(
     repository: Repository,
     agent: str | None,
-    tokens: Tokens | None,
+    tokens: CredentialSource | None,
     person: Mapping[str, str],
     *,
     workflows: bool = False,
-) -> Access:
+) -> RemoteAccess:
     """Return what git needs to reach a remote, and to change workflow files only if told to.
 
     Without an agent nothing of the bridge or its user is used: no token, no key, and no file of
@@ -91,15 +91,17 @@ async def access_to(
             if tokens is not None and agent is not None:
                 token = await tokens.token(repository, agent, workflows=workflows)
             if token is None:
-                return Access(parts.scheme)
+                return RemoteAccess(parts.scheme)
             basic = base64.b64encode(f"x-access-token:{token}".encode()).decode()
             address = f"http.{parts.scheme}://{parts.netloc}/.extraHeader"
-            return Access(parts.scheme, {address: f"Authorization: Basic {basic}"})
+            return RemoteAccess(parts.scheme, {address: f"Authorization: Basic {basic}"})
         case "ssh":
             own = {name: person[name] for name in ("HOME", "SSH_AUTH_SOCK") if name in person}
-            return Access("ssh", environment={**own, "GIT_SSH_COMMAND": "ssh -oBatchMode=yes"})
+            return RemoteAccess(
+                "ssh", environment={**own, "GIT_SSH_COMMAND": "ssh -oBatchMode=yes"}
+            )
         case "file":
-            return Access("file")
+            return RemoteAccess("file")
         case _:
             raise RepositoryError(f"The bridge does not support the address of {repository.name}.")
 

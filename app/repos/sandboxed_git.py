@@ -20,7 +20,7 @@ from app.children.homes import Home, give
 from app.children.layout import Confinement
 from app.children.limits import ResourceLimits
 from app.children.network.access import Witness
-from app.children.network.link import Link, NetworkPlan
+from app.children.network.link import NetworkLink, NetworkPlan
 from app.children.proc_table import new_marker
 from app.children.process import Child
 from app.children.sandbox import Sandbox
@@ -259,8 +259,8 @@ class Inside:
             return await spawn(command, name=name, env=environment, cwd=cwd)
         network = self.isolation.network
 
-        def connect() -> Link:
-            link = Link(network, name)
+        def connect() -> NetworkLink:
+            link = NetworkLink(network, name)
             link.tell(witness)
             return link
 

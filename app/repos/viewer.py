@@ -64,7 +64,7 @@ PROGRAMS = ("config", "config.worktree", "commondir", "hooks")
 """What in a repository makes git run programs."""
 
 
-class Failed(Exception):
+class ViewFailed(Exception):
     """Git could not do it; the words are its own."""
 
 
@@ -77,7 +77,7 @@ class _Repository:
             if own.is_file() or (own / "HEAD").exists():
                 break
         else:
-            raise Failed("not a git repository")
+            raise ViewFailed("not a git repository")
         self.top = top
         self.git = own if own.is_dir() else top / _first_line(own).removeprefix("gitdir:").strip()
         self.common = self.git / _first_line(self.git / "commondir")
@@ -91,7 +91,7 @@ class _Repository:
         """Ask git for one word; empty if there is none."""
         try:
             return self.read(*words).decode(errors="replace").strip()
-        except Failed:
+        except ViewFailed:
             return ""
 
 
@@ -103,7 +103,7 @@ class _View:
         self.repository = repository = _Repository(Path(task["folder"]), or_above=task["in_place"])
         objects = str((repository.common / "objects").resolve())
         if "\n" in objects:
-            raise Failed("the name of the folder has more than one line")
+            raise ViewFailed("the name of the folder has more than one line")
         head = repository.find("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         kind = repository.find("rev-parse", "--show-object-format")
         kind = kind if kind in EMPTY else "sha1"
@@ -188,11 +188,11 @@ class _View:
         try:
             if not self.task["counts"]:
                 return {"scope": scope, "text": shown("--unified=3")}
-        except Failed:
+        except ViewFailed:
             pass  # what is too long to be shown is counted
         try:
             return {"scope": scope, "stat": shown("--numstat", "-z")}
-        except Failed as error:
+        except ViewFailed as error:
             return {"scope": scope, "problem": str(error)}
 
     def hidden(self) -> list[dict[str, object]]:
@@ -265,7 +265,7 @@ def look(task: _Task) -> dict[str, object]:
             view.add_new_files(inner)
             seen["nested"] = inner[:MOST_NAMED]
             seen["diffs"] = [view.diff(*scope) for scope in task["scopes"]]
-        except Failed as error:
+        except ViewFailed as error:
             words = str(error)
             seen["diffs"] = [{"scope": scope[0], "problem": words} for scope in task["scopes"]]
     return seen
@@ -356,11 +356,11 @@ def _run(
             written = child.stdout.read(most + 1 if most else -1)
             if most and len(written) > most:
                 child.kill()
-                raise Failed("it wrote too much")
+                raise ViewFailed("it wrote too much")
         if child.returncode not in {0, *fine}:
             words.seek(0)
             said = words.read().decode(errors="replace").strip()
-            raise Failed(said[-WORDS:] or f"git ended with status {child.returncode}")
+            raise ViewFailed(said[-WORDS:] or f"git ended with status {child.returncode}")
     return written
 
 

@@ -1,4 +1,4 @@
-"""Defines the JSON shapes of agents in the API: their entries, files and notes."""
+"""Defines the JSON shapes of agents in the API: their entries and files."""
 
 from __future__ import annotations
 
@@ -138,19 +138,6 @@ class AgentDetail(AgentOut):
     """The keys of its entry as in AGENTS_JSON, but `env` is the list of its variables' names."""
     credentials: dict[str, list[str]]
     """Which fields are stored for it, by service; those of the settings are not listed."""
-
-
-class NoteOut(BaseModel):
-    """One thing that an agent remembers."""
-
-    id: str
-    """Tells the notes of a day apart; another one once the note is changed."""
-    day: str
-    time: str
-    """When it was noted, in UTC; empty if a person wrote it by hand."""
-    session: int | None
-    """The session it came from."""
-    text: str
 
 
 class NewAgent(BaseModel):

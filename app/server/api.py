@@ -331,7 +331,7 @@ async def _say(
     while_busy: WhileBusy = "steer",
 ) -> Accepted:
     """Send a message through the same intake as messages from platforms."""
-    said = events.Said(
+    said = events.PageMessage(
         thread=thread,
         text=text,
         speaker_id=OPERATOR[0],

@@ -15,7 +15,6 @@ from app.server import (
     files_api,
     install,
     login,
-    memory_api,
     page,
     problems,
 )
@@ -81,7 +80,6 @@ def build(
     application.include_router(api.router)
     application.include_router(agents_api.router)
     application.include_router(files_api.router)
-    application.include_router(memory_api.router)
     application.include_router(install.router)
     for router in routers:
         application.include_router(router)

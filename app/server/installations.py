@@ -29,7 +29,7 @@ class StateInvalid(Exception):
     """A state was issued to another log-in, has expired or was used before."""
 
 
-class Installations:
+class PendingInstallations:
     """The installations in progress, each stored by the hash of its state."""
 
     def __init__(

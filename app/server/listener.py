@@ -42,21 +42,21 @@ class Connections:
         unlimited = handles == resource.RLIM_INFINITY
         self.most = CONNECTIONS if unlimited else min(CONNECTIONS, handles // 2)
         """How many may be open at once."""
-        self._open: set[Connection] = set()
-        self._waiting: dict[Connection, asyncio.TimerHandle] = {}
+        self._open: set[HttpConnection] = set()
+        self._waiting: dict[HttpConnection, asyncio.TimerHandle] = {}
         """Those that wait for their peer, the longest first, with the end of their time."""
         self._told_at = float("-inf")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request; meanwhile its connection does not wait."""
-        connection: Connection = scope["state"][_KEY]
+        connection: HttpConnection = scope["state"][_KEY]
         connection.begin()
         try:
             await self._application(scope, receive, send)
         finally:
             connection.end()
 
-    def add(self, connection: Connection, peer: str) -> None:
+    def add(self, connection: HttpConnection, peer: str) -> None:
         """Count a new connection; if there are too many, close the one that waited longest."""
         self._open.add(connection)
         self.wait(connection, HEAD_SECONDS)
@@ -64,24 +64,24 @@ class Connections:
             self._drop(next(iter(self._waiting)))
             self._tell(peer)
 
-    def wait(self, connection: Connection, seconds: float) -> None:
+    def wait(self, connection: HttpConnection, seconds: float) -> None:
         """Give the peer of a connection this much time."""
         if connection in self._open:
             self.proceed(connection)
             timer = asyncio.get_running_loop().call_later(seconds, self._drop, connection)
             self._waiting[connection] = timer
 
-    def proceed(self, connection: Connection) -> None:
+    def proceed(self, connection: HttpConnection) -> None:
         """Stop the clock of a connection."""
         if timer := self._waiting.pop(connection, None):
             timer.cancel()
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: HttpConnection) -> None:
         """Forget a connection that is closed."""
         self.proceed(connection)
         self._open.discard(connection)
 
-    def _drop(self, connection: Connection) -> None:
+    def _drop(self, connection: HttpConnection) -> None:
         self.remove(connection)
         # Not `close`, which waits until the peer has read everything.
         connection.transport.abort()
@@ -98,7 +98,7 @@ class Connections:
             )
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """One connection that tells when it waits for its peer."""
 
     def __init__(
@@ -180,7 +180,7 @@ class Listener(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 Connections(application),
-                http=Connection,
+                http=HttpConnection,
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -18,7 +18,6 @@ from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.reader import Intake
-from app.core.memory.keeper import MemoryKeeper
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.directory import RepositoryPicker
 from app.core.repositories.following import WorkProgress
@@ -28,7 +27,7 @@ from app.metrics import Metrics, Vital
 from app.model.agents import Availability, Choices, Tool
 from app.model.keys import PlaceKey
 from app.model.types import Session
-from app.server.installations import Installations
+from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks
 from app.server.shapes import state_on
 from app.services.service import Setup
@@ -203,14 +202,13 @@ class Parts:
     """The folder of attachments."""
     admin_token: str
     ready: Callable[[], Awaitable[Sequence[Check]]]
-    installs: Installations
+    installs: PendingInstallations
     picker: RepositoryPicker
     files: AgentFiles
     availability: Callable[[str], Availability]
     """Returns whether an agent can work."""
     probe: Callable[[str], Awaitable[Availability]]
     """Checks that now, by starting the agent."""
-    memory: MemoryKeeper
     tree: DelegationTree
     """What agents asked of each other."""
     relabel: Callable[[str], Awaitable[None]] = _leave

@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from app.vault import Vault
 
 
-class Verdict(StrEnum):
+class Severity(StrEnum):
     """How much a finding matters."""
 
     OK = "ok"
@@ -47,7 +48,7 @@ class Verdict(StrEnum):
 class Finding:
     """What one check found."""
 
-    verdict: Verdict
+    verdict: Severity
     what: str
     reason: str
     remedy: str = ""
@@ -55,17 +56,17 @@ class Finding:
 
 def ok(what: str, reason: str) -> Finding:
     """Say that something is as it should be."""
-    return Finding(Verdict.OK, what, reason)
+    return Finding(Severity.OK, what, reason)
 
 
 def warning(what: str, reason: str, remedy: str) -> Finding:
     """Say that something could be better."""
-    return Finding(Verdict.WARNING, what, reason, remedy)
+    return Finding(Severity.WARNING, what, reason, remedy)
 
 
 def problem(what: str, reason: str, remedy: str) -> Finding:
     """Say that something will not work."""
-    return Finding(Verdict.PROBLEM, what, reason, remedy)
+    return Finding(Severity.PROBLEM, what, reason, remedy)
 
 
 class ServiceStores(Protocol):
@@ -193,6 +194,16 @@ class LiveRequest:
     """Removes what the steps made."""
     progress: Callable[[str], None]
     """Shows how far a step is."""
+
+
+def later(reference: str) -> Callable[..., Any]:
+    """Return a function, given as `module:name`, whose module is imported when it is called."""
+    module, _, name = reference.partition(":")
+
+    def call(*given: Any) -> Any:
+        return getattr(import_module(module), name)(*given)
+
+    return call
 
 
 def no_repository(_place: PlaceKey) -> None:

@@ -103,7 +103,7 @@ def open_backend(url: str, *, readonly: bool = False) -> Backend:
 
         backend = Server(url, to_json, readonly=readonly)
     else:
-        backend = File(_readonly(url) if readonly else url)
+        backend = SqliteFile(_readonly(url) if readonly else url)
     event.listen(backend.engine, "before_cursor_execute", _clean_parameters, retval=True)
     return backend
 
@@ -149,7 +149,7 @@ def clean_written(text: str) -> str:
     return to_json(json.loads(text)) if _REFUSED.search(text) else text
 
 
-class File:
+class SqliteFile:
     """A SQLite file."""
 
     is_file = True

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Row, bindparam, func, select, union, update
 
 from app.model.keys import PlaceKey
-from app.model.workspaces import Changes, Checkout, Judged, Opened, Repository
+from app.model.workspaces import Changes, Checkout, Judged, OpenedClone, Repository
 from app.store.database import Database
 from app.store.dialects import insert
 from app.store.tables import checkout, delegation, place, session, surface
@@ -102,7 +102,7 @@ class CheckoutStore:
             lambda connection: connection.execute(insert(checkout), row)
         )
 
-    async def ready(self, session_id: int, number: int, opened: Opened, machine: str) -> None:
+    async def ready(self, session_id: int, number: int, opened: OpenedClone, machine: str) -> None:
         """Record that a clone is ready, on a machine."""
         await self._change(
             session_id,

@@ -10,12 +10,12 @@ from sqlalchemy import Connection, bindparam, or_, select, update
 from app.model.delegation import (
     SERVICE,
     Answer,
-    Begun,
-    Call,
+    DelegatedCall,
     Delegation,
     DelegationLimits,
     Errand,
     NewDelegation,
+    StartedDelegation,
 )
 from app.model.keys import PlaceKey
 from app.store.commits.delegating import (
@@ -105,7 +105,7 @@ class DelegationStore:
         self._database = database
         self._now = now
 
-    async def begin(self, new: NewDelegation, limits: DelegationLimits) -> Begun:
+    async def begin(self, new: NewDelegation, limits: DelegationLimits) -> StartedDelegation:
         """Begin a delegation in one commit, unless a limit is reached."""
         return await self._database.writer.run(
             lambda connection: begin(connection, new, limits, self._now())
@@ -208,10 +208,10 @@ def read_last_words(connection: Connection, session_id: int, turn_id: int) -> st
     return _last_words(connection.execute(_SAID, {"in": session_id, "of": turn_id}).all())
 
 
-def _calls(rows: Iterable[Any]) -> tuple[Call, ...]:
+def _calls(rows: Iterable[Any]) -> tuple[DelegatedCall, ...]:
     """List the tool calls of a turn, each as it was last reported."""
     calls = {
-        row.data["call"]: Call(row.data.get("kind") or "other", row.text)
+        row.data["call"]: DelegatedCall(row.data.get("kind") or "other", row.text)
         for row in rows
         if row.kind == "tool"
     }

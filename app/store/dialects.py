@@ -117,7 +117,7 @@ def find_next_number(connection: Connection, of: Table) -> int:
     return int(connection.execute(used, {"name": of.name}).scalar() or 0) + 1
 
 
-class Field(FunctionElement[str]):
+class JsonField(FunctionElement[str]):
     """A field of a JSON column as text; on PostgreSQL null in a row whose texts it cannot read.
 
     Earlier versions stored NUL and halves of surrogate pairs: one such row must not fail a query.
@@ -131,14 +131,14 @@ class Field(FunctionElement[str]):
         super().__init__(within, literal(name))
 
 
-@compiles(Field)
-def _compile_field(element: Field, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(JsonField)
+def _compile_field(element: JsonField, compiler: SQLCompiler, **options: Any) -> str:
     within, name = (compiler.process(each, **options) for each in element.clauses)
     return f"json_extract({within}, '$.' || {name})"
 
 
-@compiles(Field, POSTGRESQL)
-def _compile_field_on_server(element: Field, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(JsonField, POSTGRESQL)
+def _compile_field_on_server(element: JsonField, compiler: SQLCompiler, **options: Any) -> str:
     within, name = (compiler.process(each, **options) for each in element.clauses)
     # Without backslashes that are themselves escaped: these begin no character.
     escapes = rf"replace({within}::text, '\\', '')"

@@ -26,7 +26,7 @@ from app.model.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, Tur
 from app.model.updates import ASK_PERSON, Ask, AskRequest
 from app.store.commits.admission import attach
 from app.store.commits.answers import tell_answer
-from app.store.commits.asks import close_ask, open_ask, shown_in
+from app.store.commits.asks import close_ask, decide_note, open_ask, shown_in
 from app.store.commits.choices import choose, remember
 from app.store.commits.endings import end_if_idle, end_waiting, go_on_after, stop_session
 from app.store.commits.holding import hold
@@ -34,7 +34,6 @@ from app.store.commits.offers import decide_offer
 from app.store.commits.suspending import tell_suspended
 from app.store.database import Database
 from app.store.grants import write_grant
-from app.store.memory import decide_note
 from app.store.posts import insert_post
 from app.store.tables import ASK_IS_OPEN, ASK_STAYS, ask, place, session, surface, turn
 from app.store.turns import messages_of

@@ -17,7 +17,6 @@ from app.store.grants import GrantStore
 from app.store.inbox import DeliveryStore
 from app.store.ledger import AskStore
 from app.store.logins import LoginStore
-from app.store.memory import MemoryStore
 from app.store.names import NameStore
 from app.store.posts import PostStore
 from app.store.proposals import ProposalStore
@@ -54,7 +53,6 @@ class Stores:
     names: NameStore
     sealed: SealedStore
     agents: AgentStore
-    memory: MemoryStore
     delegations: DelegationStore
     tree: DelegationTree
     vitals: VitalStore
@@ -87,7 +85,6 @@ class Stores:
             names=NameStore(database),
             sealed=SealedStore(database, now),
             agents=AgentStore(database, now),
-            memory=MemoryStore(database, now),
             delegations=DelegationStore(database, now),
             tree=DelegationTree(database, now),
             vitals=VitalStore(database, now),

@@ -26,7 +26,7 @@ from app.errors import StoreUnavailable
 from app.model.keys import PlaceKey, SessionKey
 from app.model.types import Entry, Overheard
 from app.store.database import Database
-from app.store.dialects import Field
+from app.store.dialects import JsonField
 from app.store.faults import describe_cause
 from app.store.tables import (
     OPEN_TURN,
@@ -131,7 +131,7 @@ _BY_PEOPLE = (
     & transcript.c.id.not_in(_COMMANDS)
 )
 # How an answer ended is part of it: it names the branch and the pull request.
-_ANSWERS = (transcript.c.kind == "text") | Field(transcript.c.data, "end").is_not(None)
+_ANSWERS = (transcript.c.kind == "text") | JsonField(transcript.c.data, "end").is_not(None)
 _BY_AGENTS = _ANSWERS & (transcript.c.session != _OF)
 _HERE = transcript.c.place.in_(_PLACES)
 _OVERHEARD = (
@@ -286,7 +286,7 @@ class TranscriptStore:
         query = (
             select(transcript.c.data)
             .where(transcript.c.session == session_id, transcript.c.kind == "notice")
-            .where(Field(transcript.c.data, "state") == "commands")
+            .where(JsonField(transcript.c.data, "state") == "commands")
             .order_by(transcript.c.id.desc())
             .limit(1)
         )

@@ -8,13 +8,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from typing_extensions import override
 
+from app.model import ask_wording as wording
+from app.model.text import money
+from app.model.updates import AskView
 from app.server.shapes import EntryOut
-from app.terminal import output
+from app.terminal.framing import one_line, printable
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -24,6 +28,9 @@ FRAMES_PER_SECOND: Final = 8
 """Looks smooth and costs nothing."""
 STATUS_CHARACTERS: Final = 120
 """How much of a thought or an unfinished answer the status line shows."""
+SHOWN_LINES: Final = 20
+"""Lines of a change that a question shows: enough to judge it, few enough for one screen."""
+MARKS: Final = {"pending": "·", "in_progress": "»", "completed": "✓", "failed": "✗"}
 
 
 class Margin:
@@ -42,7 +49,7 @@ class Margin:
         """Erase the status."""
 
 
-class Plain(Margin):
+class PlainLines(Margin):
     """Writes lines to a file or a pipe, without a status."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -125,7 +132,7 @@ def margin(stream: TextIO, *, quiet: bool) -> Margin:
     """Choose how everything but the answer is shown."""
     if quiet:
         return Margin()
-    return Terminal(stream) if stream.isatty() else Plain(stream)
+    return Terminal(stream) if stream.isatty() else PlainLines(stream)
 
 
 class Screen:
@@ -158,7 +165,7 @@ class Screen:
     def status(self, words: str) -> None:
         """Show what is going on now, unless that would overwrite something."""
         if not (self._column or self._prompting):
-            self._margin.status(output.one_line(words, STATUS_CHARACTERS))
+            self._margin.status(one_line(words, STATUS_CHARACTERS))
 
     def line(self, text: str, style: str = "") -> None:
         """Write a line that is not part of the answer."""
@@ -187,7 +194,7 @@ class Screen:
             case "plan":
                 self._steps(entry.data["steps"])
             case "notice" if files := entry.data.get("files"):
-                self._lines((output.one_line(entry.text), *output.file_lines(files, self._uploads)))
+                self._lines((one_line(entry.text), *file_lines(files, self._uploads)))
             case "notice":
                 self._notice = entry.text
             case "usage":
@@ -207,11 +214,11 @@ class Screen:
 
     def usage(self) -> str:
         """Return what the turn has used, as far as it is known."""
-        return output.usage_line(self._usage)
+        return usage_line(self._usage)
 
     def _answer(self, text: str) -> None:
         self._margin.still()
-        self._write(output.printable(text) if self._out.isatty() else text)
+        self._write(printable(text) if self._out.isatty() else text)
         self._open_line = not text.endswith("\n")
         self._column = self._one_terminal and self._open_line
 
@@ -227,7 +234,7 @@ class Screen:
 
     def _tell_notice(self) -> None:
         if self._notice:
-            self.line(f"! {output.one_line(self._notice)}", "yellow")
+            self.line(f"! {one_line(self._notice)}", "yellow")
             self._notice = ""
 
     def _tool(self, entry: EntryOut) -> None:
@@ -235,7 +242,7 @@ class Screen:
         ended = status in {"completed", "failed"}
         if ended or call not in self._begun_tools:
             style = {"completed": "green", "failed": "red"}.get(status or "", "dim")
-            self.line(output.tool_line(entry), style)
+            self.line(tool_line(entry), style)
         self._begun_tools.add(call)
         self.status(entry.text)
 
@@ -244,11 +251,11 @@ class Screen:
         known, self._plan = self._plan, {step["text"]: step["status"] for step in steps}
         if known.keys() != self._plan.keys():
             self.line("Plan:", "bold")
-            self._lines(output.plan_lines(steps))
+            self._lines(plan_lines(steps))
             return
         done = [step for step in steps if step["status"] == "completed"]
         self._lines(
-            output.plan_lines(step for step in done if known[step["text"]] != "completed"), "green"
+            plan_lines(step for step in done if known[step["text"]] != "completed"), "green"
         )
         current = next((step["text"] for step in steps if step["status"] == "in_progress"), "")
         if current:
@@ -257,3 +264,86 @@ class Screen:
     def _lines(self, texts: Iterable[str], style: str = "") -> None:
         for text in texts:
             self.line(text, style)
+
+
+def plan_lines(steps: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Show the steps of a plan."""
+    for step in steps:
+        yield f"  {MARKS.get(step['status'], '·')} {one_line(step['text'])}"
+
+
+def tool_line(entry: EntryOut) -> str:
+    """Show one state of a tool call, and why it failed."""
+    status = entry.data.get("status") or "pending"
+    title = one_line(entry.text or entry.data.get("kind") or "tool")
+    why = one_line(entry.data.get("output") or "", limit=200) if status == "failed" else ""
+    words = why if why.startswith(title) else ": ".join(filter(None, (title, why)))
+    decided = one_line(wording.decision(entry.data.get("decided")))
+    return f"{MARKS.get(status, '·')} {words}{f' ({decided})' if decided else ''}"
+
+
+def ask_sentence(view: AskView) -> str:
+    """Say what an agent wants in one line; empty if its title and facts say it."""
+    said = wording.sentence(view)
+    if said is None:
+        return ""
+    amount = f"({said.amount})" if said.amount else ""
+    return " ".join(filter(None, (said.words, said.subject, amount)))
+
+
+def ask_lines(view: AskView) -> Iterator[str]:
+    """Show all of what an ask is about; of a change its first lines."""
+    is_said = wording.sentence(view) is not None
+    for fact in view.facts:
+        if not is_said:
+            yield f"{wording.label(fact)} {fact.path}".rstrip() + ":"
+        changed = fact.kind == "change"
+        shown = fact.text.split("\n") if fact.text else []
+        # Behind a bar, so that no line of an agent looks like one of the bridge.
+        yield from (f"| {line}" for line in (shown[:SHOWN_LINES] if changed else shown))
+        left = fact.left + max(0, len(shown) - SHOWN_LINES) if changed else fact.left
+        if words := wording.gap(replace(fact, left=left)):
+            yield words
+        yield from (f"| {line}" for line in fact.tail.split("\n") if fact.tail)
+    yield from wording.notes(view, on_page=True)
+
+
+def usage_line(data: Mapping[str, Any]) -> str:
+    """Show how much of its context an agent has used, and what it cost."""
+    used, size, cost = data.get("used"), data.get("size"), data.get("cost")
+    parts = []
+    if used is not None:
+        parts.append(f"{used} of {size} tokens" if size else f"{used} tokens")
+    if price := money(cost, data.get("currency"), estimated=bool(data.get("estimated"))):
+        parts.append(price)
+    return ", ".join(parts)
+
+
+def transcript_lines(entries: Sequence[EntryOut], agent: str) -> Iterator[str]:
+    """Show a whole conversation; a tool call once, as it ended."""
+    last = {entry.data.get("call"): entry.id for entry in entries if entry.kind == "tool"}
+    speaker: str | None = None
+    for entry in entries:
+        match entry.kind:
+            case "message" | "text":
+                name = entry.speaker or agent
+                if name != speaker:
+                    yield ""
+                    yield f"{one_line(name)}:"
+                speaker = name
+                yield from (f"  {line}" for line in printable(entry.text).strip("\n").split("\n"))
+            case "tool" if last[entry.data.get("call")] == entry.id:
+                yield f"  {tool_line(entry)}"
+            case "ask" if entry.data.get("state") == "open":
+                yield f"  ? {one_line(entry.text)}"
+            case "ask":
+                yield f"    {one_line(entry.text)}"
+            case "notice" if entry.text:
+                yield f"  ! {one_line(entry.text)}"
+            case _:
+                pass
+
+
+def file_lines(files: Iterable[Mapping[str, str]], uploads: PurePath) -> Iterator[str]:
+    """List the paths of files that an agent made."""
+    return (f"  {printable(str(uploads / file['url']))}" for file in files)

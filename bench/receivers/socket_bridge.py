@@ -16,7 +16,7 @@ from app.config.sealing import Sealer
 from app.errors import BridgeError
 from app.model.types import ActivePlace
 from app.services.slack.adapter import SlackAdapter, SlackApp
-from app.services.slack.auth import Colleagues, Seal
+from app.services.slack.people import Colleagues, Seal
 from app.store.database import Database, sqlite_url
 from app.store.guarding import Guard, put_on_guard
 from app.store.stores import Stores

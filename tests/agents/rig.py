@@ -20,7 +20,7 @@ import pytest
 
 from app.acp.handshake import Handshake, Restored
 from app.acp.launch import AgentLaunch
-from app.acp.launcher import AcpLauncher, Opened
+from app.acp.launcher import AcpLauncher, StartedAgent
 from app.acp.peer import AgentTimeouts
 from app.acp.session import AcpSession
 from app.agents.catalog import AgentProgram, known_agents
@@ -173,7 +173,7 @@ class Rig:
         system: str = "",
         replay: bool = False,
         **entry: Any,
-    ) -> Opened:
+    ) -> StartedAgent:
         """Bring the agent to life, with an earlier conversation if one is given.
 
         `number` tells sessions apart; each has a workspace and a home of its own.
@@ -194,7 +194,7 @@ class Rig:
                 session, Workspace(workspace), self.between, system=system, replay=replay
             )
 
-    async def reopen(self, opened: Opened, how: str) -> Opened:
+    async def reopen(self, opened: StartedAgent, how: str) -> StartedAgent:
         """End a life and begin another: a new conversation, or the old one."""
         await opened.session.close()
         return await self.open(None if how == "new" else opened.session)

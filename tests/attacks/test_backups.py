@@ -17,7 +17,7 @@ import pytest
 
 from app.children.sandbox import Unavailable, find_bubblewrap
 from app.errors import BackupUnusable
-from app.features.backup.archive import LIST, Contents
+from app.features.backup.archive import LIST, ArchiveContents
 from app.features.backup.stream import SealedWriter, Secret
 from app.features.backup.unpacking import check, unpack
 from tests.support.bridge import SECONDS
@@ -69,7 +69,7 @@ CRAFTED: dict[str, list[tuple[bytes, str]]] = {
 
 def craft(target: Path, members: list[tuple[bytes, str]], leads_to: Path) -> None:
     """Seal an archive with members that the packer would not write."""
-    contents = Contents(1.0, "0.1.0", "sqlite", "0008", "mark")
+    contents = ArchiveContents(1.0, "0.1.0", "sqlite", "0008", "mark")
     with target.open("wb") as file:
         sealed = SealedWriter(file, KEY)
         with tarfile.open(fileobj=cast("IO[bytes]", sealed), mode="w|gz") as tar:

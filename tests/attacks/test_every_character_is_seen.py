@@ -15,15 +15,15 @@ from app.core.consent.views import ELSEWHERE, PAGE, view_of
 from app.model.posts import PostContent
 from app.model.text import conceal, reveal
 from app.model.updates import AskFact, AskRequest, AskView, FactKind
-from app.server.page.view.blocks import Question as PageQuestion
+from app.server.page.view.blocks import QuestionBlock as PageQuestion
 from app.server.page.view.render import Renderer
-from app.server.page.view.roster import Agent, Roster
-from app.services.github import board
+from app.server.page.view.roster import AgentView, PageRoster
+from app.services.github import checks as board
 from app.services.github import render as github
 from app.services.linear import render as linear
 from app.services.slack import render as slack
-from app.terminal import output as lines
-from app.terminal.screen import Plain, Screen
+from app.terminal import screen as lines
+from app.terminal.screen import PlainLines, Screen
 from tests.support import asked
 
 PIECES = (
@@ -52,7 +52,7 @@ nasty = st.lists(st.one_of(st.sampled_from(PIECES), st.characters()), min_size=1
 )
 facts = st.tuples(st.sampled_from(("command", "path", "host", "file", "input", "address")), nasty)
 FEW = settings(max_examples=150, deadline=None)
-ROSTER = Roster.of([Agent("claude", "claude", "Claude")])
+ROSTER = PageRoster.of([AgentView("claude", "claude", "Claude")])
 
 
 def request(kind: FactKind, text: str) -> AskRequest:
@@ -113,8 +113,8 @@ def test_on_github_what_is_read_is_what_runs(fact: tuple[FactKind, str]) -> None
 @FEW
 @given(facts)
 def test_on_linear_what_is_read_is_what_runs(fact: tuple[FactKind, str]) -> None:
-    (step,) = linear.steps(content(*fact), linear.Shown())
-    assert isinstance(step.call, linear.Activity)
+    (step,) = linear.steps(content(*fact), linear.ShownTurn())
+    assert isinstance(step.call, linear.NewActivity)
 
     body = step.call.content["body"]
     assert conceal(asked.in_markdown(body)[-1]) == fact[1]
@@ -157,7 +157,7 @@ def test_on_a_terminal_what_is_read_is_what_runs(fact: tuple[FactKind, str]) -> 
     whole = view_of(request(*fact), str, PAGE)
     details = tuple(lines.ask_lines(whole))
 
-    show(Screen(printed, Plain(printed)), Question("claude", whole.heading, (), details))
+    show(Screen(printed, PlainLines(printed)), Question("claude", whole.heading, (), details))
 
     assert is_plain(printed.getvalue())
     assert [*map(conceal, asked.on_terminal(printed.getvalue()))] == [fact[1]]

@@ -9,7 +9,7 @@ import pytest
 from app.config import load
 from app.services import registered_services
 from app.services.github.doctor import checks
-from app.services.service import Verdict
+from app.services.service import Severity
 from sim.github.state import Issue, Repository
 from sim.github.world import SimulatedGithub
 from tests.support.doctor import check_context
@@ -144,7 +144,7 @@ async def test_doctor_warns_of_a_public_app_and_of_strangers_who_have_it(tmp_pat
         async def warned() -> list[str]:
             configuration = load(settings, services=registered_services(), home=tmp_path / "home")
             found = [each async for each in checks(check_context(configuration))]
-            return [each.reason for each in found if each.verdict is Verdict.WARNING]
+            return [each.reason for each in found if each.verdict is Severity.WARNING]
 
         private = await warned()
         app.public = True

@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from app.model.inbound import Heard
 from app.model.ports import AgentListener
-from app.model.updates import AskOption, AskRequest, Diff, TextUpdate, ToolUpdate
+from app.model.updates import AskOption, AskRequest, FileDiff, TextUpdate, ToolUpdate
 from tests.support.clock import ManualClock
 from tests.support.desk import Desk, Rules, running_desk
 from tests.support.memory import heard
@@ -173,7 +173,7 @@ async def test_an_agent_that_does_not_say_what_it_does_is_shown_as_such(
 
 async def test_a_secret_in_a_command_is_hidden_and_that_is_said(desk: Desk) -> None:
     async def script(listener: AgentListener) -> None:
-        diffs = (Diff("a.env", None, f"KEY={SECRET}\n"),)
+        diffs = (FileDiff("a.env", None, f"KEY={SECRET}\n"),)
         await listener.on_ask(request(input={"command": f"curl -H {SECRET} x"}, diffs=diffs))
 
     desk.launcher.script = script

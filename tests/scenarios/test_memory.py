@@ -166,7 +166,7 @@ def test_the_page_shows_searches_and_removes_notes(bridge: Observed) -> None:
         assert answer.status_code == 200, answer.text
         return answer.text
 
-    bridge.wait(lambda: "ficus" in shown("ficus"), "it is not shown")
+    bridge.wait(lambda: "is a ficus" in shown("ficus"), "it is not shown")
     assert f'/t/web/page">session {bridge.session("page")}</a>' in shown("ficus")
     assert "No note has all these words." in shown("ficus cactus")
     (action,) = re.findall(rf'action="({path}/[^"]+)"', shown("ficus"))

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from app.core.outbox import Outbox
-from app.metrics import Metrics
 from app.model.keys import SessionKey
 from app.model.posts import NewPost, PostContent, ToolLine
 from app.model.updates import PlanStep
@@ -22,10 +21,10 @@ from app.services.slack.adapter import SlackAdapter
 from app.store.database import Database
 from app.store.posts import finish_post, insert_post
 from app.store.stores import Stores
-from app.vault import Vault
 from sim.slack.blocks import cards
 from sim.slack.model import App, Message
 from sim.slack.server import SimulatedSlack
+from tests.support.base import make_base
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores
 from tests.support.slack import slack_adapter, too_often
@@ -169,7 +168,7 @@ async def started(
 ) -> AsyncIterator[tuple[SlackAdapter, Outbox, Calls]]:
     app = slack.apps["claude"]
     adapter = slack_adapter(slack, app, clock=clock, folder=folder, title="Fix the login")
-    outbox = Outbox(stores.posts, {"slack:claude": adapter}, clock, Vault([]), Metrics())
+    outbox = Outbox(make_base(stores, clock, {"slack:claude": adapter}))
     api = adapter._api
     calls = Calls(api._call)
     api._call = calls  # type: ignore[method-assign]  # it calls the same

@@ -8,28 +8,29 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 from typing_extensions import override
 
 from app.agents.files import AgentFiles
-from app.agents.personas import DailyLogs, Personas, SystemPrompt
+from app.agents.personas import Personas, SystemPrompt
 from app.children.kept_files import Traces
 from app.clock import Clock, SystemClock
 from app.config.agents import AgentLimits
 from app.core.adapters import Adapter
+from app.core.base import Base
 from app.core.consent.ledger import Ledger
 from app.core.delegation.delegations import Delegations
 from app.core.delegation.deputies import Deputies
 from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
-from app.core.files.outgoing import Outgoing
+from app.core.files.outgoing import OutgoingFiles
 from app.core.hooks import Hooks
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.floor import Access
 from app.core.intake.reader import Intake
-from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.following import Renames
 from app.core.roster import Availabilities, Roster
@@ -41,9 +42,11 @@ from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.limits import NO_LIMITS, DailyLimits
-from app.core.turns.place_context import Surroundings
+from app.core.turns.place_context import ContextFinder
 from app.core.turns.reach import Reach
 from app.core.turns.turn_context import TurnContext
+from app.features.memory.service import Memory
+from app.features.memory.tools import MemoryTools
 from app.features.schedules.service import ScheduleBook, Scheduler
 from app.features.schedules.store import ScheduleStore
 from app.features.schedules.tools import ScheduleTools
@@ -51,7 +54,7 @@ from app.main.together import own_tools
 from app.metrics import Metrics
 from app.model.agents import Choice, Choices, Scope
 from app.model.conversations import EVERYTHING, ListFilter
-from app.model.delegation import SERVICE, DelegationLimits
+from app.model.delegation import DelegationLimits
 from app.model.inbound import (
     Accepted,
     Answered,
@@ -69,7 +72,7 @@ from app.model.posts import PostSend, PostSent
 from app.model.types import Attachment, Session, Speaker, Turn
 from app.model.updates import PromptEnd, TextUpdate
 from app.model.workspaces import Workspace
-from app.services.agents.adapter import AgentsAdapter
+from app.services.web.adapter import AgentsAdapter
 from app.signals import ALONE, Signals
 from app.store.database import Database
 from app.store.inbox import DeliveryStore
@@ -386,7 +389,7 @@ class Desk:
     delegations: Delegations
     toolbox: Toolbox
     showing: Showing
-    memory: MemoryKeeper
+    memory: Memory
     availability: Availabilities
     feed: Feed
     outbox: Outbox
@@ -402,7 +405,7 @@ class Desk:
             await self.engine.drain(grace=0)
             await self.showing.close()
             await self.ledger.close()
-            await self.memory.close()
+            await self.memory.finish()
             await self.schedules.close()
             await self.live.close()
             await self.outbox.close(grace=0)
@@ -532,26 +535,8 @@ def join_desk(
     launcher = ScriptedLauncher(stir)
     deliveries = StirringDeliveries(stores.deliveries, stir)
     feed = StirringFeed(stores, stir, signals)
-    outbox = Outbox(stores.posts, adapters, clock, vault, metrics, signals=signals)
     availability = Availabilities(clock, vault.redact, signals=signals)
     hooks = Hooks()
-    ledger = Ledger(
-        stores.asks,
-        stores.grants,
-        stores.sessions,
-        outbox,
-        feed,
-        vault,
-        clock=clock,
-        submit=lambda session: engine.submit(session),
-        hooks=hooks,
-        name_asker=lambda session: (
-            rules.names.get(session.key.agent, "") if session.place.service == SERVICE else ""
-        ),
-        find_voice=lambda session: showing.voice_of(session),
-        signals=signals,
-        counters=metrics,
-    )
     workspaces = empty_folders(folder, stores, clock, vault)
     agents = {
         agent: make_agent(
@@ -575,16 +560,26 @@ def join_desk(
         )
         for agent in rules.agents
     }
-    live = LiveAgents(
-        launcher,
-        workspaces,
-        stores.sessions,
-        clock,
-        vault,
-        max_processes=rules.max_processes,
-        agents=agents,
+    base = Base(
+        clock=clock,
+        vault=vault,
+        stores=replace(stores, deliveries=cast("DeliveryStore", deliveries)),
+        metrics=metrics,
         signals=signals,
+        agents=agents,
+        adapters=adapters,
+        hooks=hooks,
+        page=lambda place: rules.page and f"{rules.page}/{place}",
     )
+    outbox = Outbox(base)
+    ledger = Ledger(
+        base,
+        outbox,
+        feed,
+        submit=lambda session: engine.submit(session),
+        find_voice=lambda session: showing.voice_of(session),
+    )
+    live = LiveAgents(base, launcher, workspaces, max_processes=rules.max_processes)
     showing = Showing(
         stores.tree,
         stores.sessions,
@@ -598,55 +593,35 @@ def join_desk(
         clock=clock,
         signals=signals,
     )
-    shop = TurnContext(
-        places=stores.decisions,
-        turns=stores.turns,
-        sessions=stores.sessions,
-        transcript=stores.transcript,
-        posts=stores.posts,
+    shop: TurnContext = base.extend(
+        TurnContext,
         live=live,
         workspaces=workspaces,
         choice=RepositoryChoice(
-            stores.decisions,
-            stores.sessions,
+            base,
             directory(folder),
-            clock,
-            adapters=adapters,
             list_repositories=rules.list_repositories,
         ),
         attachments=Attachments(adapters),
-        outgoing=Outgoing(
+        outgoing=OutgoingFiles(
+            base,
             folder / "uploads",
-            stores.posts,
-            adapters,
-            vault,
             link=lambda url: rules.page and f"{rules.page}/uploads/{url}",
         ),
-        surroundings=Surroundings(stores.transcript, adapters, vault, messages=30),
+        surroundings=ContextFinder(base, messages=30),
         personas=rules.personas,
         ledger=ledger,
         outbox=outbox,
         feed=feed,
-        clock=clock,
-        spending=stores.spending,
         daily=rules.daily,
-        counters=metrics,
-        vault=vault,
         check_room=at_once,
         verbosity=None,
-        page=lambda place: rules.page and f"{rules.page}/{place}",
         place_prompt=lambda _place: rules.place_prompt,
-        adapters=adapters,
         availability=availability,
-        delegations=stores.delegations,
         showing=showing,
         abandon=lambda asked: delegations.stop(asked),
-        memory=MemoryKeeper(
-            stores.memory, DailyLogs(AgentFiles(folder, vault)), clock, signals=signals
-        ),
-        agents=agents,
     )
-    engine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns, signals=signals)
+    engine: EmbeddedTurnEngine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns)
     traces = Traces(
         folder / "workspaces",
         folder / "gates",
@@ -657,7 +632,7 @@ def join_desk(
         own=folder,
         user_of=lambda _agent: None,
     )
-    reach = Reach(live, stores.sessions, workspaces, traces, signals, ended=engine.ended)
+    reach = Reach(base, live, workspaces, traces, ended=engine.ended)
     schedule_store = stores.open(ScheduleStore)
     book = ScheduleBook(
         schedule_store,
@@ -668,25 +643,35 @@ def join_desk(
         names=rules.names,
         changed=lambda adapter: scheduler.change(adapter),
     )
-    hooks.add((book, shop.memory))
+    runtime: Any = SimpleNamespace(
+        clock=clock,
+        vault=vault,
+        stores=stores,
+        signals=signals,
+        files=AgentFiles(folder, vault),
+        agents=SimpleNamespace(
+            agents=agents, title=lambda agent: rules.names.get(agent, agent), names=rules.names
+        ),
+        feed=feed,
+        outbox=outbox,
+        ledger=ledger,
+        engine=engine,
+    )
+    memory = Memory(runtime)
+    hooks.add((book, memory))
     manager = SessionManager(
-        stores.decisions,
-        stores.sessions,
-        stores.turns,
+        base,
         engine=engine,
         live=reach,
         outbox=outbox,
         feed=feed,
-        clock=clock,
         directory=directory(folder),
-        hooks=hooks,
-        names=rules.names,
     )
     roster = Roster(
         agents,
         availability=availability.of,
     )
-    delegations = Delegations(
+    delegations: Delegations = Delegations(
         stores.delegations,
         stores.sessions,
         stores.turns,
@@ -704,24 +689,16 @@ def join_desk(
         signals=signals,
     )
     dispatcher = Dispatcher(
-        stores.decisions,
+        base,
         manager,
         ledger,
-        adapters=adapters,
         access=Access(),
         untagged="mention",
-        clock=clock,
-        vault=Vault(),
-        names={agent: rules.names.get(agent, agent) for agent in rules.agents},
         roster=roster,
-        hooks=hooks,
     )
     intake = Intake(
-        cast("DeliveryStore", deliveries),
+        base,
         dispatcher,
-        adapters=adapters,
-        clock=clock,
-        counters=metrics,
         renames=Renames(
             stores.names,
             NoGit(),  # type: ignore[arg-type]  # it answers only what may be asked
@@ -729,10 +706,8 @@ def join_desk(
             directory=directory(folder),
             clock=clock,
         ),
-        hooks=hooks,
-        signals=signals,
     )
-    scheduler = Scheduler(
+    scheduler: Scheduler = Scheduler(
         schedule_store,
         clock,
         adapters=adapters,
@@ -743,7 +718,7 @@ def join_desk(
         schedules=book,
         scheduler=scheduler,
         delegations=delegations,
-        memory=shop.memory,
+        memory=memory,
         availability=availability,
         showing=showing,
         toolbox=Toolbox(
@@ -754,8 +729,8 @@ def join_desk(
                     engine,
                     Homes(stores.delegations, stores.sessions, stores.turns),
                     Forge(folder / "forge.json"),
-                    AgentFiles(folder, vault),
                 ),
+                *MemoryTools(memory).tools(),
                 *ScheduleTools(book, ledger, agents).tools(),
             ),
             agents,

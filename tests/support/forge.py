@@ -11,7 +11,7 @@ from typing import Any
 from app.errors import RepositoryError
 from app.model.proposals import Examined, Proposal, Submission
 from app.model.types import Session
-from app.model.workspaces import Author, Head, Judged, Repository
+from app.model.workspaces import Author, Judged, PullHead, Repository
 from app.vault import Vault
 
 BOT = Author("demo[bot]", "demo@bots.example.com")
@@ -89,18 +89,18 @@ class Forge:
         excerpt = f"tests ({state['checks']})" if state["checks"] == "failed" else ""
         return Examined("", found[0]["link"], Judged(state["checks"]), excerpt=excerpt)
 
-    async def head(self, session: Session) -> Head | None:
+    async def head(self, session: Session) -> PullHead | None:
         found = self.state()["heads"].get(str(session.place))
         if found is None:
             return None
-        return Head(found["branch"], found["commit"])
+        return PullHead(found["branch"], found["commit"])
 
-    async def pull(self, repository: Repository, agent: str, number: int) -> Head | None:
+    async def pull(self, repository: Repository, agent: str, number: int) -> PullHead | None:
         known = self.state()["proposals"]
         if not 0 < number <= len(known):
             return None
         found = known[number - 1]
-        return Head("", f"refs/heads/{found['head']}", found["base"], found["head"])
+        return PullHead("", f"refs/heads/{found['head']}", found["base"], found["head"])
 
     async def guard(self, repository: Repository, agent: str, branch: str) -> str:
         return str(self.state()["guards"].get(branch, ""))

@@ -14,15 +14,15 @@ from app.model.inbound import Delivery, Heard, Inbound
 from app.model.keys import PlaceKey, SessionKey
 from app.model.proposals import Proposal
 from app.model.types import PlaceView, Session, SessionState
-from app.model.workspaces import Head, Repository
+from app.model.workspaces import PullHead, Repository
 from app.services.github import events
 from app.services.github.adapter import App, GitHubAdapter
 from app.services.github.api import GithubApi
-from app.services.github.auth import Accounts, AppAuth, Directory, Installations
+from app.services.github.auth import Accounts, AppAuth, GitHubApps, Installations
 from app.services.github.forge import GithubForge
-from app.services.github.messages import Reader
-from app.services.github.names import Identities, Identity
-from app.services.github.webhook import Hook
+from app.services.github.messages import EventReader
+from app.services.github.names import GitHubIdentity, Identities
+from app.services.github.webhook import AppWebhook
 from app.store.sealed import SealedStore
 from sim.github.hooks import Event
 from sim.github.state import App as RemoteApp
@@ -36,7 +36,7 @@ BRANCH = "agent/claude/1"
 
 def read(event: str, body: bytes, us: Identities, agent: str = "claude") -> Inbound | None:
     """Read an event for an agent, without an adapter."""
-    return events.interpret(event, events.parse(event, body), Reader(agent, us))
+    return events.interpret(event, events.parse(event, body), EventReader(agent, us))
 
 
 class Shelf:
@@ -65,7 +65,7 @@ class Desk:
     def __post_init__(self) -> None:
         self.github.hooks.held = []
         self.repository = self.github.repository("acme/widgets", PEOPLE)
-        self.directory = Directory(("claude", "codex"))
+        self.directory = GitHubApps(("claude", "codex"))
         self.apps: dict[str, RemoteApp] = {}
         self.apis: dict[str, GithubApi] = {}
         self.adapters: dict[str, GitHubAdapter] = {}
@@ -98,11 +98,11 @@ class Desk:
         installations.add_owner(remote.json())
         installations.complete(self.github.account(each).id for each in installations.logins)
         api = self.apis[agent] = GithubApi(auth, self.clock, api_url=self.github.api_url)
-        hook = Hook(f"github:{agent}", str(remote.id), (remote.secret.encode(),))
+        hook = AppWebhook(f"github:{agent}", str(remote.id), (remote.secret.encode(),))
         app = App(hook, (f"/webhooks/github/{agent}",), api, self.accounts)
         self.connected[agent] = app
         self.adapters[agent] = GitHubAdapter(agent, app, self.directory, self.clock)
-        self.directory.introduce(Identity(agent, remote.bot.login, remote.bot.id))
+        self.directory.introduce(GitHubIdentity(agent, remote.bot.login, remote.bot.id))
 
     @property
     def claude(self) -> GitHubAdapter:
@@ -176,7 +176,7 @@ class Office:
         said = {"head": branch, "base": "main", "title": title, "body": "b"}
         return await self.forge.propose(Proposal(self.repository, "claude", 7, **said))
 
-    async def head(self, pull: Issue) -> Head | None:
+    async def head(self, pull: Issue) -> PullHead | None:
         """Read what a session on a pull request is about."""
         key = self._desk.key(pull)
         place = PlaceKey("github", key.external)

@@ -101,7 +101,7 @@ class LeakyTurn(demo_agent.FaultyTurn):  # type: ignore[misc]  # of a module tha
         threading.Timer(0.2, self.leak_title).start()
 
 
-class LeakyAgent(demo_agent.Agent):  # type: ignore[misc]  # of a module that mypy cannot see
+class LeakyAgent(demo_agent.DemoAgent):  # type: ignore[misc]  # of a module that mypy cannot see
     """An agent that names its key when it refuses a mode."""
 
     def _on_session_set_mode(self, params: dict[str, Any]) -> Any:
@@ -110,5 +110,5 @@ class LeakyAgent(demo_agent.Agent):  # type: ignore[misc]  # of a module that my
         return super()._on_session_set_mode(params)
 
 
-demo_agent.FaultyTurn, demo_agent.Agent = LeakyTurn, LeakyAgent
+demo_agent.FaultyTurn, demo_agent.DemoAgent = LeakyTurn, LeakyAgent
 demo_agent.main()

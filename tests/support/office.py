@@ -9,26 +9,28 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 from pydantic import SecretStr
 
 from app.agents.files import AgentFiles
-from app.agents.personas import DailyLogs
 from app.clock import SystemClock
+from app.core.base import Base
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.hooks import Hooks
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.floor import Access
 from app.core.intake.reader import Intake
-from app.core.memory.keeper import MemoryKeeper
 from app.core.outbox import Outbox
 from app.core.repositories.directory import RepositoryPicker
 from app.core.roster import Availabilities, Roster
 from app.core.session_manager import SessionManager
 from app.errors import AgentRefused, RepositoryGone
+from app.features.memory import FEATURE as MEMORY
+from app.features.memory.service import Memory
 from app.features.schedules import FEATURE as SCHEDULES
 from app.features.schedules.part import Schedules
 from app.features.schedules.service import ScheduleBook
@@ -42,11 +44,12 @@ from app.model.updates import AskOption, AskRequest
 from app.model.workspaces import Repository
 from app.server.application import build
 from app.server.front import Front
-from app.server.installations import Installations
+from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks
 from app.server.page.stream import Stream
 from app.server.parts import AgentCard, MissingAgent, Parts
 from app.services.web.adapter import WebAdapter
+from app.signals import ALONE
 from app.store.stores import Stores
 from app.vault import Vault
 from tests.support.agent_values import make_agent
@@ -124,18 +127,22 @@ class Office:
         self.stores = stores
         self.engine = Engine()
         self.feed = Feed(stores.transcript, stores.sessions, stores.tree.above)
-        outbox = Outbox(stores.posts, adapters, clock, vault, metrics)
-        self.ledger = Ledger(
-            stores.asks,
-            stores.grants,
-            stores.sessions,
-            outbox,
-            self.feed,
-            vault,
+        agents = {
+            card.id: make_agent(card.name, id=card.id, display_name=card.display_name)
+            for card in CARDS.values()
+        }
+        hooks = Hooks()
+        base = Base(
             clock=clock,
-            submit=self.engine.submit,
-            counters=metrics,
+            vault=vault,
+            stores=stores,
+            metrics=metrics,
+            agents=agents,
+            adapters=adapters,
+            hooks=hooks,
         )
+        outbox = Outbox(base)
+        self.ledger = Ledger(base, outbox, self.feed, submit=self.engine.submit)
         book = ScheduleBook(
             stores.open(ScheduleStore),
             zone="UTC",
@@ -145,47 +152,30 @@ class Office:
             names={},
             changed=lambda adapter: self.intake.wake(adapter),
         )
-        hooks = Hooks(book)
+        hooks.add((book,))
+        runtime: Any = SimpleNamespace(
+            clock=clock, vault=vault, stores=stores, signals=ALONE, files=AgentFiles(folder, vault)
+        )
+        self.memory = Memory(runtime)
         self.schedules = Schedules.__new__(Schedules)
         self.schedules.book = book
         manager = SessionManager(
-            stores.decisions,
-            stores.sessions,
-            stores.turns,
+            base,
             engine=self.engine,
             live=live,
             outbox=outbox,
             feed=self.feed,
-            clock=clock,
             directory=directory(folder),
-            hooks=hooks,
         )
         dispatcher = Dispatcher(
-            stores.decisions,
+            base,
             manager,
             self.ledger,
-            adapters=adapters,
             access=Access(users=frozenset(), only_users=False, bots=frozenset()),
             untagged="mention",
-            clock=clock,
-            vault=vault,
-            names={card.id: card.display_name for card in CARDS.values()},
-            roster=Roster(
-                {
-                    card.id: make_agent(card.name, id=card.id, display_name=card.display_name)
-                    for card in CARDS.values()
-                }
-            ),
-            hooks=hooks,
+            roster=Roster(agents),
         )
-        self.intake = Intake(
-            stores.deliveries,
-            dispatcher,
-            adapters=adapters,
-            clock=clock,
-            counters=metrics,
-            hooks=hooks,
-        )
+        self.intake = Intake(base, dispatcher)
         self.availability = Availabilities(clock)
         self.opens: dict[str, tuple[str, ...]] = {}
         """The repositories that an agent's credentials open."""
@@ -219,14 +209,13 @@ class Office:
                 reach=_reach,
             ),
             files=AgentFiles(folder, vault),
-            installs=Installations(
+            installs=PendingInstallations(
                 {}, stores.sealed, clock, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),
             workspaces=empty_folders(folder, stores, clock, vault),
             missing=[MissingAgent("Gemini", "npm install -g gemini")],
             availability=self.availability.of,
             probe=self._probe,
-            memory=MemoryKeeper(stores.memory, DailyLogs(AgentFiles(folder, vault)), clock),
             tree=stores.tree,
         )
         self._outbox = outbox
@@ -244,7 +233,11 @@ class Office:
         """Open a browser that is not signed in."""
         parts = self.parts
         front = Front(
-            build(parts, features=[self.schedules], routers=SCHEDULES.routers()),
+            build(
+                parts,
+                features=[self.schedules, self.memory],
+                routers=[*SCHEDULES.routers(), *MEMORY.routers()],
+            ),
             self.intake.take,
             parts.clock,
             parts.metrics,

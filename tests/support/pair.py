@@ -13,7 +13,7 @@ from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones, Shipping
 from app.core.repositories.directory import Directory
 from app.core.repositories.folders import Folders
-from app.core.repositories.joint_work import Joined, JointWork
+from app.core.repositories.joint_work import JointWork, SharedWork
 from app.core.repositories.shipping import SharedClones, Shipper
 from app.model.inbound import Decision, Effect, Heard
 from app.model.keys import PlaceKey
@@ -45,7 +45,7 @@ class Pair:
         [found] = [each for each in self.stores.sessions.in_place(PLACE) if each.key.agent == agent]
         return found
 
-    async def begin(self, agent: str, *texts: str) -> tuple[Joined, Path]:
+    async def begin(self, agent: str, *texts: str) -> tuple[SharedWork, Path]:
         """Begin a turn of an agent, and return what it is told and where it works."""
         session = self.session(agent)
         joined = await self.provider.join(session, self.target, texts)

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from app.clock import Clock
 from app.model.types import ActivePlace
 from app.services.slack.adapter import SlackAdapter, SlackApp
-from app.services.slack.auth import Colleagues, Seal
+from app.services.slack.people import Colleagues, Seal
 from sim.slack.blocks import lists
 from sim.slack.model import App, Message
 from sim.slack.server import SimulatedSlack

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from app.model.types import Entry
 from app.server.page.view.blocks import STEPS
 from app.server.page.view.render import Renderer
-from app.server.page.view.roster import Agent, Roster
+from app.server.page.view.roster import AgentView, PageRoster
 from app.server.page.view.thread import Fold
 from app.services import label_of
 
 AGENTS = {1: "claude", 2: "codex"}
-ROSTER = Roster.of(
-    [Agent("claude", "claude", "Claude"), Agent("codex", "codex", "Codex")], label_of
+ROSTER = PageRoster.of(
+    [AgentView("claude", "claude", "Claude"), AgentView("codex", "codex", "Codex")], label_of
 )
 OPTIONS = [
     {"id": "allow", "name": "Allow once", "kind": "allow_once"},

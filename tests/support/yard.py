@@ -18,7 +18,7 @@ from app.children.layout import Confinement
 from app.children.network.link import NetworkPlan
 from app.children.sandbox import Plain, Unavailable, find_bubblewrap
 from app.model.keys import SessionKey
-from app.model.workspaces import Author, Clone, Opened, Repository, Target, Way
+from app.model.workspaces import Author, Clone, OpenedClone, Repository, Target, Way
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
@@ -99,7 +99,7 @@ class Yard:
             start=start,
         )
 
-    async def open(self, clone: Clone, *, fresh: bool = True) -> Opened | None:
+    async def open(self, clone: Clone, *, fresh: bool = True) -> OpenedClone | None:
         """Open a clone as a turn would."""
         return await self.checkouts.open(
             clone, fresh=fresh, on_sent=self.note_sent, ask=self.answer

@@ -9,7 +9,7 @@ import pytest
 
 from app.model.inbound import Delivery, Heard
 from app.model.keys import PlaceKey
-from app.services.slack.events import Reader
+from app.services.slack.events import FrameReader
 from app.store.database import Database, sqlite_url
 from app.store.stores import Stores
 from app.store.tables import metadata
@@ -63,7 +63,7 @@ def test_the_frames_of_the_load_are_those_of_slack_and_never_the_same() -> None:
         Delivery("slack:demo", str(number), None, {}, frame.encode(), 0.0)
         for number, (_, frame) in enumerate(frames(3))
     ]
-    heard = [Reader("demo", (), lambda _: []).read(each) for each in delivered]
+    heard = [FrameReader("demo", (), lambda _: []).read(each) for each in delivered]
 
     assert [each.overheard for each in heard if isinstance(each, Heard)] == [True] * 3
     assert len({each.body for each in delivered}) == 3

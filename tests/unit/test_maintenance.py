@@ -11,7 +11,10 @@ import pytest
 
 from app.agents.files import AgentFiles
 from app.config import Settings
+from app.features.memory.service import Memory
+from app.features.memory.store import MemoryStore
 from app.main.maintenance import RETENTION_SECONDS, Maintenance
+from app.signals import ALONE
 from app.store.retention import DAY_SECONDS
 from app.tasks import Tasks
 from app.vault import Vault
@@ -83,21 +86,23 @@ async def test_each_kind_is_kept_for_its_own_time(tmp_path: Path) -> None:
         files.write("demo", f"memory/{day}.md", text)
     settings = Settings(retention_work_days=3, retention_memory_days=365)
     with open_stores(tmp_path, clock) as (database, stores):
-        await stores.memory.index("demo", "2001-01-01", "v", [("x", "pelican")])
+        store = stores.open(MemoryStore)
+        await store.index("demo", "2001-01-01", "v", [("x", "pelican")])
         base: Any = SimpleNamespace(
             clock=clock,
             database=database,
             stores=stores,
             files=files,
             configuration=SimpleNamespace(settings=settings, agents={"demo": None}),
+            signals=ALONE,
         )
         tasks = Tasks("test")
-        parts: Any = (base, work, tmp_path / "uploads", [feature])
+        parts: Any = (base, work, tmp_path / "uploads", [feature, Memory(base)])
         maintenance = Maintenance(*parts)
         tasks.start(maintenance.forget(), name="retention")
         tasks.start(maintenance.reap(), name="unused workspaces")
         await clock.asleep(2)
-        found = await stores.memory.search("demo", ["pelican"], every=True, limit=9)
+        found = await store.search("demo", ["pelican"], every=True, limit=9)
         await tasks.close()
 
     assert work.before == [clock.now() - 3 * DAY_SECONDS]

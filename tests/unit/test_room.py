@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.children.disk import DiskSpace
-from app.core.repositories.folders import IDLE_SECONDS, WATCH_SECONDS, Room
+from app.core.repositories.folders import IDLE_SECONDS, WATCH_SECONDS, DiskRoom
 from app.errors import DiskNearlyFull
 from app.tasks import Tasks
 from tests.support.clock import ManualClock
@@ -43,7 +43,7 @@ class Clones:
 async def test_room_is_made_before_a_turn_is_refused() -> None:
     clock, disk = ManualClock(), Disk(60)
     clones = Clones(disk, 50)
-    room = Room(disk, clock, clones.shed)
+    room = DiskRoom(disk, clock, clones.shed)
 
     await room.check()
     disk.left = 10
@@ -62,7 +62,7 @@ async def test_room_is_made_before_a_turn_is_refused() -> None:
 
 async def test_people_are_warned_before_the_disk_is_full_and_once_it_is_not() -> None:
     clock, disk = ManualClock(), Disk(300)
-    room = Room(disk, clock, Clones(disk, 10).shed)
+    room = DiskRoom(disk, clock, Clones(disk, 10).shed)
     tasks = Tasks("test")
     tasks.start(room.watch(), name="watch")
     await clock.asleep(1)

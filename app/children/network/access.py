@@ -30,7 +30,7 @@ _LOGGED: Final = 1_000
 """Refused hosts logged per session: an agent can make up any number of names."""
 
 
-class Reach(Enum):
+class NetworkReach(Enum):
     """How far a connection may go."""
 
     INTERNET = "internet"
@@ -39,7 +39,7 @@ class Reach(Enum):
     """To private addresses as well: the operator listed this host with this port."""
 
 
-class Refused(Exception):
+class DestinationRefused(Exception):
     """A destination is not allowed; carries the reason."""
 
     def __init__(self, reason: str, *, can_be_asked: bool = False) -> None:
@@ -49,13 +49,13 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class NetworkRules:
     """What one agent may connect to."""
 
     mode: Mode
     hosts: tuple[HostPattern, ...] = ()
 
-    def reach(self, host: str, port: int) -> Reach:
+    def reach(self, host: str, port: int) -> NetworkReach:
         """Return how far a connection may go.
 
         Raises:
@@ -63,12 +63,12 @@ class Rules:
         """
         listed = [pattern for pattern in self.hosts if pattern.covers(host, port)]
         if any(pattern.port is not None for pattern in listed):
-            return Reach.ANYWHERE
+            return NetworkReach.ANYWHERE
         if port == MAIL_PORT:
-            raise Refused("agents cannot send mail")
+            raise DestinationRefused("agents cannot send mail")
         if self.mode == "open" or listed:
-            return Reach.INTERNET
-        raise Refused("not on this agent's list", can_be_asked=not is_address(host))
+            return NetworkReach.INTERNET
+        raise DestinationRefused("not on this agent's list", can_be_asked=not is_address(host))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +104,10 @@ class NoWitness:
         return None
 
 
-class Access:
+class NetworkAccess:
     """What one child may connect to."""
 
-    def __init__(self, rules: Rules, hosts: SessionHosts, tasks: Tasks) -> None:
+    def __init__(self, rules: NetworkRules, hosts: SessionHosts, tasks: Tasks) -> None:
         self._rules = rules
         self._hosts = hosts
         self._tasks = tasks
@@ -116,7 +116,7 @@ class Access:
         self._asks: dict[str, asyncio.Task[None]] = {}
         self.witness: Witness = NoWitness()
 
-    async def reach(self, host: str, port: int) -> Reach:
+    async def reach(self, host: str, port: int) -> NetworkReach:
         """Return how far a connection may go; wait for a person if one may allow it.
 
         Raises:
@@ -124,11 +124,11 @@ class Access:
         """
         try:
             return self._rules.reach(host, port)
-        except Refused as refusal:
+        except DestinationRefused as refusal:
             if refusal.can_be_asked and (
                 host in self._hosts.granted or await self._ask(host, port)
             ):
-                return Reach.INTERNET
+                return NetworkReach.INTERNET
             raise
 
     async def refused(self, host: str, port: int, reason: str) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 from urllib.parse import unquote, urlsplit
 
-from app.children.network.access import Reach, Refused
+from app.children.network.access import DestinationRefused, NetworkReach
 from app.config.network import split_port
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -188,7 +188,7 @@ class Dialer:
     environment: Mapping[str, str] = field(default_factory=dict)
     """The variables that name the bridge's own upstream proxy."""
 
-    async def tunnel(self, host: str, port: int, reach: Reach) -> Route:
+    async def tunnel(self, host: str, port: int, reach: NetworkReach) -> Route:
         """Open a connection that carries raw bytes.
 
         Raises:
@@ -197,11 +197,11 @@ class Dialer:
         """
         return await self._dial_in_time("https", host, port, reach)
 
-    async def request(self, host: str, port: int, reach: Reach) -> Route:
+    async def request(self, host: str, port: int, reach: NetworkReach) -> Route:
         """Open a connection for one plain HTTP request; raises as `tunnel` does."""
         return await self._dial_in_time("http", host, port, reach)
 
-    async def _dial_in_time(self, scheme: str, host: str, port: int, reach: Reach) -> Route:
+    async def _dial_in_time(self, scheme: str, host: str, port: int, reach: NetworkReach) -> Route:
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 return await self._dial(scheme, host, port, reach)
@@ -210,7 +210,7 @@ class Dialer:
         except OSError as error:
             raise Unreachable(error.strerror or str(error) or type(error).__name__) from error
 
-    async def _dial(self, scheme: str, host: str, port: int, reach: Reach) -> Route:
+    async def _dial(self, scheme: str, host: str, port: int, reach: NetworkReach) -> Route:
         upstream = find_upstream(self.environment, scheme, host, port)
         try:
             addresses = await self.outside.resolve(host)
@@ -230,14 +230,14 @@ class Dialer:
         await _open_tunnel(streams, upstream, host, port)
         return Route(streams)
 
-    def _check(self, addresses: Sequence[str], port: int, reach: Reach) -> None:
+    def _check(self, addresses: Sequence[str], port: int, reach: NetworkReach) -> None:
         """Refuse a host if any of its addresses is out of reach: any of them might be used."""
         for address in addresses:
             local = not is_public(address) or is_own(address)
             if local and port in self.own_ports and is_own(address):
-                raise Refused("the bridge itself is off limits")
-            if local and reach is not Reach.ANYWHERE:
-                raise Refused("not an address on the internet")
+                raise DestinationRefused("the bridge itself is off limits")
+            if local and reach is not NetworkReach.ANYWHERE:
+                raise DestinationRefused("not an address on the internet")
 
     async def _connect(self, addresses: Sequence[str], port: int) -> Streams:
         failure: OSError = OSError("no address found")

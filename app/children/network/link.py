@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.children.network.access import Access, Rules, SessionHosts, Witness
+from app.children.network.access import NetworkAccess, NetworkRules, SessionHosts, Witness
 from app.children.network.dialing import Dialer
 from app.children.network.proxy import HEAD_BYTES, Proxy, relay
 from app.tasks import Tasks
@@ -33,7 +33,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, An
 
 
 @dataclass(frozen=True, slots=True)
-class Handover:
+class PortHandover:
     """Loopback ports that are bound inside a sandbox, and where their sockets are sent."""
 
     channel: int
@@ -49,7 +49,7 @@ class HandoverFailed(Exception):
 class NetworkPlan:
     """The network of one agent."""
 
-    rules: Rules
+    rules: NetworkRules
     dialer: Dialer
     forwards: tuple[int, ...] = ()
     """Ports on this machine's loopback that the agent reaches on its own loopback."""
@@ -78,23 +78,23 @@ class NetworkPlan:
         return port
 
 
-class Link:
+class NetworkLink:
     """The network of one child, from before its start until its end."""
 
     def __init__(self, plan: NetworkPlan, owner: str, hosts: SessionHosts | None = None) -> None:
         self._plan = plan
         self._tasks = Tasks(f"network of {owner}")
-        self._access = Access(plan.rules, hosts or SessionHosts(), self._tasks)
+        self._access = NetworkAccess(plan.rules, hosts or SessionHosts(), self._tasks)
         self._mine, self._theirs = socket.socketpair()
         self._servers: list[asyncio.Server] = []
         self._connections: set[asyncio.Task[None]] = set()
         self._is_open = True
 
     @property
-    def handover(self) -> Handover | None:
+    def handover(self) -> PortHandover | None:
         """Instructions for the first program inside; None if there is nothing to bind."""
         ports = self._plan.ports
-        return Handover(self._theirs.fileno(), ports) if ports else None
+        return PortHandover(self._theirs.fileno(), ports) if ports else None
 
     def tell(self, witness: Witness) -> None:
         """Report refusals to this witness, and ask it, from now on."""

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
-from app.children.network.access import Access, Refused
+from app.children.network.access import DestinationRefused, NetworkAccess
 from app.children.network.dialing import Dialer, Route, Streams, Unreachable
 from app.config.network import normalise_host, split_port
 
@@ -63,7 +63,7 @@ class _Request:
 class Proxy:
     """The HTTP proxy of one child."""
 
-    def __init__(self, access: Access, dialer: Dialer) -> None:
+    def __init__(self, access: NetworkAccess, dialer: Dialer) -> None:
         self._access = access
         self._dialer = dialer
 
@@ -88,7 +88,7 @@ class Proxy:
             reach = await self._access.reach(host, port)
             dial = self._dialer.tunnel if request.is_tunnel else self._dialer.request
             route = await dial(host, port, reach)
-        except Refused as refusal:
+        except DestinationRefused as refusal:
             _reply(near[1], HTTPStatus.FORBIDDEN, f"refused {host}:{port}, {refusal.reason}")
             await self._access.refused(host, port, refusal.reason)
             return

@@ -37,7 +37,7 @@ from app.retry import persist
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedRequest:
     """What the rules say about a request."""
 
     request: AskRequest
@@ -48,7 +48,7 @@ class Judged:
     """The agent's option for that decision; None: cancelled."""
 
 
-class Gate:
+class PermissionGate:
     """What the agent of one turn may do."""
 
     def __init__(self, ledger: Ledger, agent: Agent, ref: TurnRef, clock: Clock) -> None:
@@ -63,10 +63,10 @@ class Gate:
         known: ToolUpdate | None,
         workspace: Path | None,
         outgoing: Path | None = None,
-    ) -> Judged:
+    ) -> JudgedRequest:
         """Decide by the rules; a question is always for people."""
         if request.kind != "permission":
-            return Judged(request)
+            return JudgedRequest(request)
         call = call_of(known, request.tool)
         call = await asyncio.to_thread(_resolve_paths, call, workspace, outgoing)
         kind = call.kinds[0] if len(call.kinds) == 1 else ""
@@ -92,10 +92,10 @@ class Gate:
         decided = self._find_permission(verdict, scopes)
         fitting = find_allowing(request.options)
         if decided is not None and fitting is not None:
-            return Judged(request, decided, fitting.id)
+            return JudgedRequest(request, decided, fitting.id)
         if is_too_long(facts):
             return _refuse(request, wording.TOO_LONG.format(limit=WHOLE_CHARACTERS))
-        return Judged(offer_grants(request, scopes))
+        return JudgedRequest(offer_grants(request, scopes))
 
     async def unasked(self, tool: ToolUpdate, workspace: Path | None, *own: Path) -> str:
         """Say what was done that people should have been asked about; empty if nothing.
@@ -139,9 +139,9 @@ def _grantable(
     return scopes_of(call, *claims) if verdict.rule is None else {}
 
 
-def _refuse(request: AskRequest, rule: object) -> Judged:
+def _refuse(request: AskRequest, rule: object) -> JudgedRequest:
     option = find_refusing(request.options)
-    return Judged(request, by_rule(rule, allowed=False), option.id if option else None)
+    return JudgedRequest(request, by_rule(rule, allowed=False), option.id if option else None)
 
 
 def _translate_answer(ask: Ask) -> str | None:

@@ -8,28 +8,23 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from app.clock import Clock
+from app.core.base import Base
 from app.core.consent.answers import ask_back, find_answered
 from app.core.consent.views import present
 from app.core.consent.waits import SHOWN_AT_ONCE, Answer, Waits
 from app.core.feed import Feed
-from app.core.hooks import Hooks
 from app.core.outbox import Outbox
 from app.errors import Conflict, NotFound
 from app.model import ask_wording as wording
 from app.model.asks import GO_ON, Grant, OpenedAsk, TakenAnswer, WantedGrants, find_refusing
 from app.model.conversations import EVERYTHING, ListFilter
-from app.model.keys import PlaceKey, SessionKey
-from app.model.ports import Counters
+from app.model.delegation import SERVICE
+from app.model.keys import SessionKey
 from app.model.types import Session, TurnRef
 from app.model.updates import Ask, AskKind, AskRequest
 from app.retry import persist
-from app.signals import ALONE, Facts, Signals, Topic
-from app.store.grants import GrantStore
-from app.store.ledger import AskStore
-from app.store.sessions import SessionStore
+from app.signals import Facts, Topic
 from app.tasks import Tasks
-from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
@@ -47,38 +42,24 @@ class Ledger:
 
     def __init__(
         self,
-        asks: AskStore,
-        grants: GrantStore,
-        sessions: SessionStore,
+        base: Base,
         outbox: Outbox,
         feed: Feed,
-        vault: Vault,
         *,
-        clock: Clock,
         submit: Callable[[int], None],
-        page: Callable[[PlaceKey], str] = lambda _place: "",
-        hooks: Hooks | None = None,
-        name_asker: Callable[[Session], str] = lambda _session: "",
         find_voice: Callable[[Session], Awaitable[str]] = _no_voice,
-        signals: Signals = ALONE,
-        counters: Counters,
     ) -> None:
         """Keep asks; `submit` runs the queued turns of a session.
 
-        `page` returns the address of a place's page; `name_asker` names an agent whose asks another
-        one shows, `find_voice` returns the agent that shows them itself elsewhere.
+        `find_voice` returns the agent that shows the asks of a session itself elsewhere.
         """
-        self._asks = asks
-        self._grants = grants
-        self._sessions = sessions
+        self._base = base
+        self._asks = base.stores.asks
+        self._grants = base.stores.grants
+        self._sessions = base.stores.sessions
         self._outbox = outbox
         self._feed = feed
-        self._vault = vault
-        self._clock = clock
         self._submit = submit
-        self._page = page
-        self._hooks = hooks or Hooks()
-        self._name_asker = name_asker
         self._find_voice = find_voice
         self._waits = Waits()
         self._putting = asyncio.Lock()
@@ -86,10 +67,8 @@ class Ledger:
         self._tasks = Tasks("ledger")
         self._timer: asyncio.Task[None] | None = None
         self._due = float("inf")
-        self._signals = signals
-        self._counters = counters
-        signals.on(Topic.ASKS, self._hear)
-        signals.on_sweep(self._look_again)
+        base.signals.on(Topic.ASKS, self._hear)
+        base.signals.on_sweep(self._look_again)
 
     def start(self) -> None:
         """Watch the deadlines of what an earlier run left open."""
@@ -108,7 +87,7 @@ class Ledger:
             return await self._ask(request, ref, seconds) if is_wanted else None
 
     async def _ask(self, request: AskRequest, ref: TurnRef, seconds: float) -> Ask | None:
-        deadline = self._clock.now() + seconds
+        deadline = self._base.clock.now() + seconds
         request = await self._prepare(request, ref)
         opened = await self._asks.open(request, ref, deadline=deadline)
         return None if opened is None else await self._wait_for(opened, ref)
@@ -116,17 +95,18 @@ class Ledger:
     async def _prepare(self, request: AskRequest, ref: TurnRef) -> AskRequest:
         """Make an ask fit to be shown where people see it."""
         session = self._sessions.session(ref.session)
-        link = self._page(session.place) if session else ""
+        link = self._base.page(session.place) if session else ""
         if session is not None:
             request = await self._address(request, session)
         # In a thread: comparing a large file before and after takes a while.
-        return await asyncio.to_thread(present, request, self._vault.redact, link)
+        return await asyncio.to_thread(present, request, self._base.vault.redact, link)
 
     async def _address(self, request: AskRequest, session: Session) -> AskRequest:
         """Have an agent that works for another one ask itself, or name it where that one asks."""
         if voice := await self._find_voice(session):
             return replace(request, voice=voice)
-        if name := self._name_asker(session):
+        if session.place.service == SERVICE:
+            name = self._base.name_of(session.key.agent)
             title = wording.ASKED_FOR_OTHERS.format(agent=name, title=request.title)
             return replace(request, title=title)
         return request
@@ -137,7 +117,7 @@ class Ledger:
         """Wait until an ask is closed, or for as long as the patience lasts."""
         self._outbox.send(*opened.posts)
         self._notify(opened.ask)
-        self._signals.send(Topic.ASKS, asks=[opened.ask.id])
+        self._base.signals.send(Topic.ASKS, asks=[opened.ask.id])
         if opened.ask.state == "answered":
             return opened.ask
         with self._waits.open(opened.ask.id, ref.turn) as answer:
@@ -154,7 +134,7 @@ class Ledger:
                     timer.cancel()
 
     async def _end(self, answer: Answer, seconds: float) -> None:
-        await self._clock.sleep(seconds)
+        await self._base.clock.sleep(seconds)
         if not answer.done():
             answer.set_result(None)
 
@@ -172,7 +152,7 @@ class Ledger:
             shown = self._asks.open_in(ref.session)
             if len(shown) >= SHOWN_AT_ONCE and not self._asks.is_known(request, ref):
                 raise Conflict(wording.TOO_MANY_OPEN.format(most=SHOWN_AT_ONCE))
-            deadline = self._clock.now() + seconds
+            deadline = self._base.clock.now() + seconds
             request = await self._prepare(request, ref)
             opened = await self._asks.open(request, ref, deadline=deadline)
         if opened is None:
@@ -183,7 +163,7 @@ class Ledger:
             # Nothing reads the answer here: the next call that asks the same does.
             self._tasks.start(self._asks.leave(opened.ask.id), name=f"leave {opened.ask.id}")
             raise
-        return await persist(self._clock, self._asks.leave, opened.ask.id)
+        return await persist(self._base.clock, self._asks.leave, opened.ask.id)
 
     async def answer(
         self, ask_id: int, answer: str, by: str, *, speaker: str = "", on_page: bool = True
@@ -270,29 +250,31 @@ class Ledger:
         """Wake the turns that wait for asks that are now closed, here and at other members."""
         self._settle(asks)
         if asks:
-            self._signals.send(Topic.ASKS, asks=asks)
+            self._base.signals.send(Topic.ASKS, asks=asks)
         for ask in filter(None, map(self._asks.ask, asks)):
-            now = self._clock.now()
-            self._counters.trace("ask", ask.turn, ask.created_at, now, kind=ask.kind, end=ask.state)
+            now = self._base.clock.now()
+            self._base.metrics.trace(
+                "ask", ask.turn, ask.created_at, now, kind=ask.kind, end=ask.state
+            )
 
     def _hear(self, facts: Facts) -> None:
         """Take what another member says about asks."""
         self._settle(facts["asks"])
-        if self._signals.is_leader:
+        if self._base.signals.is_leader:
             self.watch()
 
     def _look_again(self) -> None:
         """Find what was answered, or opened, while signals were lost."""
         self._settle(self._waits.asks())
-        if self._signals.is_leader:
-            self._hooks.on_answered()
+        if self._base.signals.is_leader:
+            self._base.hooks.on_answered()
             self.watch()
 
     def _settle(self, asks: Iterable[int]) -> None:
         for ask_id in asks:
             ask = self._asks.ask(ask_id)
-            if self._signals.is_leader and ask is not None:
-                self._hooks.on_answered(ask.kind)
+            if self._base.signals.is_leader and ask is not None:
+                self._base.hooks.on_answered(ask.kind)
             if ask is not None and ask.state != "open" and self._waits.end(ask):
                 self._notify(ask)
 
@@ -355,7 +337,7 @@ class Ledger:
 
     def watch(self) -> None:
         """Watch the next deadline; called whenever there may be an earlier one."""
-        due = self._asks.due() if self._signals.is_leader else None
+        due = self._asks.due() if self._base.signals.is_leader else None
         if due is None or due >= self._due:
             return
         if self._timer is not None:
@@ -365,12 +347,12 @@ class Ledger:
 
     async def _wait(self) -> None:
         while self._due < float("inf"):
-            while (left := self._due - self._clock.now()) > 0:
-                await self._clock.sleep(left)
+            while (left := self._due - self._base.clock.now()) > 0:
+                await self._base.clock.sleep(left)
             for ask_id in self._asks.resumable():
                 with suppress(Conflict):  # a person was faster
-                    await persist(self._clock, self.answer, ask_id, GO_ON, wording.BRIDGE)
-            self._follow(await persist(self._clock, self._asks.expire))
+                    await persist(self._base.clock, self.answer, ask_id, GO_ON, wording.BRIDGE)
+            self._follow(await persist(self._base.clock, self._asks.expire))
             due = self._asks.due()
             self._due = float("inf") if due is None else due
         self._timer = None
@@ -385,12 +367,12 @@ class Ledger:
 
     def present(self, request: AskRequest) -> AskRequest:
         """Make an ask fit to be shown: short enough, and without secrets."""
-        return present(request, self._vault.redact)
+        return present(request, self._base.vault.redact)
 
     def _clean(self, answer: str, ask: Ask) -> str:
         if any(option.id == answer for option in ask.options):
             return answer
-        return self._vault.redact(answer)[:ANSWER_CHARACTERS]
+        return self._base.vault.redact(answer)[:ANSWER_CHARACTERS]
 
     def _known(self, ask_id: int) -> Ask:
         ask = self._asks.ask(ask_id)

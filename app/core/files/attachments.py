@@ -48,7 +48,7 @@ class Attachments:
         return await asyncio.gather(*map(fetch, dict.fromkeys(files)))
 
 
-class FileRefused(PostError):
+class PlatformFileRefused(PostError):
     """The platform does not give out or accept a file."""
 
 
@@ -103,7 +103,7 @@ async def _limit_size(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     async for chunk in chunks:
         size += len(chunk)
         if size > FILE_BYTES:
-            raise FileRefused(f"it is larger than {FILE_BYTES // 1024 // 1024} MB")
+            raise PlatformFileRefused(f"it is larger than {FILE_BYTES // 1024 // 1024} MB")
         yield chunk
 
 

@@ -13,7 +13,7 @@ import hashlib
 import logging
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count, islice
@@ -21,15 +21,13 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from app.core.adapters import Adapter
+from app.core.base import Base
 from app.core.files import wording
 from app.descent import discard
 from app.model.posts import MadeFile
 from app.model.text import HEAD_BYTES, media_type, safe_name, size_words
 from app.model.types import Turn
 from app.model.updates import FileUpdate
-from app.store.posts import PostStore
-from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
@@ -116,22 +114,18 @@ class Given:
     """What was refused, and why, worded for people."""
 
 
-class Outgoing:
+class OutgoingFiles:
     """The files that agents make for people, for all sessions."""
 
     def __init__(
         self,
+        base: Base,
         uploads: Path,
-        posts: PostStore,
-        adapters: Mapping[str, Adapter],
-        vault: Vault,
         link: Callable[[str], str],
     ) -> None:
         """Store files in the uploads; `link` tells where the page serves them."""
+        self.base = base
         self.uploads = uploads
-        self.posts = posts
-        self.adapters = adapters
-        self.vault = vault
         self.link = link
         self.told: set[tuple[int, str, int, int]] = set()
         """Known refusals, by session, name, size and time: each is said once."""
@@ -164,14 +158,14 @@ class Outgoing:
 
     def holds_secret(self, data: bytes) -> bool:
         """Tell whether a file holds a secret of the bridge."""
-        contains = self.vault.contains
+        contains = self.base.vault.contains
         text = data.decode(errors="replace")
         # Without its zero bytes, UTF-16 text reads like ASCII.
         return contains(text) or ("\0" in text and contains(text.replace("\0", "")))
 
     def keep(self, name: str, data: bytes) -> MadeFile:
         """Store a file by its content: the same file twice is stored once."""
-        name = safe_name(self.vault.redact(name))
+        name = safe_name(self.base.vault.redact(name))
         folder = self.uploads / hashlib.sha256(data).hexdigest()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not (folder / name).is_file():
@@ -181,15 +175,15 @@ class Outgoing:
         kind = media_type(name, data[:HEAD_BYTES])
         return MadeFile(name, kind, url, len(data), self.link(url))
 
-    def of(self, turn: Turn, folder: Path) -> Handover:
+    def of(self, turn: Turn, folder: Path) -> FileHandover:
         """Begin to collect the files of a turn from its agent's folder."""
-        return Handover(self, turn, folder)
+        return FileHandover(self, turn, folder)
 
 
-class Handover:
+class FileHandover:
     """Collects the files of one turn."""
 
-    def __init__(self, outgoing: Outgoing, turn: Turn, folder: Path) -> None:
+    def __init__(self, outgoing: OutgoingFiles, turn: Turn, folder: Path) -> None:
         self._of = outgoing
         self._turn = turn
         self._folder = folder
@@ -202,7 +196,7 @@ class Handover:
     @property
     def is_shared(self) -> bool:
         """Whether the files are shown in their own post."""
-        adapter = self._of.adapters.get(self._turn.surface.adapter)
+        adapter = self._of.base.adapters.get(self._turn.surface.adapter)
         return adapter is not None and adapter.shares_files
 
     async def take(self, update: FileUpdate, workspace: Path) -> None:
@@ -301,7 +295,7 @@ class Handover:
         discard(folder)
 
     def _is_told(self, turn: str) -> bool:
-        post = self._of.posts.of_turn(int(turn)) if turn.isdecimal() else None
+        post = self._of.base.stores.posts.of_turn(int(turn)) if turn.isdecimal() else None
         return post is None or bool(post.content.files)
 
     def _check(self, path: Path, *, room: int, number: int) -> bytes:
@@ -322,7 +316,7 @@ class Handover:
             self._refuse(name, why)
 
     def _refuse(self, name: str, why: str) -> None:
-        shown = safe_name(self._of.vault.redact(name))
+        shown = safe_name(self._of.base.vault.redact(name))
         self._refused.append(wording.FILE_NOT_SENT.format(name=shown, why=why))
 
     def _words(self) -> str:

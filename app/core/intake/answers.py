@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from app.clock import Clock
 from app.core.adapters import Adapter
+from app.core.base import Base
 from app.core.consent.ledger import Ledger
 from app.core.delegation.deputies import find_presence
 from app.core.intake.floor import Access
+from app.core.roster import Roster
 from app.core.session_manager import SessionManager
 from app.errors import BridgeError, SpeakerUnknown
 from app.model import wording
@@ -21,7 +21,6 @@ from app.model.keys import SessionKey
 from app.model.posts import NewPost, PostContent
 from app.model.types import Speaker
 from app.retry import persist
-from app.store.decisions import IntakeStore
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -73,25 +72,20 @@ class Answers:
 
     def __init__(
         self,
-        decisions: IntakeStore,
+        base: Base,
         manager: SessionManager,
         ledger: Ledger,
-        *,
-        adapters: Mapping[str, Adapter],
         access: Access,
-        clock: Clock,
         whispers: Whispers,
-        name_of: Callable[[str], str],
+        roster: Roster,
     ) -> None:
-        """Take answers; `name_of` returns what people call an agent, present or removed."""
-        self._decisions = decisions
+        self._base = base
+        self._decisions = base.stores.decisions
         self._manager = manager
         self._ledger = ledger
-        self._adapters = adapters
         self._access = access
-        self._clock = clock
         self._whispers = whispers
-        self._name_of = name_of
+        self._roster = roster
 
     async def answer(self, answered: Answered) -> str | None:
         """Give an answer to the ledger if its speaker may trigger the agent.
@@ -103,7 +97,7 @@ class Answers:
             if why is None:
                 speaker = await self._name_speaker(answered)
                 await persist(
-                    self._clock,
+                    self._base.clock,
                     self._ledger.answer,
                     answered.ask,
                     self._ledger.option(answered.ask, answered.option),
@@ -121,12 +115,12 @@ class Answers:
         if key is not None:
             words = wording.DOES_NOT_COUNT.format(why=why)
             await self._whispers.send(
-                self._adapters[delivery.adapter], key, answered.speaker, words
+                self._base.adapters[delivery.adapter], key, answered.speaker, words
             )
 
     async def rate(self, delivery: Delivery, rated: Rated) -> str | None:
         """Keep a verdict with its turn, if its speaker may trigger the agent; returns why not."""
-        adapter = self._adapters[delivery.adapter]
+        adapter = self._base.adapters[delivery.adapter]
         try:
             why = await self._access.refusal(adapter, rated.speaker, rated.place)
         except SpeakerUnknown:
@@ -134,7 +128,7 @@ class Answers:
         if why is not None:
             return why
         named = replace(rated, speaker=await adapter.name_speaker(rated.speaker))
-        ref = await persist(self._clock, self._decisions.rate, delivery.seq, named)
+        ref = await persist(self._base.clock, self._decisions.rate, delivery.seq, named)
         if ref is not None:
             self._manager.show_correction(rated.place, Corrected("changed", (ref,)))
             key = SessionKey(rated.place.service, rated.external, adapter.agent)
@@ -143,20 +137,20 @@ class Answers:
 
     async def _refusal_of(self, answered: Answered) -> str | None:
         session = self._ledger.session(answered.ask)
-        adapter = self._adapters.get(session.key.adapter)
+        adapter = self._base.adapters.get(session.key.adapter)
         if adapter is None:
-            return wording.NO_LONGER_HERE.format(agent=self._name_of(session.key.agent))
+            return wording.NO_LONGER_HERE.format(agent=self._roster.title(session.key.agent))
         why = await self._access.refusal(adapter, answered.speaker, session.place)
         option = self._ledger.option(answered.ask, answered.option)
         if why is not None or not option.startswith(HAND_OVER):
             return why
         agent = option.removeprefix(HAND_OVER)
-        receiver = find_presence(self._adapters, agent, session.place.service)
+        receiver = find_presence(self._base.adapters, agent, session.place.service)
         if receiver is None:
-            return wording.NO_LONGER_HERE.format(agent=self._name_of(agent))
+            return wording.NO_LONGER_HERE.format(agent=self._roster.title(agent))
         return await self._access.refusal(receiver, answered.speaker, session.place)
 
     async def _name_speaker(self, answered: Answered) -> Speaker:
         """Look up the name of the person who answered, where the event has only the id."""
-        adapter = self._adapters[self._ledger.session(answered.ask).key.adapter]
+        adapter = self._base.adapters[self._ledger.session(answered.ask).key.adapter]
         return await adapter.name_speaker(answered.speaker)

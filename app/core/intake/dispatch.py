@@ -6,17 +6,15 @@ What one message leads to is one commit, and nothing is announced before it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TypeVar
 
-from app.clock import Clock
 from app.core.adapters import Adapter
+from app.core.base import Base
 from app.core.commands import Command, parse, read_timing
 from app.core.consent.ledger import Ledger
 from app.core.delegation.deputies import find_presence
-from app.core.hooks import Hooks
 from app.core.intake.answers import Answers, Whispers, notice, refusal, speak
 from app.core.intake.floor import Access, Floor, Handover, decide, hand_to
 from app.core.roster import Roster
@@ -40,14 +38,10 @@ from app.model.posts import NewPost
 from app.model.text import clean_text
 from app.model.types import BridgeSessionRequest, PlaceView, Session, Speaker, Untagged
 from app.retry import Retries, persist
-from app.store.decisions import IntakeStore
-from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_NO_AGENTS = Roster()
 
 ASK_AGAIN_SECONDS = 60.0
 """How often a platform that cannot identify a person is asked again."""
@@ -60,45 +54,26 @@ class Dispatcher:
 
     def __init__(
         self,
-        decisions: IntakeStore,
+        base: Base,
         manager: SessionManager,
         ledger: Ledger,
         *,
-        adapters: Mapping[str, Adapter],
         access: Access,
         untagged: Untagged,
-        clock: Clock,
-        vault: Vault,
-        names: Mapping[str, str] = MappingProxyType({}),
-        roster: Roster = _NO_AGENTS,
-        hooks: Hooks | None = None,
+        roster: Roster,
     ) -> None:
-        """Decide for all adapters; `names` are agents' names for people."""
-        self._names = names
-        self._hooks = hooks or Hooks()
+        self._base = base
         self._roster = roster
         self._removed = roster.removed
-        self._handover = Handover(roster, adapters)
-        self._whispers = Whispers(vault)
-        self.answers = Answers(
-            decisions,
-            manager,
-            ledger,
-            adapters=adapters,
-            access=access,
-            clock=clock,
-            whispers=self._whispers,
-            name_of=lambda agent: names.get(agent) or roster.title(agent),
-        )
+        self._handover = Handover(roster, base.adapters)
+        self._whispers = Whispers(base.vault)
+        self.answers = Answers(base, manager, ledger, access, self._whispers, roster)
         """Handles what is pressed: answers to asks, and verdicts on what agents said."""
-        self._decisions = decisions
+        self._decisions = base.stores.decisions
         self._manager = manager
         self._ledger = ledger
-        self._adapters = adapters
         self._access = access
         self._untagged = untagged
-        self._clock = clock
-        self._vault = vault
 
     def untagged(self, place: PlaceKey, usual: Untagged | None = None) -> Floor:
         """Tell who would answer a message without a mention, and why.
@@ -110,13 +85,13 @@ class Dispatcher:
 
     def read_command(self, words: str) -> Command | None:
         """Read words as a command; None if they are for an agent."""
-        return parse(words, self._roster.called(), self._hooks)
+        return parse(words, self._roster.called(), self._base.hooks)
 
     async def decide(self, delivery: Delivery, heard: Heard) -> Accepted | str:
         """Decide on a message and commit that; returns a reason if there is nothing to commit."""
         if self._decisions.decided(heard.place, heard.message_id):
             return Reason.DECIDED_BEFORE
-        adapter = self._adapters[delivery.adapter]
+        adapter = self._base.adapters[delivery.adapter]
         heard = storable(await self._gather(delivery, adapter, heard))
         view = self._view(heard.place)
         floor = decide(heard, view, self._untagged)
@@ -143,7 +118,7 @@ class Dispatcher:
 
         Returns what became of the delivery, if nothing was written.
         """
-        adapter = self._adapters[delivery.adapter]
+        adapter = self._base.adapters[delivery.adapter]
         key = SessionKey(changed.place.service, changed.external, adapter.agent)
         try:
             whole = await self._reread(adapter, changed)
@@ -152,7 +127,7 @@ class Dispatcher:
             return "failed", str(error)
         if whole is None:
             return "done", Reason.REPORTED_ELSEWHERE
-        corrected = await persist(self._clock, self._decisions.correct, delivery.seq, whole)
+        corrected = await persist(self._base.clock, self._decisions.correct, delivery.seq, whole)
         self._manager.show_correction(changed.place, corrected)
         if corrected.outcome == "late" and self._tells(adapter, changed.place, corrected):
             await self._whispers.send(adapter, key, changed.speaker, wording.TOO_LATE)
@@ -190,7 +165,7 @@ class Dispatcher:
     ) -> Accepted:
         """Give the place to an agent, with the words for it if there are any; or list who can."""
         agent = command.argument
-        if agent not in self._names and agent not in self._removed():
+        if agent not in self._base.agents and agent not in self._removed():
             return await self._list_agents(agent, delivery, heard, view)
         heard = replace(heard, mentions=(agent,), hands_over=agent)
         floor = Floor((agent,), Reason.HANDED_OVER)
@@ -199,7 +174,7 @@ class Dispatcher:
             return await self._hand_on(delivery, said, floor)
         allowed, posts = await self._admit(delivery, heard, floor)
         if allowed:
-            words = wording.TOOK_OVER.format(agent=self._names[agent])
+            words = wording.TOOK_OVER.format(agent=self._base.name_of(agent))
             posts += (speak(delivery, heard, agent, words),)
         return await self._manager.admit(
             Decision(
@@ -232,7 +207,7 @@ class Dispatcher:
             return await self._refuse_choice(delivery, heard, str(error))
         allowed, posts = await self._admit(delivery, heard, floor)
         if heard.hands_over in allowed:
-            effects += hand_to(heard.hands_over, self._names.get(heard.hands_over, ""))
+            effects += hand_to(heard.hands_over, self._base.name_of(heard.hands_over))
         sessions = self._manager.sessions(heard.place) if allowed else ()
         here = [each for each in sessions if each.key.agent in allowed]
         answers = self._answers(heard, here)
@@ -299,7 +274,7 @@ class Dispatcher:
 
     def _warning(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
         """Tell a person who sent a secret what happens to it."""
-        if heard.speaker.kind != "person" or not self._vault.contains(heard.text):
+        if heard.speaker.kind != "person" or not self._base.vault.contains(heard.text):
             return ()
         return (notice(delivery, heard, "secret", wording.EXPOSED),)
 
@@ -315,8 +290,8 @@ class Dispatcher:
                 words = wording.AGENT_REMOVED.format(agent=self._roster.title(agent))
                 posts.append(say(delivery, heard, agent, words))
                 continue
-            name = self._names.get(agent, agent)
-            adapter = find_presence(self._adapters, agent, heard.place.service)
+            name = self._base.name_of(agent)
+            adapter = find_presence(self._base.adapters, agent, heard.place.service)
             away = await self._handover.absence(agent, delivery, heard)
             if adapter is None or away is not None:
                 words = wording.NOT_HERE.format(agent=name, why=away)
@@ -340,14 +315,14 @@ class Dispatcher:
         """Tell the person who pressed a button in private that it does not count, every time."""
         refused = Decision(delivery.seq, heard, "refused", Reason.REFUSED)
         accepted = await self._manager.admit(refused)
-        adapter = self._adapters[delivery.adapter]
+        adapter = self._base.adapters[delivery.adapter]
         for post in () if accepted.repeated else posts:
             await self._whispers.send(adapter, post.target, heard.speaker, post.content.note)
         return accepted
 
     async def _refuse_here(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
         """Refuse a command for the place itself if its speaker may trigger no agent."""
-        adapter = self._adapters[delivery.adapter]
+        adapter = self._base.adapters[delivery.adapter]
         why = await self._refusal(delivery, adapter, heard)
         return (
             ()
@@ -379,10 +354,10 @@ class Dispatcher:
     async def _retry(self, delivery: Delivery, heard: Heard, call: Callable[[], Awaitable[T]]) -> T:
         def pauses() -> Iterator[float]:
             until = delivery.received_at + HELD_SECONDS
-            while self._clock.now() < until and not self._manager.at_work(heard.place):
+            while self._base.clock.now() < until and not self._manager.at_work(heard.place):
                 yield ASK_AGAIN_SECONDS
 
-        retries = Retries(self._clock, pauses())
+        retries = Retries(self._base.clock, pauses())
         while True:
             try:
                 return await call()

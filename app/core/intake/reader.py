@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from app.clock import Clock
 from app.core.adapters import Adapter
-from app.core.hooks import Hooks
+from app.core.base import Base
 from app.core.intake.dispatch import Dispatcher, storable
 from app.core.intake.outcomes import Outcome, Outcomes
 from app.core.repositories.following import Proposals, Renames
@@ -33,10 +32,8 @@ from app.model.inbound import (
     Reason,
 )
 from app.model.keys import PlaceKey
-from app.model.ports import Counters
 from app.retry import persist
-from app.signals import ALONE, Facts, Signals, Topic
-from app.store.inbox import DeliveryStore
+from app.signals import Facts, Topic
 from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
@@ -57,36 +54,27 @@ class Intake:
 
     def __init__(
         self,
-        deliveries: DeliveryStore,
+        base: Base,
         dispatcher: Dispatcher,
         *,
-        adapters: Mapping[str, Adapter],
-        clock: Clock,
-        counters: Counters,
         proposals: Proposals | None = None,
         renames: Renames | None = None,
-        hooks: Hooks | None = None,
-        signals: Signals = ALONE,
     ) -> None:
-        self._hooks = hooks or Hooks()
-        self._deliveries = deliveries
+        self._base = base
+        self._deliveries = base.stores.deliveries
         self._dispatcher = dispatcher
-        self._adapters = adapters
-        self._clock = clock
-        self._counters = counters
         self._proposals = proposals
         self._renames = renames
         self._tasks = Tasks("intake")
         self._wakes: dict[str, asyncio.Event] = {}
         self._places: dict[PlaceKey, deque[tuple[Delivery, Said]]] = {}
-        self._signals = signals
-        self._outcomes = Outcomes(deliveries, self._tasks, signals)
-        signals.on(Topic.INBOX, self._hear)
-        signals.on_sweep(self._look_again)
+        self._outcomes = Outcomes(self._deliveries, self._tasks, base.signals)
+        base.signals.on(Topic.INBOX, self._hear)
+        base.signals.on_sweep(self._look_again)
 
     def start(self) -> None:
         """Begin to read, starting with what the last run left unread."""
-        for adapter in self._adapters.values():
+        for adapter in self._base.adapters.values():
             self.open(adapter)
 
     def open(self, adapter: Adapter) -> None:
@@ -95,7 +83,7 @@ class Intake:
         Only the leader reads.
         """
         name = adapter.service_name
-        if self._signals.is_leader and name not in self._wakes:
+        if self._base.signals.is_leader and name not in self._wakes:
             wake = self._wakes[name] = asyncio.Event()
             self._tasks.start(self._read(adapter, wake), name=name)
 
@@ -107,7 +95,7 @@ class Intake:
     async def drained(self, name: str) -> None:
         """Wait until nothing is unread for an adapter."""
         while await self._deliveries.pending(name, 0):
-            await self._clock.sleep(DRAIN_SECONDS)
+            await self._base.clock.sleep(DRAIN_SECONDS)
 
     async def close(self) -> None:
         """Stop reading; what is unread stays in the inbox."""
@@ -122,7 +110,7 @@ class Intake:
         """
         async with asyncio.timeout(PAUSE_SECONDS):
             while place in self._places:
-                await self._clock.sleep(DRAIN_SECONDS)
+                await self._base.clock.sleep(DRAIN_SECONDS)
         self._places[place] = deque()
         try:
             yield
@@ -139,15 +127,15 @@ class Intake:
             StoreUnavailable: it was not stored.
         """
         await self._deliveries.add(delivery)
-        self._counters.count("deliveries", adapter=delivery.adapter, outcome="accepted")
+        self._base.metrics.count("deliveries", adapter=delivery.adapter, outcome="accepted")
         self.wake(delivery.adapter)
 
     def wake(self, name: str) -> None:
         """Have what was stored for an adapter read: here, or by the leader."""
-        if self._signals.is_leader:
+        if self._base.signals.is_leader:
             self._wake(name)
         else:
-            self._signals.send(Topic.INBOX, adapter=name)
+            self._base.signals.send(Topic.INBOX, adapter=name)
 
     def _wake(self, name: str) -> None:
         if (wake := self._wakes.get(name)) is not None:
@@ -179,7 +167,7 @@ class Intake:
 
     def _hear(self, facts: Facts) -> None:
         """Read what another member stored, as the leader."""
-        if not self._signals.is_leader:
+        if not self._base.signals.is_leader:
             return
         if "awaited" in facts:
             self._outcomes.expect_afar((facts["adapter"], facts["awaited"]))
@@ -188,7 +176,7 @@ class Intake:
 
     def _look_again(self) -> None:
         """Find what was stored while signals were lost."""
-        if self._signals.is_leader:
+        if self._base.signals.is_leader:
             for name in self._wakes:
                 self._wake(name)
 
@@ -197,7 +185,7 @@ class Intake:
         prepared: Adapter | None = None
         while self._wakes.get(name) is wake:
             wake.clear()
-            adapter = self._adapters.get(name, adapter)
+            adapter = self._base.adapters.get(name, adapter)
             if adapter is not prepared:
                 await adapter.prepare()
                 prepared = adapter
@@ -205,7 +193,7 @@ class Intake:
                 last = await self._read_on(adapter, last)
             except Exception:
                 logger.exception("could not read the inbox of %s", name)
-                await self._clock.sleep(READ_AGAIN_SECONDS)
+                await self._base.clock.sleep(READ_AGAIN_SECONDS)
             else:
                 await wake.wait()
 
@@ -241,7 +229,7 @@ class Intake:
     async def _parse(self, adapter: Adapter, delivery: Delivery) -> None:
         """Parse one delivery and queue it for its place."""
         try:
-            inbound = self._hooks.parse(delivery) or adapter.parse(delivery)
+            inbound = self._base.hooks.parse(delivery) or adapter.parse(delivery)
         except DeliveryRefused as error:
             logger.info("delivery %d of %s refused: %s", delivery.seq, delivery.adapter, error)
             await self._note(delivery, "refused", error.reason)
@@ -293,7 +281,7 @@ class Intake:
     async def _deal_with(self, delivery: Delivery, said: Said) -> None:
         match said:
             case Heard():
-                began = self._clock.now()
+                began = self._base.clock.now()
                 decided = await self._dispatcher.decide(delivery, said)
                 if isinstance(decided, str):
                     await self._note(delivery, "done", decided)
@@ -314,9 +302,9 @@ class Intake:
 
     def _trace(self, delivery: Delivery, began: float, decided: Accepted) -> None:
         for turn in decided.turns:
-            arrived, now, by = delivery.received_at, self._clock.now(), delivery.adapter
-            self._counters.trace("delivery", turn.turn, arrived, began, adapter=by)
-            self._counters.trace("intake", turn.turn, began, now, adapter=by)
+            arrived, now, by = delivery.received_at, self._base.clock.now(), delivery.adapter
+            self._base.metrics.trace("delivery", turn.turn, arrived, began, adapter=by)
+            self._base.metrics.trace("intake", turn.turn, began, now, adapter=by)
 
     async def _follow(self, delivery: Delivery, news: News) -> None:
         """Report news in the place where its work began."""
@@ -368,7 +356,7 @@ class Intake:
         self._tell(delivery, error)
 
     async def _note(self, delivery: Delivery, state: DeliveryState, reason: str) -> None:
-        await persist(self._clock, self._deliveries.settle, delivery.seq, state, reason)
+        await persist(self._base.clock, self._deliveries.settle, delivery.seq, state, reason)
 
     def _tell(self, delivery: Delivery, outcome: Outcome) -> None:
         self._outcomes.tell((delivery.adapter, delivery.delivery_id), outcome)

@@ -23,7 +23,7 @@ from app.model.workspaces import (
     Checkout,
     Clone,
     Diff,
-    Head,
+    PullHead,
     Repository,
     Ship,
     WorkspaceView,
@@ -205,7 +205,7 @@ class Clones:
         return await self.begin(session, target, head)
 
     async def begin(
-        self, session: Session, target: Repository, head: Head | None, *, apart: bool = False
+        self, session: Session, target: Repository, head: PullHead | None, *, apart: bool = False
     ) -> Checkout:
         """Decide how a clone is opened, and record that before anything is made.
 

@@ -248,7 +248,7 @@ class Hold:
         self._held = True
 
 
-class Room:
+class DiskRoom:
     """The room on one disk."""
 
     def __init__(

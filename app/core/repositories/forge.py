@@ -7,7 +7,7 @@ from typing import Protocol
 
 from app.model.proposals import Examined, Proposal, Submission
 from app.model.types import Session
-from app.model.workspaces import Author, Head, Judged, Repository
+from app.model.workspaces import Author, Judged, PullHead, Repository
 
 
 class Forge(Protocol):
@@ -75,11 +75,11 @@ class Forge(Protocol):
         """
         ...
 
-    async def head(self, session: Session) -> Head | None:
+    async def head(self, session: Session) -> PullHead | None:
         """Return the head of a session whose place is a pull request; None for other places."""
         ...
 
-    async def pull(self, repository: Repository, agent: str, number: int) -> Head | None:
+    async def pull(self, repository: Repository, agent: str, number: int) -> PullHead | None:
         """Return the head of a pull request; None if there is none of this number.
 
         Raises:
@@ -139,11 +139,11 @@ class CurrentForge:
         """Read all that others say about an open pull request."""
         return None if self.forge is None else await self.forge.examine(repository, agent, branch)
 
-    async def head(self, session: Session) -> Head | None:
+    async def head(self, session: Session) -> PullHead | None:
         """Return the head of a session whose place is a pull request."""
         return None if self.forge is None else await self.forge.head(session)
 
-    async def pull(self, repository: Repository, agent: str, number: int) -> Head | None:
+    async def pull(self, repository: Repository, agent: str, number: int) -> PullHead | None:
         """Return the head of a pull request."""
         return None if self.forge is None else await self.forge.pull(repository, agent, number)
 

@@ -82,7 +82,7 @@ AT_WORK = {SessionState.WORKING, SessionState.WAITING}
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class SharedWork:
     """What an agent is told about the work of others before its turn."""
 
     notes: tuple[str, ...] = ()
@@ -144,7 +144,7 @@ class JointWork:
 
     async def join(
         self, session: Session, target: Repository, texts: Sequence[str], ask: Ask
-    ) -> Joined:
+    ) -> SharedWork:
         """Prepare a session's clone for a turn about these texts, as far as others have a part.
 
         Raises:
@@ -161,7 +161,7 @@ class JointWork:
             try:
                 found = await self._find_reviewed(session, target, wanted)
             except RepositoryError as error:
-                return Joined((f"{error}",), told=str(error))
+                return SharedWork((f"{error}",), told=str(error))
             if found is not None:
                 return await self._review(session, target, found)
         return await self._catch_up(session, target)
@@ -200,7 +200,7 @@ class JointWork:
 
     async def _take_over(
         self, session: Session, target: Repository, theirs: Checkout, ask: Ask
-    ) -> Joined:
+    ) -> SharedWork:
         owner = self._sessions.session(theirs.session)
         assert owner is not None, "a clone has its session"
         if owner.state in AT_WORK:
@@ -211,32 +211,32 @@ class JointWork:
         name = self._name_of(owner.key.agent)
         note = wording.GOES_ON_WITH.format(agent=name, branch=theirs.branch)
         told = wording.LEFT_BEHIND.format(agent=name, left=left) if left else ""
-        return Joined(tuple(filter(None, (note, told))), told=told)
+        return SharedWork(tuple(filter(None, (note, told))), told=told)
 
-    async def _catch_up(self, session: Session, target: Repository) -> Joined:
+    async def _catch_up(self, session: Session, target: Repository) -> SharedWork:
         """Bring what others pushed to the branch of a session into its clone."""
         mine = self._records.latest(session.id)
         if mine is None or mine.state != "ready" or mine.repository != target or not mine.branch:
-            return Joined()
+            return SharedWork()
         for theirs in self._colleagues(session, target):
             if theirs.branch != mine.branch or theirs.sent in {"", mine.sent}:
                 continue
             try:
                 followed = await self._clones.follow(session, mine, theirs)
             except RepositoryError as error:  # an old state is better than no answer
-                return Joined((str(error),), told=str(error))
+                return SharedWork((str(error),), told=str(error))
             if followed.state == "current":
                 continue
             name = self._name_of(self._agent_of(theirs))
             words = wording.CAUGHT_UP if followed.state == "updated" else wording.FELL_BEHIND
             note = words.format(agent=name, branch=mine.branch, commit=followed.commit[:12])
             origin = wording.NEW_COMMITS.format(branch=mine.branch)
-            return Joined((note,), ((origin, followed.log),) if followed.log else ())
-        return Joined()
+            return SharedWork((note,), ((origin, followed.log),) if followed.log else ())
+        return SharedWork()
 
     # What one agent gives another to do.
 
-    async def _share(self, session: Session, target: Repository, errand: Errand) -> Joined:
+    async def _share(self, session: Session, target: Repository, errand: Errand) -> SharedWork:
         """Let a session work on the branch of the one that asked, or read it, as was said."""
         if errand.branch:
             return await self._take_branch(session, target, errand)
@@ -248,12 +248,14 @@ class JointWork:
             if theirs.branch == self._own_branch(session, target):
                 return await self._catch_up(session, target)
             await self._clones.begin_on(session, target, theirs)
-            return Joined((wording.SHARES.format(agent=name, branch=branch),))
+            return SharedWork((wording.SHARES.format(agent=name, branch=branch),))
         commit = theirs.sent or theirs.commit
         await self._clones.read(session, target, commit)
-        return Joined((wording.READS.format(agent=name, branch=branch, commit=commit[:12]),))
+        return SharedWork((wording.READS.format(agent=name, branch=branch, commit=commit[:12]),))
 
-    async def _take_branch(self, session: Session, target: Repository, errand: Errand) -> Joined:
+    async def _take_branch(
+        self, session: Session, target: Repository, errand: Errand
+    ) -> SharedWork:
         """Let a session work on a branch that was named, start from it, or read it."""
         branch = errand.branch
         if errand.workspace == "read-only":
@@ -261,13 +263,13 @@ class JointWork:
             if commit is None:
                 raise RepositoryError(wording.NO_BRANCH.format(branch=branch, name=target.name))
             await self._clones.read(session, target, commit)
-            return Joined((wording.READS_BRANCH.format(branch=branch, commit=commit[:12]),))
+            return SharedWork((wording.READS_BRANCH.format(branch=branch, commit=commit[:12]),))
         apart = errand.workspace == "new-branch"
         if not await self._clones.begin_at(session, target, branch, apart=apart):
             return await self._catch_up(session, target)
         is_there = self._own_branch(session, target) == branch
         note = wording.WORKS_ON if is_there else wording.STARTS_FROM
-        return Joined((note.format(branch=branch),))
+        return SharedWork((note.format(branch=branch),))
 
     # Review.
 
@@ -316,20 +318,22 @@ class JointWork:
                 return Reviewed(each.branch, branch_ref(each.branch), each.base, name)
         return None
 
-    async def _review_work_of(self, author: int, session: Session, target: Repository) -> Joined:
+    async def _review_work_of(
+        self, author: int, session: Session, target: Repository
+    ) -> SharedWork:
         """Open what another session pushed for reading."""
         theirs = self._records.latest(author)
         if theirs is None or theirs.repository != target or not theirs.sent:
-            return Joined((wording.NOTHING_TO_REVIEW.format(name=target.name),))
+            return SharedWork((wording.NOTHING_TO_REVIEW.format(name=target.name),))
         name = self._name_of(self._agent_of(theirs))
         found = Reviewed(theirs.branch, theirs.sent, theirs.base, name)
         return await self._review(session, target, found)
 
-    async def _review(self, session: Session, target: Repository, found: Reviewed) -> Joined:
+    async def _review(self, session: Session, target: Repository, found: Reviewed) -> SharedWork:
         """Open what is reviewed for reading, and have it in the prompt as a diff."""
         compared = await self._checkouts.compare(target, session.key.agent, found.ref, found.base)
         if compared is None:
-            return Joined(told=wording.NOTHING_TO_REVIEW.format(name=found.name))
+            return SharedWork(told=wording.NOTHING_TO_REVIEW.format(name=found.name))
         where = wording.REVIEW_IN_PLACE
         if found.readonly and not await self._clones.read(session, target, compared.commit):
             where = wording.REVIEW_APART
@@ -341,4 +345,4 @@ class JointWork:
         if len(diff) > DIFF_CHARACTERS:
             diff = f"{diff[:DIFF_CHARACTERS]}\n{wording.CUT_DIFF}"
         origin = wording.DIFF.format(name=found.name, base=compared.base)
-        return Joined((note,), ((origin, diff),))
+        return SharedWork((note,), ((origin, diff),))

@@ -25,7 +25,7 @@ from app.model.workspaces import (
     Clone,
     Followed,
     Gathered,
-    Head,
+    PullHead,
     Repository,
     Shipped,
     link_number,
@@ -266,7 +266,7 @@ class SharedClones:
         last = self._records.latest(session.id)
         if last is not None and last.repository == target and last.state != "gone":
             return False
-        await self._clones.begin(session, target, Head(branch, branch_ref(branch)), apart=apart)
+        await self._clones.begin(session, target, PullHead(branch, branch_ref(branch)), apart=apart)
         return True
 
     async def read(self, session: Session, target: Repository, commit: str) -> bool:

@@ -18,7 +18,7 @@ from app.store.turns import TurnStore
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class HomePlace:
     """Where people asked for what an agent does now."""
 
     session: int
@@ -38,7 +38,7 @@ class Homes:
         self._sessions = sessions
         self._turns = turns
 
-    def find(self, caller: Caller) -> Home:
+    def find(self, caller: Caller) -> HomePlace:
         """Tell where people asked for what an agent does now.
 
         Raises:
@@ -46,11 +46,11 @@ class Homes:
         """
         session, turn = caller.session, caller.turn
         if turn.surface.service != SERVICE:
-            return Home(session.id, turn.id, turn.surface, is_own=True)
+            return HomePlace(session.id, turn.id, turn.surface, is_own=True)
         delegation = self._delegations.of_turn(turn.id)
         root = None if delegation is None else self._sessions.session(delegation.root_session)
         if delegation is None or root is None:
             raise ToolRefused(wording.NO_PLACE)
         asked = None if delegation.root_turn is None else self._turns.turn(delegation.root_turn)
         surface = root.key if asked is None else asked.surface
-        return Home(root.id, delegation.root_turn, surface, is_own=False)
+        return HomePlace(root.id, delegation.root_turn, surface, is_own=False)

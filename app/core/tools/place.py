@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from app.core.files.outgoing import FILES, NotTaken, listed
 from app.core.tools import wording
-from app.core.tools.home import Home, Homes
+from app.core.tools.home import HomePlace, Homes
 from app.core.turns.turn_context import TurnContext
 from app.markdown.hidden import strip
 from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
@@ -100,7 +100,7 @@ class PlaceTools:
     async def _read(self, caller: Caller, arguments: Arguments) -> Result:
         home = self._homes.find(caller)
         limit, before = arguments.get("limit", 20), arguments.get("before", 0) or _LAST
-        found = await self._context.transcript.said(home.surface, before=before, limit=limit)
+        found = await self._context.stores.transcript.said(home.surface, before=before, limit=limit)
         shown: list[dict[str, Any]] = []
         room = HISTORY_CHARACTERS
         for entry in reversed(found):
@@ -156,7 +156,7 @@ class PlaceTools:
             await asyncio.to_thread(context.outgoing.drop, arguments["path"], own)
         return {"state": "posted", "name": file.name, "size": size_words(file.size)}
 
-    def _show_file(self, home: Home, file: MadeFile, words: str) -> PostContent:
+    def _show_file(self, home: HomePlace, file: MadeFile, words: str) -> PostContent:
         adapter = self._context.adapters.get(home.surface.adapter)
         if adapter is not None and adapter.shares_files:
             return PostContent(kind="files", files=(file,))
@@ -170,7 +170,7 @@ class PlaceTools:
     async def _say(
         self,
         caller: Caller,
-        home: Home,
+        home: HomePlace,
         what: str,
         name: str,
         content: PostContent,
@@ -185,7 +185,7 @@ class PlaceTools:
             f"{what}:{caller.turn.id}:{digest}", home.surface, content, home.session, home.turn
         )
         said = Entry(entry.kind, entry.text, data=entry.data, session=home.session, turn=home.turn)
-        post = await persist(context.clock, context.posts.say, new, said, most=most)
+        post = await persist(context.clock, context.stores.posts.say, new, said, most=most)
         if post is None:
             raise ToolRefused(wording.TOO_MANY_POSTS.format(most=most))
         context.outbox.send(post)

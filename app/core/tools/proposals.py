@@ -87,7 +87,7 @@ class ProposalTools:
 
     async def _ship(self, caller: Caller, title: str, body: str) -> Result:
         context, session, turn = self._context, caller.session, caller.turn
-        messages = context.turns.messages(turn.id)
+        messages = context.stores.turns.messages(turn.id)
         work = Work(title or session.title, messages, session.link, turn.continued)
         try:
             async with asyncio.timeout(min(SHIP_SECONDS, caller.patience)):
@@ -101,7 +101,7 @@ class ProposalTools:
             words = context.vault.redact(pushed_words(shipped.pushed))
             data = {"pushed": asdict(shipped.pushed), "note": ""}
             notice = Entry("notice", words, data=data, session=session.id, turn=turn.id)
-            await persist(context.clock, context.transcript.append, [notice])
+            await persist(context.clock, context.stores.transcript.append, [notice])
             context.feed.notify(session.id)
         return {
             "link": made.link,

@@ -116,27 +116,6 @@ TOO_MANY_POSTS: Final = (
 FILE_REFUSED: Final = "The file was not sent: {why}."
 MADE: Final = "made {files}"
 SAYS: Final = "{agent}: {text}"
-MEMORY_READ: Final = (
-    "Read what you remember across conversations: memory is your MEMORY.md, notes are the entries "
-    "of your daily logs, the newest first. Use memory_search to find one by its words. Returns "
-    "memory (unless a day is given), notes (day, time, text) and more, the number of notes left "
-    "out. No other agent's memory can be read."
-)
-MEMORY_SEARCH: Final = (
-    "Find notes of your daily logs that have all these words, the best first. Use it before you "
-    "ask people something that they may have told you in another conversation. Returns notes "
-    "(day, time, text) and more, the number of notes left out."
-)
-MEMORY_WRITE: Final = (
-    "Keep a note for your other conversations: a decision, a preference of the team, a fact about "
-    "a system. Not for what only this task needs, and never for secrets. Returns state: kept, or "
-    "asked if people decide whether you keep it. At most 2,000 characters."
-)
-MEMORY_OFF: Final = "You have no memory: the operator has set `memory: off`."
-EMPTY_NOTE: Final = "There is nothing to note."
-KNOWN_NOTE: Final = "You had noted this already."
-NOTE_ASKED: Final = "People are asked whether you keep it. You need not wait for that."
-TOO_MANY_NOTES: Final = "You noted {most} things here today, the most there can be."
 TOO_MANY_PROPOSED: Final = "People are asked about {most} of your proposals already. Wait for them."
 PR_OPEN: Final = (
     "Commit, push and propose your work now, as the bridge does at the end of your turn, with your "

@@ -13,16 +13,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol
 
-from app.agents.agent import Agent
 from app.agents.personas import SystemPrompt, write_system_prompt
-from app.clock import Clock
+from app.core.base import Base
 from app.core.repo_provider import RepoProvider
 from app.model.agents import Choices
 from app.model.ports import AgentLauncher, AgentSession, OpenedSession
 from app.model.types import Session
 from app.model.updates import AskRequest, BridgeUpdate, StateUpdate
 from app.model.workspaces import Target, Workspace
-from app.signals import ALONE, Facts, Signals, Topic
+from app.signals import Facts, Topic
 from app.store.sessions import SessionStore
 from app.tasks import Tasks
 from app.vault import Vault
@@ -97,24 +96,18 @@ class LiveAgents:
 
     def __init__(
         self,
+        base: Base,
         launcher: AgentLauncher,
         workspaces: RepoProvider,
-        sessions: SessionStore,
-        clock: Clock,
-        vault: Vault,
         *,
         max_processes: int,
-        agents: Mapping[str, Agent],
-        signals: Signals = ALONE,
     ) -> None:
         """Keep at most `max_processes` alive, fewer of agents that have a limit of their own."""
         self._launcher = launcher
         self._workspaces = workspaces
-        self._sessions = sessions
-        self._clock = clock
-        self._vault = vault
+        self._base = base
+        self._sessions = base.stores.sessions
         self._max_processes = max_processes
-        self._agents = agents
         self._live: dict[int, LiveAgent] = {}
         self._choices: dict[str, Choices] = {}
         self._ending: dict[int, asyncio.Event] = {}
@@ -123,8 +116,7 @@ class LiveAgents:
         self._waiting = 0
         self._room = asyncio.Condition()
         self._tasks = Tasks("agents")
-        self._signals = signals
-        signals.on(Topic.CHOICES, self._hear)
+        base.signals.on(Topic.CHOICES, self._hear)
 
     async def take(
         self,
@@ -160,7 +152,7 @@ class LiveAgents:
             workspace = await self._workspaces.open(session, target)
             system = write_system_prompt(standing)
             opened = await self._start(session, workspace, system, replay=replay)
-            agent = self._agents.get(session.key.agent)
+            agent = self._base.agents.get(session.key.agent)
             idle_seconds = agent.idle_seconds if agent else 0.0
             live = LiveAgent(
                 opened.session,
@@ -178,7 +170,7 @@ class LiveAgents:
                 live.told = _recall(session, opened.session.acp_session_id)
             self._live[session.id] = live
             offered = self._choices[session.key.agent] = opened.session.choices
-            self._signals.send(Topic.CHOICES, agent=live.name, choices=asdict(offered))
+            self._base.signals.send(Topic.CHOICES, agent=live.name, choices=asdict(offered))
         await self._adjust(session.id, live)
         return live
 
@@ -186,7 +178,7 @@ class LiveAgents:
         self, session: Session, workspace: Workspace, system: str, *, replay: bool
     ) -> OpenedSession:
         """Start an agent in its workspace; without an agent the workspace is closed again."""
-        between = _BetweenTurns(session, self._sessions, self._vault)
+        between = _BetweenTurns(session, self._sessions, self._base.vault)
         try:
             return await self._launcher.open(
                 session, workspace, between, system=system, replay=replay
@@ -204,7 +196,7 @@ class LiveAgents:
             await self.end(session_id)
             return
         live.busy = False
-        live.idle_since = self._clock.monotonic()
+        live.idle_since = self._base.clock.monotonic()
         live.parking = self._tasks.start(
             self._park(session_id, live), name=f"parking of session {session_id}"
         )
@@ -277,13 +269,13 @@ class LiveAgents:
 
     async def _pace(self, session_id: int, meanwhile: Meanwhile) -> None:
         """Delay the start of a process that was started too often: it may die at once each time."""
-        now = self._clock.monotonic()
+        now = self._base.clock.monotonic()
         starts = self._starts.setdefault(session_id, deque(maxlen=STARTS))
         if len(starts) == STARTS and (left := starts[0] + STARTS_SECONDS - now) > 0:
             logger.warning("session %d: started %d times in a minute, waiting", session_id, STARTS)
             async with meanwhile():
-                await self._clock.sleep(left)
-        starts.append(self._clock.monotonic())
+                await self._base.clock.sleep(left)
+        starts.append(self._base.clock.monotonic())
         old = [key for key, times in self._starts.items() if now - times[-1] > STARTS_SECONDS]
         for key in old:
             del self._starts[key]
@@ -341,7 +333,7 @@ class LiveAgents:
     def _is_full(self, agent: str) -> bool:
         """Tell whether an agent has as many processes as it may have."""
         own = sum(live.name == agent for live in self._live.values()) + self._opening[agent]
-        found = self._agents.get(agent)
+        found = self._base.agents.get(agent)
         limit = found.max_processes if found else None
         return limit is not None and own >= limit
 
@@ -371,7 +363,7 @@ class LiveAgents:
             ended.set()
 
     async def _park(self, session_id: int, live: LiveAgent) -> None:
-        await self._clock.sleep(live.idle_seconds)
+        await self._base.clock.sleep(live.idle_seconds)
         live.parking = None
         logger.info("session %d is parked", session_id)
         await self.end(session_id)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.agents.personas import SystemPrompt, write_for_prompt
-from app.core.memory.log import Remembered
-from app.core.repositories.joint_work import Joined
+from app.core.repositories.joint_work import SharedWork
 from app.core.turns.agents import LiveAgent
 from app.core.turns.errands import recall_errands
-from app.core.turns.prompt import Asked, compose
+from app.core.turns.prompt import TurnPrompt, compose
 from app.core.turns.turn_context import TurnContext
 from app.model import wording
-from app.model.types import Attachment, Entry, Message, Session, Turn
+from app.model.types import Attachment, Entry, Session, Turn
 from app.model.workspaces import Target
 from app.retry import persist
 
@@ -44,7 +42,7 @@ async def brief(
     live: LiveAgent,
     target: Target,
     standing: SystemPrompt,
-    joined: Joined,
+    joined: SharedWork,
     *,
     is_fork: bool,
 ) -> Briefing:
@@ -54,15 +52,18 @@ async def brief(
         await _note_loss(context, session, turn)
     if live.how == "lost" or (live.how == "new" and is_fork):
         history = await _read_history(context, session, turn)
-    messages = [each for each in context.turns.messages(turn.id) if each.number not in live.known]
+    messages = [
+        each for each in context.stores.turns.messages(turn.id) if each.number not in live.known
+    ]
     around = await context.surroundings.gather(session, turn, messages)
     named = [*around.files, *(file for message in messages for file in message.files)]
     files = await context.attachments.fetched(session, named)
     paths = await context.workspaces.bring(session, files) if files else ()
     begins = live.how in BEGINNINGS
     errands = recall_errands(context, session, turn)
+    added = await context.hooks.prompt_parts(session, turn, messages, begins=begins)
     prompt = compose(
-        Asked(
+        TurnPrompt(
             surface=turn.surface,
             messages=messages,
             files=paths,
@@ -72,7 +73,7 @@ async def brief(
             data=(*errands.data, *joined.data),
             workspace=context.workspaces.view(session, target) if begins else None,
             outgoing=live.workspace.outgoing if begins else None,
-            remembered=await _recall(context, session, messages) if begins else (),
+            own=[each for part in added for each in part.own],
             standing=write_for_prompt(standing, live.told),
             place_prompt=context.place_prompt(session.place) if begins else "",
             history=history,
@@ -91,27 +92,17 @@ async def brief(
     )
 
 
-async def _recall(
-    context: TurnContext, session: Session, messages: Sequence[Message]
-) -> tuple[Remembered, ...]:
-    """Find what the agent noted in other conversations about what is said now."""
-    agent = session.key.agent
-    if context.agent(agent).memory == "off":
-        return ()
-    words = " ".join((session.title, *(message.text for message in messages)))
-    found = await context.memory.recall(agent, words)
-    return tuple(replace(each, text=context.vault.redact(each.text)) for each in found)
-
-
 async def _note_loss(context: TurnContext, session: Session, turn: Turn) -> None:
     """Note in the transcript that the agent has lost its conversation."""
     notice = Entry("notice", _lost(context, session), session=session.id, turn=turn.id)
-    await persist(context.clock, context.transcript.append, [notice])
+    await persist(context.clock, context.stores.transcript.append, [notice])
 
 
 async def _read_history(context: TurnContext, session: Session, turn: Turn) -> tuple[Entry, ...]:
     """Read the conversation that the agent has lost, or that was forked without it."""
-    said = await context.transcript.history(session.id, before_turn=turn.id, limit=HISTORY_ENTRIES)
+    said = await context.stores.transcript.history(
+        session.id, before_turn=turn.id, limit=HISTORY_ENTRIES
+    )
     # Redacted again: text that a tool call had cut in two is joined here for the first time.
     return tuple(replace(each, text=context.vault.redact(each.text)) for each in said)
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from app.clock import Clock
-from app.core.adapters import Adapter
+from app.core.base import Base
 from app.core.repositories.directory import Directory
 from app.errors import PostError, ServiceRefused
 from app.model import wording
@@ -23,8 +22,6 @@ from app.model.types import Message, Session
 from app.model.updates import AskOption, AskRequest
 from app.model.workspaces import NONE, Repository, Suggestion, web_address
 from app.retry import persist
-from app.store.decisions import IntakeStore
-from app.store.sessions import SessionStore
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +42,7 @@ _MENTIONED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenRepository:
     """The repository of a place, and what to say about it, if anything."""
 
     repository: str | None
@@ -58,20 +55,16 @@ class RepositoryChoice:
 
     def __init__(
         self,
-        places: IntakeStore,
-        sessions: SessionStore,
+        base: Base,
         directory: Directory,
-        clock: Clock,
         *,
-        adapters: Mapping[str, Adapter],
         list_repositories: Callable[[str], Awaitable[Sequence[str]]] | None,
     ) -> None:
         """Take the list of an agent's repositories from the forge; without it none is offered."""
-        self._places = places
-        self._sessions = sessions
+        self._base = base
+        self._places = base.stores.decisions
+        self._sessions = base.stores.sessions
         self._directory = directory
-        self._clock = clock
-        self._adapters = adapters
         self._list = list_repositories
 
     async def settle(
@@ -80,7 +73,7 @@ class RepositoryChoice:
         surface: SessionKey,
         chosen: str | None,
         messages: Callable[[], Sequence[Message]],
-    ) -> AskRequest | Choice:
+    ) -> AskRequest | ChosenRepository:
         """Choose the repository of a session's place, if it needs one.
 
         `chosen` is what its place has already. Returns a question if people have to choose.
@@ -91,15 +84,15 @@ class RepositoryChoice:
         place, agent = session.place, session.key.agent
         area = self._directory.area_of(place)
         if area is None or chosen is not None or self._is_settled(place):
-            return Choice(chosen)
+            return ChosenRepository(chosen)
         remembered = self._places.place(area).repository
         if remembered is not None:
             return await self._pin(place, remembered)
         if self._directory.default is not None:
-            return Choice(None)
+            return ChosenRepository(None)
         names = await self._list(agent) if self._list is not None else ()
         if len(names) <= 1:
-            return await self._pin(place, names[0]) if names else Choice(None)
+            return await self._pin(place, names[0]) if names else ChosenRepository(None)
         if (found := find_named((each.text for each in messages()), names)) is not None:
             return await self._pin(place, found, wording.WORKS_IN_NAMED)
         suggested = await self._suggestions(surface, names)
@@ -118,13 +111,13 @@ class RepositoryChoice:
             each.acp_session_id is not None for each in self._sessions.in_place(place)
         )
 
-    async def _pin(self, place: PlaceKey, name: str, words: str = "") -> Choice:
-        chosen = await persist(self._clock, self._places.pin, place, name)
-        return Choice(chosen, words.format(name=name) if chosen == name else "")
+    async def _pin(self, place: PlaceKey, name: str, words: str = "") -> ChosenRepository:
+        chosen = await persist(self._base.clock, self._places.pin, place, name)
+        return ChosenRepository(chosen, words.format(name=name) if chosen == name else "")
 
     async def _suggestions(self, surface: SessionKey, names: Sequence[str]) -> list[Suggestion]:
         """Ask the service for suggestions, the likeliest first; none if it does not answer."""
-        adapter = self._adapters.get(surface.adapter)
+        adapter = self._base.adapters.get(surface.adapter)
         if adapter is None:
             return []
         read = map(self._directory.read, names)

@@ -58,7 +58,7 @@ class TurnDisplay:
         """What the turn works on."""
         self.verbosity = place.verbosity or context.verbosity
         """How much its place wants to see."""
-        self._post = context.posts.of_turn(turn.id)
+        self._post = context.stores.posts.of_turn(turn.id)
         self.unsure: set[int] = set()
         """Messages that were sent into the turn and of which its agent said nothing yet."""
         self._marked: tuple[str, ...] = ()
@@ -69,11 +69,9 @@ class TurnDisplay:
         self._companions = Companions(context, session, turn)
         self.files = context.outgoing.of(turn, context.workspaces.outgoing(session))
         self.router = UpdateRouter(
+            context,
             TurnRef(session.id, turn.id),
-            transcript=context.transcript,
             feed=context.feed,
-            clock=context.clock,
-            vault=context.vault,
             on_progress=self.progress,
             frame=self._post.content if self._post is not None else None,
         )
@@ -100,7 +98,7 @@ class TurnDisplay:
     async def tell(self, words: str) -> None:
         """Write a notice into the transcript, where the page shows it."""
         notice = Entry("notice", words, session=self._session.id, turn=self._turn.id)
-        await persist(self._context.clock, self._context.transcript.append, [notice])
+        await persist(self._context.clock, self._context.stores.transcript.append, [notice])
 
     def content(self, state: str, *, note: str = "") -> PostContent:
         """Build what the post shows now, in as much detail as the place wants."""
@@ -152,7 +150,7 @@ class TurnDisplay:
         await self.router.close()
         if self.router.title:
             await persist(
-                context.clock, context.sessions.rename, self._session.id, self.router.title
+                context.clock, context.stores.sessions.rename, self._session.id, self.router.title
             )
         # What was made before a stop waits for the next turn's end.
         given = Given() if state is TurnState.CANCELLED else await self.files.collect()
@@ -163,7 +161,7 @@ class TurnDisplay:
         outcome = replace(content.outcome, pushed=pushed, on_hold=on_hold)
         posts = await persist(
             context.clock,
-            context.turns.finish,
+            context.stores.turns.finish,
             self._turn.id,
             state,
             replace(content, files=given.files, outcome=outcome),
@@ -179,8 +177,8 @@ class TurnDisplay:
         if posts is not None and state is not TurnState.CANCELLED:
             await self.files.settle()
         agent, began = self._session.key.agent, self._turn.created_at
-        context.counters.count("turns", agent=agent, state=state)
-        context.counters.trace(
+        context.metrics.count("turns", agent=agent, state=state)
+        context.metrics.trace(
             "turn", self._turn.id, began, context.clock.now(), agent=agent, state=state
         )
         context.outbox.send(*posts or ())
@@ -265,7 +263,7 @@ class Companions:
         ]
 
     async def _open(self) -> None:
-        messages = self._context.turns.messages(self._turn.id)
+        messages = self._context.stores.turns.messages(self._turn.id)
         begun = Begun(tuple(each.text for each in messages), self._link)
         for name in self._others():
             try:
@@ -280,4 +278,6 @@ class Companions:
     async def _link_to(self, key: SessionKey) -> bool:
         """Let replies there reach the session; False if they reach another one."""
         place, context = PlaceKey(key.service, key.external), self._context
-        return await persist(context.clock, context.sessions.link, self._session.id, key, place)
+        return await persist(
+            context.clock, context.stores.sessions.link, self._session.id, key, place
+        )

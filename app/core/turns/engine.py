@@ -25,7 +25,7 @@ from app.model.types import Turn, TurnState
 from app.model.updates import Ask, AskRequest
 from app.outage import hold
 from app.retry import persist
-from app.signals import ALONE, Signals, Topic
+from app.signals import Topic
 from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
@@ -37,13 +37,7 @@ INTERRUPT_SECONDS = 3.0
 class EmbeddedTurnEngine:
     """Runs turns in this process."""
 
-    def __init__(
-        self,
-        context: TurnContext,
-        *,
-        max_turns: int,
-        signals: Signals = ALONE,
-    ) -> None:
+    def __init__(self, context: TurnContext, *, max_turns: int) -> None:
         """Run at most `max_turns` at once; fewer of agents that have a limit of their own."""
         self._context = context
         self._slots = Slots(max_turns, agents=context.agents)
@@ -54,7 +48,7 @@ class EmbeddedTurnEngine:
         self._holding = False
         self._open = False
         self._left: list[int] = []
-        self._signals = signals
+        self._signals = signals = context.signals
         signals.on(Topic.STOP, lambda facts: self._stop_soon(facts["session"]))
         signals.on(Topic.HURRY, lambda facts: self._hurry(facts["session"]))
         signals.on(Topic.SHOW, lambda facts: self._show(PlaceKey(*facts["place"]), facts["much"]))
@@ -87,12 +81,12 @@ class EmbeddedTurnEngine:
     async def release(self) -> None:
         """Begin turns again."""
         self._holding = False
-        for ref in await self._context.turns.queued():
+        for ref in await self._context.stores.turns.queued():
             self.submit(ref.session)
 
     async def start(self) -> None:
         """Recover the turns that the last run left; from now on submitted turns run."""
-        left = await persist(self._context.clock, self._context.turns.recover)
+        left = await persist(self._context.clock, self._context.stores.turns.recover)
         self._open = True
         self._left = [ref.session for ref in left]
 
@@ -179,14 +173,14 @@ class EmbeddedTurnEngine:
             if not self._may_begin(turn) or not await self._begin(turn):
                 return
             # Read only now: much may have changed while this waited for the slot.
-            found = context.turns.turn(turn.id)
-            session = context.sessions.session(turn.session)
+            found = context.stores.turns.turn(turn.id)
+            session = context.stores.sessions.session(turn.session)
             if found is None or session is None:
                 return
             turn = found
             now = context.clock.now()
-            context.counters.observe("queue_seconds", max(now - turn.created_at, 0))
-            context.counters.trace("queue", turn.id, turn.created_at, now)
+            context.metrics.observe("queue_seconds", max(now - turn.created_at, 0))
+            context.metrics.trace("queue", turn.id, turn.created_at, now)
             context.feed.notify(session.id)
             run = self._running[session.id] = TurnRun(context, session, turn, slot)
             if self._holding:
@@ -204,7 +198,7 @@ class EmbeddedTurnEngine:
 
     async def _begin(self, turn: Turn) -> bool:
         """Start a queued turn; False if it is no longer queued."""
-        return await persist(self._context.clock, self._context.turns.starting, turn.id)
+        return await persist(self._context.clock, self._context.stores.turns.starting, turn.id)
 
     def _may_begin(self, turn: Turn) -> bool:
         is_asked_for = turn.surface.service == SERVICE
@@ -220,7 +214,7 @@ class EmbeddedTurnEngine:
             content = PostContent(kind="turn", state="failed", note=words)
             posts = await persist(
                 self._context.clock,
-                self._context.turns.finish,
+                self._context.stores.turns.finish,
                 turn.id,
                 TurnState.FAILED,
                 content,
@@ -242,7 +236,7 @@ class EmbeddedTurnEngine:
     async def _serve(self, session_id: int) -> None:
         try:
             while not self._draining:
-                turn = self._context.turns.next_turn(session_id)
+                turn = self._context.stores.turns.next_turn(session_id)
                 if turn is None or not self._may_begin(turn):
                     return
                 # A separate task, so that stopping the turn does not stop the session.

@@ -30,17 +30,17 @@ def recall_errands(context: TurnContext, session: Session, turn: Turn) -> Errand
     notes: list[str] = []
     data: list[tuple[str, str]] = []
     told: list[int] = []
-    if (cause := context.delegations.of_turn(turn.id)) is not None:
-        caller = context.sessions.session(cause.caller_session)
+    if (cause := context.stores.delegations.of_turn(turn.id)) is not None:
+        caller = context.stores.sessions.session(cause.caller_session)
         if cause.caller_turn is not None and caller is not None:
             agent = context.name_of(caller.key.agent)
             notes.append(wording.FOR.format(agent=agent, person=cause.person.name))
-    for each in context.delegations.untold(session.id, turn.id):
+    for each in context.stores.delegations.untold(session.id, turn.id):
         what = {"agent": context.name_of(each.agent), "id": each.id, "task": wording.brief(each)}
         if each.state in OPEN_TURN_STATES:
             notes.append(wording.STILL_WORKS.format(**what))
             continue
-        answer = context.delegations.answer(each)
+        answer = context.stores.delegations.answer(each)
         told.append(each.id)
         notes.append(wording.ENDS[each.state].format(**what))
         text = context.vault.redact("\n".join(filter(None, (answer.text, answer.problem))))

@@ -16,13 +16,13 @@ from zoneinfo import ZoneInfo
 from app.agents.agent import Agent
 from app.clock import Clock, machine_zone
 from app.config import Configuration
+from app.core.base import Base
 from app.model import wording
 from app.model.asks import PAUSE_OPTIONS
 from app.model.types import Session
 from app.model.updates import AskRequest, PromptEnd, Tokens, UsageUpdate
 from app.retry import persist
-from app.store.sessions import SessionStore
-from app.store.spending import Share, SpendingStore
+from app.store.spending import Share
 
 SHARES: tuple[Share, ...] = ("person", "place", "agent", "day")
 WARNING = 0.8
@@ -276,29 +276,19 @@ class Budget:
 
     def __init__(
         self,
-        usd: float | None,
-        session: Session,
-        sessions: SessionStore,
-        clock: Clock,
-        *,
-        turn: int,
+        base: Base,
         daily: DailyLimits,
-        spending: SpendingStore,
-        name: str = "",
+        session: Session,
+        turn: int,
     ) -> None:
-        """Allow this many dollars since a person last said go on; None: no limit.
-
-        `name` is what people call the agent.
-        """
+        self._base = base
         self._turn = turn
         self._daily = daily
-        self._spending = spending
         self._of_day: Mapping[Share, float] = {}
-        self._name = name or session.key.agent
-        self._usd = usd
+        self._name = base.name_of(session.key.agent)
+        self._usd = base.agent(session.key.agent).budget_usd
+        """Dollars since a person last said go on; None: no limit."""
         self._session = session
-        self._sessions = sessions
-        self._clock = clock
         self._spent = session.spent
         self._left = TURN_USD
         self._shared = min(TURN_USD, OVERSHOOT * daily.usd.get("agent", TURN_USD))
@@ -312,18 +302,18 @@ class Budget:
     async def look(self) -> None:
         """Read what those whom the turn counts for have spent today."""
         if self._daily.usd:
-            day = self._daily.day_of(self._clock.now())
-            self._of_day = await self._spending.of_turn(self._turn, day)
+            day = self._daily.day_of(self._base.clock.now())
+            self._of_day = await self._base.stores.spending.of_turn(self._turn, day)
 
     async def take(self, usage: UsageUpdate) -> str:
         """Record the cost that the agent reports; returns a warning for the place, if any."""
         counts = self._usd is not None or bool(self._daily.usd)
         if not counts or usage.cost is None or usage.currency not in {None, "USD"}:
             return ""
-        day = self._daily.day_of(self._clock.now()) if self._daily.usd else ""
+        day = self._daily.day_of(self._base.clock.now()) if self._daily.usd else ""
         before, self._spent = await persist(
-            self._clock,
-            self._sessions.spend,
+            self._base.clock,
+            self._base.stores.sessions.spend,
             self._session.id,
             usage.cost,
             turn=self._turn,
@@ -346,7 +336,7 @@ class Budget:
     def pause(self, *, resumes: bool) -> AskRequest:
         """Ask whether a turn that has used it up should go on; after a day it may `resume`."""
         if (share := self._daily.find_exceeded(self._of_day)) is not None:
-            now = self._clock.now()
+            now = self._base.clock.now()
             until = self._daily.find_end(now)
             spent, budget = self._of_day[share], self._daily.usd[share]
             told = wording.DAY_SPENT[share].format(agent=self._name, spent=spent, budget=budget)

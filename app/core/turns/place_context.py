@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.config import Configuration
-from app.core.adapters import Adapter
-from app.core.turns.prompt import Said
+from app.core.base import Base
+from app.core.turns.prompt import QuotedMessage
 from app.model.inbound import RUN
 from app.model.keys import PlaceKey
 from app.model.types import Earlier, Entry, File, Message, Session, Turn
-from app.store.transcript import TranscriptStore
-from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +30,7 @@ NOT_READ = "(Earlier messages here could not be read.)"
 class PlaceContext:
     """The context of a turn's messages."""
 
-    said: tuple[Said, ...]
+    said: tuple[QuotedMessage, ...]
     files: tuple[File, ...]
     upto: int
     """The last row of the transcript that this covers."""
@@ -47,26 +45,17 @@ def operator_prompt(
     return settings.area_prompts().get(name, "") if settings is not None else ""
 
 
-class Surroundings:
+class ContextFinder:
     """Finds the context of a turn in the transcript and on the platform itself."""
 
-    def __init__(
-        self,
-        transcript: TranscriptStore,
-        adapters: Mapping[str, Adapter],
-        vault: Vault,
-        *,
-        messages: int,
-        name_of: Callable[[str], str] = str,
-    ) -> None:
+    def __init__(self, base: Base, *, messages: int, name_of: Callable[[str], str] = str) -> None:
         """Gather at most this many messages, the last ones.
 
         `name_of` returns what people call an agent.
         """
         self._name_of = name_of
-        self._transcript = transcript
-        self._adapters = adapters
-        self._vault = vault
+        self._base = base
+        self._transcript = base.stores.transcript
         self._messages = messages
 
     async def gather(
@@ -75,19 +64,20 @@ class Surroundings:
         """Gather what the agent has not been told yet."""
         overheard = await self._transcript.overheard(turn.id, limit=self._messages)
         earlier: Sequence[Earlier] = ()
-        said: list[Said] = []
+        said: list[QuotedMessage] = []
         if not overheard.introduced and self._messages:
             try:
                 earlier = await self._read_earlier(session, turn, messages)
             except Exception as error:  # noqa: BLE001 - the agent is told, and works without it
                 logger.warning("cannot read the earlier messages of %s: %s", turn.surface, error)
-                said.append(Said("bridge", NOT_READ))
-        said += [Said(each.speaker.name, each.text) for each in earlier if each.text]
-        said += [Said(self._speaker(entry), entry.text) for entry in overheard.entries]
-        redact = self._vault.redact
+                said.append(QuotedMessage("bridge", NOT_READ))
+        said += [QuotedMessage(each.speaker.name, each.text) for each in earlier if each.text]
+        said += [QuotedMessage(self._speaker(entry), entry.text) for entry in overheard.entries]
+        redact = self._base.vault.redact
         return PlaceContext(
             said=tuple(
-                Said(redact(each.name), redact(each.text)) for each in said[-self._messages :]
+                QuotedMessage(redact(each.name), redact(each.text))
+                for each in said[-self._messages :]
             )
             if self._messages
             else (),
@@ -102,7 +92,7 @@ class Surroundings:
         self, session: Session, turn: Turn, messages: Sequence[Message]
     ) -> Sequence[Earlier]:
         """Read messages that only the platform has; those of agents are in the transcript."""
-        adapter = self._adapters.get(turn.surface.adapter)
+        adapter = self._base.adapters.get(turn.surface.adapter)
         if adapter is None or not messages:
             return ()
         async with asyncio.timeout(PLATFORM_SECONDS):

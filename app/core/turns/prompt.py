@@ -7,21 +7,19 @@ instructions: everything else is in a data block, which nothing inside it can en
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from app.core.memory.log import Remembered
-from app.core.memory.wording import NOTES, quote
 from app.markdown.hidden import strip
 from app.model.keys import SessionKey
 from app.model.steering import mark, strip_marks
 from app.model.types import Entry, Message
-from app.model.updates import Ask
+from app.model.updates import Ask, ToolUpdate
 from app.model.workspaces import WorkspaceView
 
-_OWN_DATA = ("your own request", "your own notes", NOTES)
-"""Data blocks that bring nothing new to the agent."""
+_READING = frozenset({"read", "search", "fetch", "execute", "other"})
+"""Kinds of calls that can bring text which no person here wrote."""
 OUTGOING = (
     "Put files for the user, such as a report or a picture, into the folder {}; everything there "
     "is sent when your turn ends."
@@ -33,7 +31,7 @@ _COMMAND = re.compile(r"(?:@[\w-]+[,:]?\s+)?(/[\w.:-]+(?: [^\n]*)?)")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class QuotedMessage:
     """Something that another speaker said."""
 
     name: str
@@ -41,7 +39,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TurnPrompt:
     """What a prompt is made of."""
 
     surface: SessionKey
@@ -57,9 +55,9 @@ class Asked:
     """Who the agent is and how to work here, as far as it has not been told yet."""
     place_prompt: str = ""
     """What the operator adds in this place; set only when a conversation begins."""
-    remembered: tuple[Remembered, ...] = ()
-    """What the agent noted elsewhere about this; set only when a conversation begins."""
-    said: Sequence[Said] = ()
+    own: Sequence[tuple[str, str]] = ()
+    """What the agent itself wrote elsewhere, each with its origin."""
+    said: Sequence[QuotedMessage] = ()
     """What others said here and the agent has not been told yet."""
     notes: Sequence[str] = ()
     """What the bridge tells the agent about the work of others."""
@@ -73,15 +71,14 @@ class Asked:
     """What people answered after the agent had been parked."""
 
 
-def compose(asked: Asked) -> str:
+def compose(asked: TurnPrompt) -> str:
     """Write the prompt of a turn."""
     parts = [_first_line(asked)]
     if asked.standing:
         parts.append(asked.standing)
     if asked.place_prompt:
         parts.append(f"[The operator of this bridge says: {_one_line(asked.place_prompt)}]")
-    if asked.remembered:
-        parts.append(_block(NOTES, quote(asked.remembered)))
+    parts.extend(_block(origin, text) for origin, text in asked.own)
     if asked.history:
         parts.append(_format_history(asked.history))
     if asked.said:
@@ -107,7 +104,7 @@ def compose(asked: Asked) -> str:
 
 def compose_steered(surface: SessionKey, message: Message, files: Sequence[PurePath]) -> str:
     """Write what goes into a running turn; it ends with its mark."""
-    asked = Asked(surface, [message], files=files)
+    asked = TurnPrompt(surface, [message], files=files)
     head = _first_line(asked).removesuffix("]")
     parts = [f"{head}: said while you work.]"]
     if message.context:
@@ -118,11 +115,20 @@ def compose_steered(surface: SessionKey, message: Message, files: Sequence[PureP
 
 def holds_words_of_others(prompt: str) -> bool:
     """Tell whether a prompt brought more than words of people who may direct the agent."""
-    own = sum(prompt.count(f'<data from="{origin}"') for origin in _OWN_DATA)
-    return prompt.count('<data from="') > own
+    return prompt.count('<data from="') > prompt.count('<data from="your own ')
 
 
-def _first_line(asked: Asked) -> str:
+def brings_words(tool: ToolUpdate, own: Collection[str]) -> bool:
+    """Tell whether a tool call can bring words of others into a conversation: a file, a page.
+
+    The bridge knows what its own tools bring; those named in `own` bring the agent's own words.
+    """
+    if tool.kind in {None, "other"}:
+        return not any(name in (tool.title or "") for name in own)
+    return tool.kind in _READING
+
+
+def _first_line(asked: TurnPrompt) -> str:
     names = list(dict.fromkeys(message.speaker.name for message in asked.messages))
     where = f"{asked.surface.service}, {asked.surface}"
     pointed = dict.fromkeys(message.pointed for message in asked.messages)

@@ -9,16 +9,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import asdict
-from typing import Protocol
 
+from app.children.kept_files import Traces
+from app.core.base import Base
 from app.core.repo_provider import RepoProvider
 from app.core.turns.agents import LiveAgents
 from app.errors import AgentError
 from app.model.agents import Choices
 from app.model.types import Session
 from app.model.workspaces import Unshipped
-from app.signals import Facts, Signals, Topic
-from app.store.sessions import SessionStore
+from app.signals import Facts, Topic
 
 logger = logging.getLogger(__name__)
 
@@ -30,53 +30,24 @@ FILES_SECONDS = 120.0
 """How long it may take to look through folders, or to remove them."""
 
 
-class Traces(Protocol):
-    """What sessions leave on disk; each method may take a while."""
-
-    def measure(self, sessions: Collection[int], *, shared: bool) -> int:
-        """Return how many bytes sessions take, with what all machines share or without."""
-        ...
-
-    def remove(self, sessions: Collection[int], conversations: Collection[str]) -> None:
-        """Remove every folder of sessions."""
-        ...
-
-    def remove_said(self, sessions: Collection[int], conversations: Collection[str]) -> None:
-        """Remove the homes of sessions and the files of their messages; their work stays."""
-        ...
-
-    def find_uploads(self, sessions: Collection[int]) -> set[str]:
-        """Name the uploads that were copied for sessions, by their folder."""
-        ...
-
-    def remove_uploads(self, folders: Collection[str]) -> None:
-        """Remove uploads."""
-        ...
-
-    def copy_home(self, agent: str, origin: int, new: int) -> bool:
-        """Copy a session's home for another one; False if there is none to copy."""
-        ...
-
-
 class Reach:
     """The turns, processes and folders of sessions, at all members."""
 
     def __init__(
         self,
+        base: Base,
         live: LiveAgents,
-        sessions: SessionStore,
         workspaces: RepoProvider,
         traces: Traces,
-        signals: Signals,
         *,
         ended: Callable[[int], Awaitable[None]],
     ) -> None:
         """Reach them; `ended` waits until no turn of a session runs here."""
         self._live = live
-        self._sessions = sessions
+        self._sessions = base.stores.sessions
         self._workspaces = workspaces
         self._traces = traces
-        self._signals = signals
+        self._signals = signals = base.signals
         self._ended = ended
         signals.answer(Topic.CONFIGURE, self._answer_configure)
         signals.answer(Topic.END, self._answer_end)

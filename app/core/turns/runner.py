@@ -14,7 +14,7 @@ from app.core.turns.briefing import Briefing, brief
 from app.core.turns.display import TurnDisplay
 from app.core.turns.failure import Failure, Obstacle, failure_of, obstacle, spoken_obstacle
 from app.core.turns.limits import GRACE_SECONDS, Budget, Slot, complete
-from app.core.turns.reflection import Reflection, brings_words
+from app.core.turns.prompt import brings_words
 from app.core.turns.steering import MAYBE_KNOWN, TurnSteering
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Course, TurnAsks, TurnPauses, TurnWaits
@@ -59,30 +59,22 @@ class TurnRun:
         self._session = session
         self._turn = turn
         self._slot = slot
-        self._course = Course(turn.id, context.clock, context.counters)
+        self._course = Course(turn.id, context.clock, context.metrics)
         self._live: LiveAgent | None = None
         self._agent = context.agent(session.key.agent)
         self._name = context.name_of(session.key.agent)
         """What people call the agent."""
-        self._budget = Budget(
-            self._agent.budget_usd,
-            session,
-            context.sessions,
-            context.clock,
-            turn=turn.id,
-            daily=context.daily,
-            spending=context.spending,
-            name=self._name,
-        )
+        self._budget = Budget(context, context.daily, session, turn.id)
         self._idle_seconds = self._agent.idle_seconds
         """How long it waits for people before it is parked."""
         self._watches = Tasks(f"turn {turn.id}")
-        self._reflection: Reflection | None = None
+        self._hurried = asyncio.Event()
+        """Set when the session has something else to do than what comes after its turn."""
         self._has_read = session.read_others
         self._where = ""
         """What to say about the repository it works on, if anything."""
         self._shipped = Shipped()
-        self._place = context.places.place(session.place)
+        self._place = context.stores.decisions.place(session.place)
         self._display = TurnDisplay(context, session, turn, self._place, name=self._name)
         self._router = self._display.router
         self._steering = TurnSteering(context, session, turn, self._display)
@@ -122,14 +114,14 @@ class TurnRun:
                 await self._pause(question, note=wording.PICKS_REPOSITORY)
             else:
                 await self._finish(end)
-                await self._reflect()
+                await self._follow_up()
         finally:
             await self._context.live.give_back(self._session.id)
             self._context.look(self._session.id)
 
     async def stop(self) -> None:
         """End the turn now, if it was stopped; nothing that the agent still does is shown."""
-        kept = self._context.turns.turn(self._turn.id)
+        kept = self._context.stores.turns.turn(self._turn.id)
         before = self._course.phase
         if before is Phase.STOPPING or kept is None or not kept.stopped:
             return
@@ -142,10 +134,9 @@ class TurnRun:
             await self._live.agent.cancel()
 
     def hurry(self) -> None:
-        """Take what was said meanwhile; make way, if this turn is over but for its memory."""
+        """Take what was said meanwhile; make way, if this turn is over but for its features."""
         self._steering.look()
-        if self._reflection is not None:
-            self._reflection.hurry()
+        self._hurried.set()
 
     def leave(self) -> None:
         """Note the shutdown: a cancellation from now on does not come from the turn itself."""
@@ -169,7 +160,7 @@ class TurnRun:
     async def interrupt(self) -> None:
         """Requeue the turn for the next start."""
         await self._router.close()
-        await persist(self._context.clock, self._context.turns.interrupt, self._turn.id)
+        await persist(self._context.clock, self._context.stores.turns.interrupt, self._turn.id)
 
     async def on_update(self, update: BridgeUpdate) -> None:
         """Take what the agent does, unless the turn was stopped."""
@@ -185,7 +176,8 @@ class TurnRun:
         if type(update) is UsageUpdate:
             await self._spend(update)
         elif type(update) is ToolUpdate:
-            if brings_words(self._router.tool(update.call) or update):
+            own = self._context.hooks.own_word_tools
+            if brings_words(self._router.tool(update.call) or update, own):
                 await self._note_reading()
             if update.status in RAN:
                 await self._check_asked(update.call)
@@ -204,7 +196,7 @@ class TurnRun:
         """Record that the agent reads more than what people tell it."""
         if not self._has_read:
             self._has_read = True
-            sessions = self._context.sessions
+            sessions = self._context.stores.sessions
             await persist(self._context.clock, sessions.reads_others, self._session.id)
 
     async def _take_file(self, update: FileUpdate) -> None:
@@ -241,12 +233,12 @@ class TurnRun:
             self._session,
             self._turn.surface,
             self._place.repository,
-            lambda: context.turns.messages(self._turn.id),
+            lambda: context.stores.turns.messages(self._turn.id),
         )
         if isinstance(found, AskRequest):
             return found
         self._display.target = context.workspaces.target(self._session, found.repository)
-        has_files = any(each.files for each in context.turns.messages(self._turn.id))
+        has_files = any(each.files for each in context.stores.turns.messages(self._turn.id))
         if has_files or self._display.target is not None:
             await self._note_reading()
         if found.words:
@@ -286,8 +278,7 @@ class TurnRun:
         if live.agent.steerable:
             self._watches.start(self._steering.follow(live.agent), name="steering")
         self._watches.start(self._asks.park_when_idle(self._idle_seconds), name="parking")
-        if self._context.ensure is not None:
-            self._context.ensure()
+        self._context.ensure()
         try:
             return await live.agent.prompt(briefing.prompt, self, files=briefing.files)
         finally:
@@ -308,7 +299,7 @@ class TurnRun:
         await context.check_room()
         await display.wait_until_announced()
         standing = await context.personas.standing(self._session.key, self._turn.id)
-        messages = context.turns.messages(self._turn.id)
+        messages = context.stores.turns.messages(self._turn.id)
         texts = [each.text for each in messages]
         joined = await context.workspaces.join(self._session, display.target, texts)
         display.add(joined.told)
@@ -333,7 +324,7 @@ class TurnRun:
         digests = standing.digests()
         committed = await persist(
             context.clock,
-            context.turns.prompted,
+            context.stores.turns.prompted,
             self._turn.id,
             briefing.prompt,
             live.agent.acp_session_id,
@@ -346,7 +337,7 @@ class TurnRun:
         if not committed:
             return live, None
         if briefing.answers:
-            await persist(context.clock, context.delegations.told, briefing.answers)
+            await persist(context.clock, context.stores.delegations.told, briefing.answers)
         live.told, live.system = digests, ""
         return live, briefing
 
@@ -356,10 +347,9 @@ class TurnRun:
             return
         context = self._context
         title = self._router.title or self._session.title
-        messages = context.turns.messages(self._turn.id)
+        messages = context.stores.turns.messages(self._turn.id)
         work = Work(title, messages, self._session.link, self._turn.continued)
-        if context.ensure is not None:
-            context.ensure()
+        context.ensure()
         try:
             self._shipped = await context.workspaces.ship(self._session, self._display.target, work)
         except RepositoryError as error:
@@ -398,15 +388,16 @@ class TurnRun:
         has_cost = bool(self._router.outcome().cost)
         return complete(usage, has_cost=has_cost, model=model, estimate=context.estimate)
 
-    async def _reflect(self) -> None:
-        """Let the agent note what it wants to remember of a turn that is done."""
-        turns, live = self._context.turns, self._live
+    async def _follow_up(self) -> None:
+        """Let features use the agent of a turn that is done, until the session has other work."""
+        turns, live = self._context.stores.turns, self._live
         ended = turns.turn(self._turn.id)
-        if self._agent.memory == "off" or live is None or ended is None:
+        if live is None or ended is None or ended.state is not TurnState.DONE:
             return
-        if ended.state is TurnState.DONE and turns.next_turn(self._session.id) is None:
-            self._reflection = Reflection(self._context, self._session, self._turn, self._agent)
-            await self._reflection.run(live.agent)
+        self._hurried.clear()
+        if turns.next_turn(self._session.id) is None:
+            hooks = self._context.hooks
+            await hooks.after_turn(self._session, self._turn, live.agent, self._hurried.wait)
 
     async def _handle_error(self, error: Exception) -> None:
         """Fail the turn, or pause it if its provider's limit or a log-in is in the way."""
@@ -472,7 +463,7 @@ class TurnRun:
 
     async def _end_stopped(self) -> None:
         """End a turn that was stopped, once nothing of it runs any more."""
-        turns, session = self._context.turns, self._session.id
+        turns, session = self._context.stores.turns, self._session.id
         # A stop holds what is queued; what is free to run took the place of this turn.
         is_replaced = turns.next_turn(session) is not None
         if not is_replaced:

@@ -46,16 +46,16 @@ class TurnSteering:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            for message in await self._context.turns.untaken(self._turn.id):
+            for message in await self._context.stores.turns.untaken(self._turn.id):
                 if message.number not in self._display.unsure:
                     await self._send(agent, message)
 
     async def _send(self, agent: AgentSession, message: Message) -> None:
-        context, turns, number = self._context, self._context.turns, message.number
+        context, turns, number = self._context, self._context.stores.turns, message.number
         files = await context.attachments.fetched(self._session, message.files)
         paths = await context.workspaces.bring(self._session, files) if files else ()
         if files:
-            await persist(context.clock, context.sessions.reads_others, self._session.id)
+            await persist(context.clock, context.stores.sessions.reads_others, self._session.id)
         attached = [
             Attachment(path, file.media_type) for path, file in zip(paths, files, strict=True)
         ]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from app.agents.agent import Agent
 from app.clock import Clock
-from app.core.consent.gate import Gate
+from app.core.consent.gate import PermissionGate
 from app.core.delegation.deputies import find_presence
 from app.core.repositories.folders import Hold
 from app.core.turns.display import TurnDisplay
@@ -112,7 +112,9 @@ class TurnAsks:
         self._course = course
         self._display = display
         self._router = display.router
-        self._gate = Gate(context.ledger, agent, TurnRef(session.id, turn.id), context.clock)
+        self._gate = PermissionGate(
+            context.ledger, agent, TurnRef(session.id, turn.id), context.clock
+        )
         self._in_order = asyncio.Lock()
         """Judging takes a moment, and asks must be shown in the order they came."""
         self._answerable = True
@@ -172,7 +174,7 @@ class TurnAsks:
             return False
         if tool.status == "failed" and tool.kind != "execute":
             return False  # it changed nothing
-        session = self._context.sessions.session(self._session.id) or self._session
+        session = self._context.stores.sessions.session(self._session.id) or self._session
         if self._agent.unasked is None or session.mode not in (None, self._agent.mode):
             return False
         done = await self._gate.unasked(tool, workspace.start, *workspace.own)
@@ -203,7 +205,9 @@ class TurnAsks:
             await self._router.flush(final=True)
             content = self._display.content("waiting", note=wording.PARKED)
             asks = context.ledger.waiting(self._turn.id)
-            parked = await persist(context.clock, context.turns.park, self._turn.id, content, asks)
+            parked = await persist(
+                context.clock, context.stores.turns.park, self._turn.id, content, asks
+            )
         finally:
             changed = self._course.take(Event.PARKED if parked else Event.ANSWERED)
         if parked:
@@ -269,7 +273,7 @@ class TurnPauses:
         content = self._display.content("waiting", note=note or request.title)
         posts = await persist(
             context.clock,
-            context.turns.pause,
+            context.stores.turns.pause,
             self._turn.id,
             content,
             context.ledger.present(request),
@@ -286,7 +290,7 @@ class TurnPauses:
     def _colleagues(self) -> list[str]:
         """List the agents that could take this turn over: present here and not told of it yet."""
         context, surface = self._context, self._turn.surface
-        told = context.turns.hearers(self._turn.id)
+        told = context.stores.turns.hearers(self._turn.id)
         here = {
             agent: find_presence(context.adapters, agent, surface.service)
             for agent, found in context.agents.items()

@@ -36,7 +36,7 @@ _BLOCK: Final = 512
 
 
 @dataclass(slots=True)
-class Contents:
+class ArchiveContents:
     """What an archive says about itself."""
 
     created_at: float
@@ -58,7 +58,7 @@ class Contents:
 class Packer:
     """Adds files to an archive."""
 
-    def __init__(self, tar: tarfile.TarFile, contents: Contents) -> None:
+    def __init__(self, tar: tarfile.TarFile, contents: ArchiveContents) -> None:
         self._tar = tar
         self.contents = contents
 
@@ -213,7 +213,7 @@ def _describe(name: str, found: os.stat_result) -> tarfile.TarInfo:
 
 
 @contextmanager
-def packing(target: Path, secret: Secret, contents: Contents) -> Iterator[Packer]:
+def packing(target: Path, secret: Secret, contents: ArchiveContents) -> Iterator[Packer]:
     """Write an archive; it appears under its name when it is whole.
 
     Raises:

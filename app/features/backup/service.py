@@ -22,8 +22,8 @@ from app.config import BridgeSecrets, Configuration, ensure_secrets, find_secret
 from app.config.process import SECRETS
 from app.descent import discard, remove
 from app.errors import BackupUnusable
-from app.features.backup.archive import Contents, packing
-from app.features.backup.store import Copied, check_fit, copy_in, copy_out
+from app.features.backup.archive import ArchiveContents, packing
+from app.features.backup.store import StoreCopy, check_fit, copy_in, copy_out
 from app.features.backup.stream import Secret
 from app.features.backup.unpacking import unpack
 from app.store.database import FILE_NAME, MOVED_NAME, locked
@@ -46,7 +46,7 @@ _SCRATCH: Final = ".backing-up-"
 _RESTORING: Final = "restoring"
 
 
-def back_up(configuration: Configuration, target: Path, secret: Secret) -> Contents:
+def back_up(configuration: Configuration, target: Path, secret: Secret) -> ArchiveContents:
     """Write a backup to a file while the bridge runs, or not.
 
     Raises:
@@ -62,7 +62,7 @@ def back_up(configuration: Configuration, target: Path, secret: Secret) -> Conte
     _clear(data)
     with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=data) as scratch:
         copied = copy_out(configuration.database_url, Path(scratch))
-        contents = Contents(
+        contents = ArchiveContents(
             created_at=SystemClock().now(),
             release=version("agent-bridge"),
             database=copied.database,
@@ -79,7 +79,7 @@ def back_up(configuration: Configuration, target: Path, secret: Secret) -> Conte
     return contents
 
 
-def restore(configuration: Configuration, source: Path, secret: Secret) -> Contents:
+def restore(configuration: Configuration, source: Path, secret: Secret) -> ArchiveContents:
     """Restore a backup into an empty DATA_DIR and an empty database; it starts paused.
 
     Raises:
@@ -104,7 +104,7 @@ def restore(configuration: Configuration, source: Path, secret: Secret) -> Conte
             _check(configuration, contents, drafts["data"], moves)
             _move(moves)
             try:
-                copied = Copied(contents.database, contents.revision, contents.rows)
+                copied = StoreCopy(contents.database, contents.revision, contents.rows)
                 now = SystemClock().now()
                 copy_in(configuration.database_url, drafts["data"] / DATABASE, copied, now)
             except BaseException:
@@ -148,10 +148,10 @@ def _plan(configuration: Configuration, drafts: Mapping[str, Path]) -> dict[Path
 
 
 def _check(
-    configuration: Configuration, contents: Contents, draft: Path, moves: Mapping[Path, Path]
+    configuration: Configuration, contents: ArchiveContents, draft: Path, moves: Mapping[Path, Path]
 ) -> None:
     """Refuse to mix a backup with what is there."""
-    copied = Copied(contents.database, contents.revision, contents.rows)
+    copied = StoreCopy(contents.database, contents.revision, contents.rows)
     check_fit(configuration.database_url, copied)
     for target in moves.values():
         if os.path.lexists(target):

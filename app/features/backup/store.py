@@ -44,7 +44,7 @@ _COPIED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class StoreCopy:
     """What was copied."""
 
     database: str
@@ -58,7 +58,7 @@ def kind_of(url: str) -> str:
     return str(make_url(url).get_backend_name())
 
 
-def copy_out(url: str, folder: Path) -> Copied:
+def copy_out(url: str, folder: Path) -> StoreCopy:
     """Copy a database into an empty folder.
 
     Raises:
@@ -67,7 +67,7 @@ def copy_out(url: str, folder: Path) -> Copied:
     return _copy_server(url, folder) if kind_of(url) == POSTGRESQL else _copy_file(url, folder)
 
 
-def copy_in(url: str, folder: Path, copied: Copied, now: float) -> None:
+def copy_in(url: str, folder: Path, copied: StoreCopy, now: float) -> None:
     """Fill an empty database with a copy, in which everything is paused.
 
     Raises:
@@ -93,7 +93,7 @@ def _pause(connection: Connection, now: float) -> None:
     connection.execute(insert(suspension), {"scope": ALL, "reason": "restored", "since": now})
 
 
-def check_fit(url: str, copied: Copied) -> None:
+def check_fit(url: str, copied: StoreCopy) -> None:
     """Refuse a copy that this database or this release cannot take.
 
     Raises:
@@ -129,7 +129,7 @@ def _file_of(url: str) -> Path:
     return Path(make_url(url).database or "")
 
 
-def _copy_file(url: str, folder: Path) -> Copied:
+def _copy_file(url: str, folder: Path) -> StoreCopy:
     name = f"file:{quote(str(_file_of(url)))}?mode=ro"
     try:
         with (
@@ -145,7 +145,7 @@ def _copy_file(url: str, folder: Path) -> Copied:
             if verdict != "ok":
                 raise StoreUnavailable(f"the database is damaged: {verdict}")
             (revision,) = target.execute("select version_num from alembic_version").fetchone()
-            return Copied("sqlite", revision, _count(target.execute))
+            return StoreCopy("sqlite", revision, _count(target.execute))
     except sqlite3.Error as error:
         raise StoreUnavailable(f"{_file_of(url)} cannot be copied: {error}") from error
 
@@ -160,7 +160,7 @@ def _count(execute: Any) -> dict[str, int]:
     }
 
 
-def _copy_server(url: str, folder: Path) -> Copied:
+def _copy_server(url: str, folder: Path) -> StoreCopy:
     rows: dict[str, int] = {}
     with _connected(url) as (_, driver, connection):
         driver.execute("begin isolation level repeatable read read only")
@@ -177,10 +177,10 @@ def _copy_server(url: str, folder: Path) -> Copied:
         layout = {"columns": columns, "sequences": _read_sequences(driver)}
         (folder / LAYOUT).write_text(json.dumps(layout))
         driver.execute("rollback")
-    return Copied(POSTGRESQL, revision, rows)
+    return StoreCopy(POSTGRESQL, revision, rows)
 
 
-def _fill_server(url: str, folder: Path, copied: Copied, now: float) -> None:
+def _fill_server(url: str, folder: Path, copied: StoreCopy, now: float) -> None:
     layout = json.loads((folder / LAYOUT).read_text())
     with _connected(url) as (backend, driver, connection):
         migrate_to(copied.revision, backend)

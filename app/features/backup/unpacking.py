@@ -17,14 +17,14 @@ from typing import IO, Any, Final, Self, cast
 
 from app.descent import FOLDER, Descent
 from app.errors import BackupUnusable
-from app.features.backup.archive import LIST, SPARSE, Contents
+from app.features.backup.archive import LIST, SPARSE, ArchiveContents
 from app.features.backup.stream import SealedReader, Secret
 
 BLOCK_BYTES: Final = 1024 * 1024
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def check(source: Path, secret: Secret) -> Contents:
+def check(source: Path, secret: Secret) -> ArchiveContents:
     """Check every byte and every name of an archive.
 
     Raises:
@@ -35,7 +35,7 @@ def check(source: Path, secret: Secret) -> Contents:
 
 def unpack(
     source: Path, secret: Secret, into: Path, apart: Mapping[str, Path] | None = None
-) -> Contents:
+) -> ArchiveContents:
     """Check an archive, then unpack it into an empty folder.
 
     `apart` has other empty folders for what is below some names.
@@ -139,7 +139,7 @@ def _own(handle: int, member: tarfile.TarInfo) -> None:
         os.fchown(handle, member.uid, member.gid)
 
 
-def _read(source: Path, secret: Secret, target: _Target | None) -> Contents:
+def _read(source: Path, secret: Secret, target: _Target | None) -> ArchiveContents:
     found: dict[str, str] = {}
     listed: Mapping[str, Any] | None = None
     names = _Names()
@@ -161,7 +161,7 @@ def _read(source: Path, secret: Secret, target: _Target | None) -> Contents:
         raise BackupUnusable(f"the backup is damaged ({error}): use another one") from error
     if listed is None:
         raise BackupUnusable("the backup is not whole: use another one")
-    contents = Contents(**listed)
+    contents = ArchiveContents(**listed)
     if wrong := sorted(set(contents.files.items()) ^ set(found.items())):
         raise BackupUnusable(f"the backup is damaged at {wrong[0][0]!r}: use another one")
     return contents

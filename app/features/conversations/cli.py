@@ -22,9 +22,14 @@ from app.terminal.framing import (
     commands,
     confirm,
     examples,
+    one_line,
+    printable,
     read_configuration,
+    show_json,
+    show_list,
+    when,
 )
-from app.terminal.output import one_line, printable, show_json, show_list, transcript_lines, when
+from app.terminal.screen import transcript_lines
 
 COMMANDS = commands()
 conversations = add_group(

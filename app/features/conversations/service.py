@@ -120,7 +120,7 @@ class Conversations(Part):
         """
         thread = await self.read(place)
         held = await self._holdings(place)
-        found = [self._runtime.stores.sessions.session(each) for each in held.sessions]
+        found = [self.runtime.stores.sessions.session(each) for each in held.sessions]
         sessions = [each for each in found if each is not None]
         size, unshipped = await self._measure(held.sessions)
         return Contents(
@@ -128,7 +128,7 @@ class Conversations(Part):
             held,
             size,
             tuple(unshipped),
-            tuple(self._runtime.workspaces.describe(each) for each in sessions),
+            tuple(self.runtime.workspaces.describe(each) for each in sessions),
         )
 
     async def clear(self, place: PlaceKey, by: str) -> None:
@@ -140,7 +140,7 @@ class Conversations(Part):
                 hold work that is nowhere else.
         """
         await self.read(place)
-        if not self._runtime.signals.is_leader:
+        if not self.runtime.signals.is_leader:
             await self._ask_leader(place, by=by)
             return
         note = Note(NoteCode.CLEARED, by)
@@ -161,7 +161,7 @@ class Conversations(Part):
             else:
                 raise Conflict("its agents keep working; stop them and try again")
         await self._compact()
-        self._runtime.outbox.send(*posts)
+        self.runtime.outbox.send(*posts)
         self._notify(place)
 
     async def fork(self, place: PlaceKey, service: str, *, after: int | None = None) -> PlaceKey:
@@ -183,7 +183,7 @@ class Conversations(Part):
         if copied is None:
             raise NotFound("message", after or 0)
         without = [each.agent for each in copied if not await self._adopt(each)]
-        names = ", ".join(self._runtime.agents.names.get(each, each) for each in without)
+        names = ", ".join(self.runtime.agents.names.get(each, each) for each in without)
         code = NoteCode.FORKED if without else NoteCode.FORKED_WHOLE
         await persist(self._clock, self._changes.say, new, Note(code, names, old))
         self._notify(new)
@@ -197,7 +197,7 @@ class Conversations(Part):
             Conflict: it holds work that is nowhere else and may not be discarded, its work does not
                 stop, or it belongs to another conversation.
         """
-        if not self._runtime.signals.is_leader:
+        if not self.runtime.signals.is_leader:
             await self._ask_leader(place, discard=discard)
             return
         found = await self.contents(place)
@@ -216,7 +216,7 @@ class Conversations(Part):
 
         One that holds work that is nowhere else stays, and so does a pinned one.
         """
-        days = self._runtime.configuration.settings.retention_conversations_days
+        days = self.runtime.configuration.settings.retention_conversations_days
         if days is None:
             return
         gone, before = 0, self._clock.now() - days * DAY_SECONDS
@@ -256,7 +256,7 @@ class Conversations(Part):
         """Have the leader clear or delete a conversation: only it can hold back messages."""
         where = [place.service, place.name]
         try:
-            answers = await self._runtime.signals.ask(
+            answers = await self.runtime.signals.ask(
                 Topic.CONVERSATION, seconds=LEADER_SECONDS, place=where, **wanted
             )
         except TimeoutError:
@@ -271,7 +271,7 @@ class Conversations(Part):
 
     async def _answer(self, facts: Facts) -> Facts:
         """Clear or delete a conversation for another member, as the leader."""
-        if not self._runtime.signals.is_leader:
+        if not self.runtime.signals.is_leader:
             return {}
         place = PlaceKey(*facts["place"])
         try:
@@ -288,7 +288,7 @@ class Conversations(Part):
     async def _measure(self, sessions: Sequence[int]) -> tuple[int, list[Unshipped]]:
         """Tell how many bytes sessions take, and list their work that is nowhere else."""
         try:
-            return await self._runtime.reach.measure(sessions)
+            return await self.runtime.reach.measure(sessions)
         except TimeoutError:
             raise Conflict("a machine does not say what it holds; try again later") from None
 
@@ -313,7 +313,7 @@ class Conversations(Part):
         async with AsyncExitStack() as stack:
             try:
                 for each in held.places:
-                    await stack.enter_async_context(self._runtime.intake.pause(each))
+                    await stack.enter_async_context(self.runtime.intake.pause(each))
             except TimeoutError:
                 raise Conflict("a message there is being handled; try again later") from None
             yield
@@ -321,19 +321,19 @@ class Conversations(Part):
     async def _stop(self, held: Holdings) -> None:
         """Stop all turns, and end the agents' processes."""
         for session in held.sessions:
-            await self._runtime.end_work(session, drop=True)
+            await self.runtime.end_work(session, drop=True)
 
     async def _remove_files(self, held: Holdings, *, said: bool = False) -> None:
         """Remove files of sessions, and the uploads that no other conversation names."""
         own = {url.partition("/")[0] for url in held.uploads}
         copied = await self._remove(held.sessions, held.conversations, said=said)
-        await self._runtime.reach.remove_uploads((copied | own) - held.shared)
+        await self.runtime.reach.remove_uploads((copied | own) - held.shared)
 
     async def _remove(
         self, sessions: Sequence[int], conversations: Sequence[str] = (), *, said: bool = False
     ) -> set[str]:
         try:
-            return await self._runtime.reach.remove(sessions, conversations, said=said)
+            return await self.runtime.reach.remove(sessions, conversations, said=said)
         except TimeoutError:
             raise Conflict("a machine does not remove its files; try again later") from None
 
@@ -342,7 +342,7 @@ class Conversations(Part):
         if copied.acp_session_id is None:
             return False
         try:
-            found = await self._runtime.reach.copy_home(copied.agent, copied.origin, copied.session)
+            found = await self.runtime.reach.copy_home(copied.agent, copied.origin, copied.session)
         except OSError as error:
             logger.warning("could not copy the home of session %d: %s", copied.origin, error)
             found = False
@@ -353,12 +353,12 @@ class Conversations(Part):
     async def _compact(self) -> None:
         """Leave nothing of deleted rows in the files of the store."""
         try:
-            await self._runtime.database.compact()
+            await self.runtime.database.compact()
         except StoreUnavailable as error:
             logger.warning("deleted text may stay in the store's log until a restart: %s", error)
 
     def _notify(self, place: PlaceKey) -> None:
-        self._runtime.feed.notify_place(place)
+        self.runtime.feed.notify_place(place)
 
 
 def _listed(work: Sequence[Unshipped]) -> str:

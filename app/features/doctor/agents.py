@@ -26,7 +26,7 @@ from app.errors import AgentNotStarted, ConfigurationError
 from app.model.agents import AgentCheck
 from app.server.agent_shapes import AgentOut
 from app.services.service import Finding, ok, problem, warning
-from app.terminal.output import one_line
+from app.terminal.framing import one_line
 from app.vault import Vault
 
 VERSION_SECONDS: Final = 10.0

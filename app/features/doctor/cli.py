@@ -24,16 +24,24 @@ from app.features.doctor.agents import check_agents, check_drift
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import Page
 from app.services import added_services, registered_services
-from app.services.service import Finding, Verdict, ok, problem
+from app.services.service import Finding, Severity, ok, problem
 from app.terminal.api import connect, is_running
-from app.terminal.framing import Json, commands, examples, hint, read_all_agents
-from app.terminal.output import count, one_line, show_json
+from app.terminal.framing import (
+    Json,
+    commands,
+    count,
+    examples,
+    hint,
+    one_line,
+    read_all_agents,
+    show_json,
+)
 from app.terminal.screen import margin
 from app.terminal.stored import make_context, make_vault, read_registry
 from app.vault import Vault
 
-COLOURS: Final = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.PROBLEM: "red"}
-INDENT: Final = max(map(len, Verdict)) + 2
+COLOURS: Final = {Severity.OK: "green", Severity.WARNING: "yellow", Severity.PROBLEM: "red"}
+INDENT: Final = max(map(len, Severity)) + 2
 
 
 COMMANDS = commands()
@@ -128,7 +136,7 @@ class Report:
         """Sum up; returns whether there was no problem."""
         self._margin.still()
         verdicts = Counter(each["verdict"] for each in self._found)
-        problems, warnings = verdicts[Verdict.PROBLEM], verdicts[Verdict.WARNING]
+        problems, warnings = verdicts[Severity.PROBLEM], verdicts[Severity.WARNING]
         if self._as_json:
             show_json({"healthy": not problems, "findings": self._found})
         else:

@@ -18,9 +18,9 @@ from app.clock import Clock, SystemClock
 from app.config import Configuration
 from app.errors import BridgeError, Conflict, NotFound
 from app.services import registered_services
-from app.services.common.live import LiveStep, Seen, Undo, Verdict
+from app.services.common.live import LiveStep, LiveVerdict, Seen, Undo
 from app.services.service import LiveRequest
-from app.terminal.output import count, one_line, show_table
+from app.terminal.framing import count, one_line, show_table
 from app.terminal.screen import Margin, margin
 from app.terminal.stored import make_context
 from app.vault import Vault
@@ -147,7 +147,7 @@ class LiveCheck:
                     self.left = await undo.run()
         finally:
             self._show()
-        as_assumed = {Verdict.AS_ASSUMED, Verdict.LOOK}
+        as_assumed = {LiveVerdict.AS_ASSUMED, LiveVerdict.LOOK}
         return not self.left and all(each.seen.verdict in as_assumed for each in self.played)
 
     def _open(self, request: LiveRequest) -> AbstractAsyncContextManager[Sequence[LiveStep]]:
@@ -174,11 +174,11 @@ class LiveCheck:
             async with asyncio.timeout(limit):
                 seen = await step.run()
         except TimeoutError:
-            seen = Seen(f"it did not end within {limit:g} seconds", Verdict.NOT_SEEN)
+            seen = Seen(f"it did not end within {limit:g} seconds", LiveVerdict.NOT_SEEN)
         except BridgeError as error:
-            seen = Seen(str(error), Verdict.NOT_SEEN)
+            seen = Seen(str(error), LiveVerdict.NOT_SEEN)
         except Exception as error:  # noqa: BLE001 - a platform may answer in a new shape
-            seen = Seen(f"unexpected answer, {type(error).__name__}: {error}", Verdict.NOT_SEEN)
+            seen = Seen(f"unexpected answer, {type(error).__name__}: {error}", LiveVerdict.NOT_SEEN)
         self.played.append(Played(step, seen))
         self._margin.still()
         self._margin.line(self._clean(f"  {seen.verdict}: {seen.words}"))

@@ -14,8 +14,15 @@ from app.config import Configuration
 from app.errors import Conflict
 from app.features.erasing.model import ErasedOut, PersonOut, Stays
 from app.terminal.api import Api
-from app.terminal.framing import NotConfirmed, Yes, commands, confirm, examples, read_configuration
-from app.terminal.output import one_line
+from app.terminal.framing import (
+    NotConfirmed,
+    Yes,
+    commands,
+    confirm,
+    examples,
+    one_line,
+    read_configuration,
+)
 
 ERASURE: Final = httpx.Timeout(3600.0, connect=2.0)
 """To purge a text, every file and every object of every repository is read."""

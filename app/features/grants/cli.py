@@ -10,8 +10,7 @@ from typer import Argument, Option
 
 from app.features.grants.web import GrantOut
 from app.terminal.api import MOST_LISTED, Api
-from app.terminal.framing import Json, add_group, commands, examples
-from app.terminal.output import show_list
+from app.terminal.framing import Json, add_group, commands, examples, show_list
 
 COMMANDS = commands()
 grants = add_group(COMMANDS, "grants", "See and take back what people always allow.")

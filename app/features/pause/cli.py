@@ -24,8 +24,17 @@ from app.store.commits.suspending import AGENT, ALL, PLACE
 from app.store.database import Database, locked
 from app.store.reading import reading
 from app.terminal.api import Api, find_bridge
-from app.terminal.framing import Json, Yes, commands, confirm, examples, read_configuration
-from app.terminal.output import count, one_line, show_json
+from app.terminal.framing import (
+    Json,
+    Yes,
+    commands,
+    confirm,
+    count,
+    examples,
+    one_line,
+    read_configuration,
+    show_json,
+)
 from app.terminal.stored import make_guard, read_registry
 from app.vault import Vault
 

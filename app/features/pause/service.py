@@ -53,12 +53,12 @@ class Pauses(Part):
 
     async def pause(self, scope: str) -> None:
         """Begin no further turn in a scope; repeating it changes nothing."""
-        runtime = self._runtime
+        runtime = self.runtime
         runtime.outbox.send(*await persist(runtime.clock, self._store.add, scope, "operator"))
 
     async def resume(self, scope: str) -> bool:
         """Let a scope go on; False if it was not paused."""
-        runtime, was_restored = self._runtime, self.holds_start()
+        runtime, was_restored = self.runtime, self.holds_start()
         free = await persist(runtime.clock, self._store.remove, scope)
         if was_restored and free is not None and scope == ALL:
             await runtime.go_on()
@@ -69,19 +69,19 @@ class Pauses(Part):
 
     async def drain(self, *, begin: bool | None = None) -> Draining:
         """Begin to drain, or end that, and tell what still has to end."""
-        engine = self._runtime.engine
+        engine = self.runtime.engine
         if begin is True:
             engine.hold()
         elif begin is False:
             await engine.release()
-        vitals = {each.name: each.value for each in await self._runtime.stores.vitals.read()}
+        vitals = {each.name: each.value for each in await self.runtime.stores.vitals.read()}
         return Draining(engine.is_holding, engine.working, int(vitals["outbox_waiting"]))
 
     @override
     def checks(self) -> Sequence[Check]:
         """Say why a bridge that works should get no requests."""
         found = []
-        if self._runtime.engine.is_holding:
+        if self.runtime.engine.is_holding:
             found.append(Check("drain", ok=False, words=DRAINING))
         if self.holds_start():
             found.append(Check("restored", ok=False, words=RESTORED))
@@ -92,7 +92,7 @@ class Pauses(Part):
         """Say what is paused: of a place what concerns it, else everything."""
         paused, concerned = self._store.all(), set(agents)
         return [
-            describe_pause(each, self._runtime.agents.name)
+            describe_pause(each, self.runtime.agents.name)
             for each in paused
             if place is None or each.covers(place, concerned)
         ]

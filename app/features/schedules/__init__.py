@@ -9,5 +9,6 @@ FEATURE = Feature(
     package=__name__,
     part="part:Schedules",
     routes=("web:router", "web:pages", "web:forms"),
+    tools="tools:list_tools",
     commands={"schedules": "Ask agents the same thing again and again."},
 )

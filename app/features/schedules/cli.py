@@ -11,8 +11,7 @@ from typer import Argument, Option
 
 from app.features.schedules.model import ScheduleIn, ScheduleOut, split
 from app.terminal.api import Api
-from app.terminal.framing import Json, add_group, commands, examples
-from app.terminal.output import show_list
+from app.terminal.framing import Json, add_group, commands, examples, show_list
 
 COMMANDS = commands()
 schedules = add_group(COMMANDS, "schedules", "Ask agents the same thing again and again.")

@@ -1,4 +1,4 @@
-"""Joins schedules in one bridge: the book of them, the loop that runs them, their tool."""
+"""Joins schedules in one bridge: the book of them, the loop that runs them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from app.core.runtime import Runtime
 from app.features.part import Part
 from app.features.schedules.service import ScheduleBook, Scheduler
 from app.features.schedules.store import ScheduleStore
-from app.features.schedules.tools import ScheduleTools
-from app.model.agents import Tool
 
 
 class Schedules(Part):
@@ -51,8 +49,3 @@ class Schedules(Part):
     @override
     def hooks(self) -> Iterable[Hook]:
         return (self.book,)
-
-    @override
-    def tools(self) -> Iterable[Tool]:
-        runtime = self._runtime
-        return ScheduleTools(self.book, runtime.ledger, runtime.agents.agents).tools()

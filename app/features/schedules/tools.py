@@ -9,6 +9,7 @@ from app.agents.agent import Agent
 from app.core.consent.ledger import Ledger
 from app.core.tools import wording
 from app.features.schedules.model import CLOSEST_MINUTES, FIELDS
+from app.features.schedules.part import Schedules
 from app.features.schedules.service import MOST, ScheduleBook
 from app.features.schedules.wording import moment
 from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
@@ -79,3 +80,9 @@ class ScheduleTools:
             "next": [moment(at, "UTC") for at in times],
             "note": wording.SCHEDULE_ASKED,
         }
+
+
+def list_tools(schedules: Schedules) -> Sequence[Tool]:
+    """List the tool with which agents propose schedules."""
+    runtime = schedules.runtime
+    return ScheduleTools(schedules.book, runtime.ledger, runtime.agents.agents).tools()

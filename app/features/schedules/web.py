@@ -117,7 +117,7 @@ async def make(parts: Parts, book: ScheduleBook, new: ScheduleIn, by: tuple[str,
     book.check(new.expression, zone)
     thread, name = new.thread or uuid4().hex[:12], uuid4().hex
     text = write(new.expression, zone, new.words)
-    said = events.Said(
+    said = events.PageMessage(
         thread=thread,
         text=text,
         spoken=text,

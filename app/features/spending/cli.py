@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from app.features.spending.web import SpendingOut
 from app.terminal.api import Api
-from app.terminal.framing import Json, commands, examples
-from app.terminal.output import show_list
+from app.terminal.framing import Json, commands, examples, show_list
 
 COMMANDS = commands()
 

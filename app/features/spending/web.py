@@ -38,8 +38,8 @@ class DailySpending(Part):
 
     async def list_today(self) -> Sequence[Spending]:
         """List what today has cost so far, the most first."""
-        today = self.limits.day_of(self._runtime.clock.now())
-        return await self._runtime.stores.spending.list(today)
+        today = self.limits.day_of(self.runtime.clock.now())
+        return await self.runtime.stores.spending.list(today)
 
 
 router = APIRouter(

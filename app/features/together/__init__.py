@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from app.features.feature import Feature
 
-FEATURE = Feature(name="together", package=__name__, part="service:Together")
+FEATURE = Feature(
+    name="together", package=__name__, part="service:Together", tools="tools:list_tools"
+)

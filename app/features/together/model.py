@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from app.model.proposals import Finding, Subject, Verdict
+from app.model.proposals import ReviewFinding, Subject, Verdict
 
 Act = Literal["review", "panel", "race"]
 MOST_AGENTS = 8
@@ -46,7 +46,7 @@ class NewReview:
     turn: int
     verdict: Verdict
     body: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ReviewFinding, ...] = ()
     subject: Subject | None = None
     """None: something that the bridge has no diff of."""
 
@@ -60,7 +60,7 @@ class Review:
     turn: int
     verdict: Verdict
     body: str
-    findings: tuple[Finding, ...]
+    findings: tuple[ReviewFinding, ...]
     author: int | None
     repository: str
     branch: str
@@ -127,7 +127,7 @@ def read_lines(diff: str) -> Shown:
     return shown
 
 
-def find_outside(findings: Sequence[Finding], shown: Shown) -> Sequence[Finding]:
+def find_outside(findings: Sequence[ReviewFinding], shown: Shown) -> Sequence[ReviewFinding]:
     """List the findings about lines that a diff does not show."""
     return [
         each for each in findings if not any(each.line in hunk for hunk in shown.get(each.path, ()))

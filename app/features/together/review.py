@@ -22,7 +22,7 @@ from app.features.together.group import Announcer, Grouping
 from app.features.together.model import NewReview, Review, find_outside, read_lines
 from app.features.together.store import ReviewStore
 from app.model.delegation import Delegation, NewDelegation
-from app.model.proposals import Finding, Subject, Submission, Verdict
+from app.model.proposals import ReviewFinding, Subject, Submission, Verdict
 from app.model.types import Session, SessionState, Speaker, TurnState
 from app.model.workspaces import Checkout
 from app.repos.checkouts import GitCheckouts
@@ -101,7 +101,7 @@ class Reviews:
         verdict: Verdict,
         *,
         body: str,
-        findings: Sequence[Finding],
+        findings: Sequence[ReviewFinding],
     ) -> Review:
         """Take the review of a turn, and publish it.
 
@@ -124,7 +124,9 @@ class Reviews:
         new = NewReview(session.id, turn, verdict, redact(body), clean, subject)
         return await self.publish(await persist(self._clock, self._store.give, new))
 
-    async def _check(self, subject: Subject, agent: str, findings: Sequence[Finding]) -> Subject:
+    async def _check(
+        self, subject: Subject, agent: str, findings: Sequence[ReviewFinding]
+    ) -> Subject:
         """Check that comments are on lines of the diff; returns which commit that is of."""
         compared = await self._checkouts.compare(
             subject.repository, agent, subject.commit, subject.base

@@ -7,7 +7,7 @@ a start goes on with every group that is not over.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final, get_args
 
@@ -21,8 +21,6 @@ from app.features.together.group import Grouping, Panel, Race
 from app.features.together.model import Review, Wish
 from app.features.together.review import ReviewLoop, Reviews
 from app.features.together.store import GroupStore, ReviewStore
-from app.features.together.tools import list_tools
-from app.model.agents import Tool
 from app.model.inbound import Heard
 from app.model.keys import PlaceKey
 from app.model.types import Session
@@ -47,7 +45,7 @@ class Together(Part):
             "panel": Panel(grouping),
             "race": Race(runtime, grouping),
         }
-        self._reviews = Reviews(
+        self.reviews = Reviews(
             store,
             grouping,
             runtime.stores.sessions,
@@ -67,17 +65,13 @@ class Together(Part):
 
     @override
     def start(self) -> None:
-        self._reviews.start()
+        self.reviews.start()
         self._go_on()
 
     @override
     async def close(self) -> None:
         await self._tasks.close()
-        await self._reviews.close()
-
-    @override
-    def tools(self) -> Iterable[Tool]:
-        return list_tools(self._reviews, self._runtime.delegations, self._have_reviewed)
+        await self.reviews.close()
 
     @override
     def read_command(self, line: str, agents: Mapping[str, str]) -> Wish | None:
@@ -121,7 +115,7 @@ class Together(Part):
         session = await self._grouping.enter(heard, host)
         return await self._several[wish.act].begin(group, session, wish, heard)
 
-    async def _have_reviewed(self, author: Session, turn: int, reviewer: str, notes: str) -> str:
+    async def have_reviewed(self, author: Session, turn: int, reviewer: str, notes: str) -> str:
         """Have the work of an agent reviewed on its own wish; returns what to say."""
         group = f"review:{author.id}:{turn}"
         person = self._grouping.person_of(turn)
@@ -131,10 +125,10 @@ class Together(Part):
 
     async def _home_of(self, review: Review) -> tuple[int, str]:
         """Tell where people see a review, and who speaks there if not the agent of the place."""
-        branch = self._runtime.stores.tree.of_turn(review.turn)
+        branch = self.runtime.stores.tree.of_turn(review.turn)
         if branch is None:
             return review.session, ""
-        voice = await self._runtime.showing.find_voice(branch)
+        voice = await self.runtime.showing.find_voice(branch)
         return branch.root_session, "" if voice is None else voice.agent
 
     def _go_on(self) -> None:
@@ -164,7 +158,7 @@ class Together(Part):
             while rows := rows_of(group):
                 act = self._several.get(rows[0].kind, self._review)
                 sessions = {each for row in rows for each in (row.session, row.root_session)}
-                with self._runtime.feed.watching(*sessions) as changed:
+                with self.runtime.feed.watching(*sessions) as changed:
                     if await act.advance(group, rows):
                         return
                     if len(rows_of(group)) == len(rows):

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, func, select, update
 from app.features.together.model import NewReview, Picked, Review
 from app.model.inbound import Heard
 from app.model.keys import PlaceKey
-from app.model.proposals import Finding
+from app.model.proposals import ReviewFinding
 from app.model.types import BridgeSessionRequest, TurnRef
 from app.model.updates import AskRequest
 from app.store.commits.admission import enter
@@ -186,7 +186,7 @@ def _review_of(row: Row[Any]) -> Review:
         turn=row.turn,
         verdict=row.verdict,
         body=row.body,
-        findings=tuple(map(Finding.read, row.findings)),
+        findings=tuple(map(ReviewFinding.read, row.findings)),
         author=row.author_session,
         repository=row.repository,
         branch=row.branch,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from app.core.delegation.delegations import Delegations
 from app.features.together import wording
 from app.features.together.review import Reviews
+from app.features.together.service import Together
 from app.model.agents import Arguments, Caller, Result, Tool
-from app.model.proposals import VERDICTS, Finding
-from app.model.types import Session
+from app.model.proposals import VERDICTS, ReviewFinding
 
 MOST_COMMENTS: Final = 50
 """Comments of one review: more than a person reads."""
@@ -34,12 +33,9 @@ what is pushed. It works while you go on; end your turn soon. If it requests cha
 findings as your next turn, and then it looks again. People see all of it."""
 
 
-Begin = Callable[[Session, int, str, str], Awaitable[str]]
-"""Has a reviewer look at the work of a session in a turn, with notes; returns what to say."""
-
-
-def list_tools(reviews: Reviews, delegations: Delegations, begin: Begin) -> Sequence[Tool]:
+def list_tools(together: Together) -> Sequence[Tool]:
     """List the tools for reviews."""
+    delegations = together.runtime.delegations
     parameters = {
         "agent": {
             "type": "string",
@@ -58,11 +54,11 @@ def list_tools(reviews: Reviews, delegations: Delegations, begin: Begin) -> Sequ
     async def review(caller: Caller, arguments: Arguments) -> Result:
         reviewer = delegations.find(caller.agent, caller.turn, str(arguments["agent"]))
         notes = str(arguments.get("notes", ""))
-        words = await begin(caller.session, caller.turn.id, reviewer.id, notes)
+        words = await together.have_reviewed(caller.session, caller.turn.id, reviewer.id, notes)
         return {"state": "begun", "note": words}
 
     return (
-        make_submit_tool(reviews),
+        make_submit_tool(together.reviews),
         Tool("review", REVIEW, parameters, ("reviews.ask",), review, off=delegations.off),
     )
 
@@ -100,7 +96,7 @@ def make_submit_tool(reviews: Reviews) -> Tool:
 
 
 async def _submit(reviews: Reviews, caller: Caller, arguments: Arguments) -> Result:
-    findings = [Finding.read(each) for each in arguments.get("comments", ())]
+    findings = [ReviewFinding.read(each) for each in arguments.get("comments", ())]
     body, verdict = str(arguments.get("body", "")), arguments["verdict"]
     review = await reviews.submit(
         caller.session, caller.turn.id, verdict, body=body, findings=findings

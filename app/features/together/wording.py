@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.features.together.model import Review, Shown
-from app.model.proposals import Finding, Verdict
+from app.model.proposals import ReviewFinding, Verdict
 from app.model.workspaces import Changes
 
 OUTCOMES: Final[dict[Verdict, str]] = {
@@ -142,7 +142,7 @@ def describe(review: Review, agent: str, problem: str = "") -> str:
     )
 
 
-def list_findings(findings: Sequence[Finding]) -> str:
+def list_findings(findings: Sequence[ReviewFinding]) -> str:
     """List findings, a line each."""
     lines = [f"- {each}" for each in findings[:LISTED_FINDINGS]]
     if len(findings) > LISTED_FINDINGS:
@@ -150,7 +150,7 @@ def list_findings(findings: Sequence[Finding]) -> str:
     return "\n".join(lines)
 
 
-def refuse_lines(outside: Sequence[Finding], shown: Shown) -> str:
+def refuse_lines(outside: Sequence[ReviewFinding], shown: Shown) -> str:
     """Say which comments are not on lines of the diff, and which lines it has."""
     named = ", ".join(f"{each.path}:{each.line}" for each in outside[:LISTED_LINES])
     ranges = [
@@ -162,5 +162,5 @@ def refuse_lines(outside: Sequence[Finding], shown: Shown) -> str:
     return OUTSIDE.format(outside=named, lines=", ".join(ranges[:LISTED_LINES]))
 
 
-def _is_other(path: str, outside: Sequence[Finding]) -> bool:
+def _is_other(path: str, outside: Sequence[ReviewFinding]) -> bool:
     return all(each.path != path for each in outside)

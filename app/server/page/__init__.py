@@ -10,7 +10,6 @@ from app.server.page import (
     agents,
     assets,
     composer,
-    memory,
     personas,
     routes,
     uploads,
@@ -30,6 +29,6 @@ def install(application: FastAPI) -> None:
         workspace,
     ):
         application.include_router(part.router)
-    own = (personas, memory, agents)
+    own = (personas, agents)
     for router in (router for part in own for router in (part.pages, part.forms)):
         application.include_router(router)

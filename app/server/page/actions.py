@@ -21,7 +21,7 @@ from app.model.types import OPEN_TURN_STATES, Session, Turn
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
 from app.server.page.view.listing import stoppable
-from app.server.page.view.roster import Names
+from app.server.page.view.roster import MentionNames
 from app.server.parts import Parts, PartsOf
 from app.server.shapes import NAME, TEXT_CHARACTERS
 from app.services.web import events
@@ -81,7 +81,7 @@ async def repeat(parts: PartsOf, who: Who, request: Request, thread: str) -> Res
     found = await queries.words_of(parts, events.place_key(thread), message=message, turn=turn)
     if found is None or not to:
         raise Conflict("there is no message to send again")
-    said = events.Said(
+    said = events.PageMessage(
         thread=thread,
         text=found.text,
         spoken=queries.roster_of(parts).names.after(found.text),
@@ -95,7 +95,9 @@ async def repeat(parts: PartsOf, who: Who, request: Request, thread: str) -> Res
     return Response(status_code=204)
 
 
-async def _read_message(parts: Parts, who: Visitor, form: FormData, name: str) -> events.Said:
+async def _read_message(
+    parts: Parts, who: Visitor, form: FormData, name: str
+) -> events.PageMessage:
     """Read a message from a form, and store its files."""
     text, thread = _read_text(form), _field(form, "thread")
     sent = [
@@ -113,7 +115,7 @@ async def _read_message(parts: Parts, who: Visitor, form: FormData, name: str) -
         files = await uploads.keep(parts.uploads, sent)
     except uploads.TooLarge as error:
         raise HTTPException(413, str(error)) from None
-    return events.Said(
+    return events.PageMessage(
         # From the id: a first message that is sent twice begins one thread.
         thread=thread or name[:12],
         text=text or "See the attached " + ("file." if len(files) == 1 else "files."),
@@ -195,7 +197,7 @@ async def configure(
     return Response(status_code=204)
 
 
-async def _settle(parts: Parts, said: events.Said, name: str) -> None:
+async def _settle(parts: Parts, said: events.PageMessage, name: str) -> None:
     """Send a message through the same intake as messages from platforms, for the default agent."""
     delivery = events.delivery(said, _carrier(parts), now=parts.clock.now(), name=name)
     try:
@@ -205,7 +207,7 @@ async def _settle(parts: Parts, said: events.Said, name: str) -> None:
         raise StoreUnavailable("the message is stored and will be handled later") from None
 
 
-async def _make_way(parts: Parts, said: events.Said) -> None:
+async def _make_way(parts: Parts, said: events.PageMessage) -> None:
     """Let words that reject an ask interrupt the work they are about."""
     if said.rejects is None:
         return
@@ -219,7 +221,7 @@ def _carrier(parts: Parts) -> str:
 
 
 async def _find_agents(
-    parts: Parts, names: Names, text: str, to: str, thread: str
+    parts: Parts, names: MentionNames, text: str, to: str, thread: str
 ) -> tuple[str, ...]:
     """Return the agents a message is for: mentioned, picked, else the usual ones of the page."""
     if mentioned := names.mentioned(text):

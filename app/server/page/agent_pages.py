@@ -24,14 +24,14 @@ from app.server.page.routes import HEADERS
 from app.server.page.view import agent_form, done, render
 from app.server.page.view.agent_form import ENV, Around
 from app.server.page.view.agents import (
+    AgentDetails,
     AgentLine,
-    Connection,
+    AgentTool,
     Credential,
     Crew,
     NewForm,
     Program,
-    Shown,
-    ToolLine,
+    ServiceConnection,
 )
 from app.server.page.view.personas import FileLine
 from app.server.parts import AgentCard, Parts
@@ -117,7 +117,7 @@ async def show_agent(
     entry, stored = parts.changer.show(name)
     crew = await list_crew(parts, who)
     program = _program(entry.get("driver", ""), card)
-    shown = Shown(
+    shown = AgentDetails(
         line=next(line for line in crew.lines if line.agent.id == card.id),
         groups=tuple(
             agent_form.groups(
@@ -141,7 +141,7 @@ async def show_agent(
         titles=await _titles(parts, card.id),
         files=await _list_files(parts, card.id, name),
         tools=tuple(
-            ToolLine(each.name, each.description.partition(". ")[0].rstrip("."), each.capabilities)
+            AgentTool(each.name, each.description.partition(". ")[0].rstrip("."), each.capabilities)
             for each in parts.tools(card.id)
         ),
         problems=problems or {},
@@ -192,7 +192,7 @@ def _connection(
     stored: Mapping[str, list[str]],
     recent: Recent,
     problems: Mapping[str, str],
-) -> Connection:
+) -> ServiceConnection:
     kept = stored.get(service.name, ())
     secret, names = service.credentials.secret_names(), service.credentials.names()
     made, unreachable = Setup("", ()), ""
@@ -201,7 +201,7 @@ def _connection(
             made = parts.changer.set_up(card.name, service.name)
         except ConfigurationError as error:
             unreachable = str(error)
-    return Connection(
+    return ServiceConnection(
         name=service.name,
         label=service.label,
         fields=tuple(

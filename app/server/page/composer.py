@@ -21,7 +21,7 @@ from app.model.text import reveal_line
 from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.queries import NEW_THREAD
-from app.server.page.view.roster import Agent
+from app.server.page.view.roster import AgentView
 from app.server.page.workspace import tree_of
 from app.server.parts import Parts, PartsOf
 from app.server.shapes import CHOICE_CHARACTERS
@@ -93,7 +93,7 @@ BRIDGE: Final = (
 )
 
 
-def items(offered: Iterable[tuple[Agent, Iterable[Mapping[str, str]]]]) -> list[Item]:
+def items(offered: Iterable[tuple[AgentView, Iterable[Mapping[str, str]]]]) -> list[Item]:
     """List the commands of agents, then those of the bridge."""
     known = list(offered)
     alone = len(known) == 1
@@ -103,7 +103,7 @@ def items(offered: Iterable[tuple[Agent, Iterable[Mapping[str, str]]]]) -> list[
     ]
 
 
-def _item(agent: Agent, offered: Mapping[str, str], *, alone: bool) -> Item:
+def _item(agent: AgentView, offered: Mapping[str, str], *, alone: bool) -> Item:
     name, hint = reveal_line(offered["name"]), offered.get("hint", "")
     about = " · ".join(filter(None, (agent.title, offered.get("description"), hint)))
     to = "" if alone else f"@{agent.name} "

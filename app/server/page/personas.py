@@ -16,7 +16,7 @@ from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
 from app.server.page.agent_pages import SHARED_BASE, list_crew, to_html
 from app.server.page.view import done, render
-from app.server.page.view.personas import Editor, Kept, Prompt
+from app.server.page.view.personas import Editor, KeptVersion, Prompt
 from app.server.parts import Parts, PartsOf
 
 _REFUSED: Final = (FileRefused, Conflict, NotFound)
@@ -119,7 +119,7 @@ async def _show(
         text=text if typed is None else typed,
         digest=file.digest if file is not None else "",
         problem=words,
-        versions=tuple(Kept(v.number, v.size, v.written_at, v.gone) for v in versions),
+        versions=tuple(KeptVersion(v.number, v.size, v.written_at, v.gone) for v in versions),
         there=file is not None,
     )
     return to_html(render.editor(await list_crew(parts, who), editor), 422 if problem else 200)

@@ -16,7 +16,7 @@ from app.model.delegation import SERVICE
 from app.model.keys import SERVICE_NAME, PlaceKey
 from app.model.text import money
 from app.model.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
-from app.server.page.view.blocks import Asked
+from app.server.page.view.blocks import AskedBlock
 from app.server.page.view.cards import describe
 from app.server.page.view.listing import (
     STOPPABLE,
@@ -31,16 +31,16 @@ from app.server.page.view.place import (
     NOTHING,
     Decided,
     Doing,
-    Member,
-    Origin,
     Place,
     Steps,
+    ThreadAgent,
     Waiting,
-    Work,
+    WorkLine,
+    WorkOrigin,
     tokens,
     work_of,
 )
-from app.server.page.view.roster import Agent, Roster, Trouble
+from app.server.page.view.roster import AgentView, PageRoster, Trouble
 from app.server.page.view.thread import Fold
 from app.server.parts import Parts
 from app.services import label_of
@@ -95,10 +95,10 @@ def place_key(service: str, name: str) -> PlaceKey:
     return PlaceKey(service, name)
 
 
-def roster_of(parts: Parts) -> Roster:
+def roster_of(parts: Parts) -> PageRoster:
     """List the agents as the page shows them."""
     agents = (
-        Agent(
+        AgentView(
             id=card.id,
             name=card.name,
             title=card.display_name,
@@ -116,7 +116,7 @@ def roster_of(parts: Parts) -> Roster:
         )
         for card in parts.agents.values()
     )
-    return Roster.of(agents, label_of, parts.removed(), parts.removed_titles())
+    return PageRoster.of(agents, label_of, parts.removed(), parts.removed_titles())
 
 
 def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
@@ -203,7 +203,7 @@ def _said_files(files: Iterable[File]) -> tuple[SaidFile, ...]:
 
 async def threads_of(
     parts: Parts,
-    roster: Roster,
+    roster: PageRoster,
     current: PlaceKey | None,
     limit: int,
     more: str,
@@ -216,7 +216,7 @@ async def threads_of(
     return thread_list(found, roster, current=current, more=more, grouped=grouped)
 
 
-async def archived_threads(parts: Parts, roster: Roster, limit: int) -> ThreadList:
+async def archived_threads(parts: Parts, roster: PageRoster, limit: int) -> ThreadList:
     """List the archived threads."""
     return archived_list(await parts.threads.list(Wanted(archived=True), limit=limit), roster)
 
@@ -231,7 +231,7 @@ def grouping_of(request: Request) -> Grouping:
     return ""
 
 
-async def find_threads(parts: Parts, roster: Roster, query: str) -> ThreadList:
+async def find_threads(parts: Parts, roster: PageRoster, query: str) -> ThreadList:
     """List the threads that a search finds."""
     words = query.split()[:QUERY_WORDS]
     wanted = Wanted(archived=None)
@@ -254,7 +254,7 @@ async def read_thread(
     return Reading(fold, last)
 
 
-async def place_of(parts: Parts, roster: Roster, key: PlaceKey, fold: Fold) -> Place | None:
+async def place_of(parts: Parts, roster: PageRoster, key: PlaceKey, fold: Fold) -> Place | None:
     """Describe the current state of a thread; None if it has no messages."""
     thread = await parts.threads.thread(key)
     if thread is None:
@@ -291,14 +291,14 @@ async def place_of(parts: Parts, roster: Roster, key: PlaceKey, fold: Fold) -> P
     )
 
 
-async def _origin(parts: Parts, key: PlaceKey, sessions: Sequence[Session]) -> Origin | None:
+async def _origin(parts: Parts, key: PlaceKey, sessions: Sequence[Session]) -> WorkOrigin | None:
     """Tell who asked for the work in a place of agents, and where people talk about it."""
     branch = parts.tree.of_session(sessions[0].id) if key.service == SERVICE and sessions else None
     if branch is None:
         return None
     root = await parts.threads.thread(branch.root_place)
     caller = parts.sessions.session(branch.caller_session)
-    return Origin(
+    return WorkOrigin(
         branch.caller_agent,
         branch.person,
         path_of(caller.place if caller is not None else branch.root_place),
@@ -308,7 +308,9 @@ async def _origin(parts: Parts, key: PlaceKey, sessions: Sequence[Session]) -> O
     )
 
 
-def _latest_agent(parts: Parts, roster: Roster, key: PlaceKey, sessions: Sequence[Session]) -> str:
+def _latest_agent(
+    parts: Parts, roster: PageRoster, key: PlaceKey, sessions: Sequence[Session]
+) -> str:
     """Return the agent of a thread that was used last, if it is offered; for a new thread."""
     answering = parts.dispatcher.untagged(key, "latest").agents
     used = sorted(sessions, key=lambda each: each.updated_at, reverse=True)
@@ -331,12 +333,12 @@ class _AgentOf:
         return self._known[session_id]
 
 
-def _asked(parts: Parts, key: PlaceKey, turn: int) -> Asked | None:
+def _asked(parts: Parts, key: PlaceKey, turn: int) -> AskedBlock | None:
     """Tell what another agent asked, of a turn that is shown under another one."""
     branch = parts.tree.of_turn(turn)
     if branch is None or branch.place == key:
         return None
-    return Asked(
+    return AskedBlock(
         branch.id,
         branch.agent,
         branch.caller_agent,
@@ -348,11 +350,11 @@ def _asked(parts: Parts, key: PlaceKey, turn: int) -> Asked | None:
     )
 
 
-def _member(parts: Parts, session: Session, roster: Roster, fold: Fold) -> Member:
+def _member(parts: Parts, session: Session, roster: PageRoster, fold: Fold) -> ThreadAgent:
     usage = fold.usage.get(session.id, {})
     turn = fold.latest(session.id)
     choices = parts.manager.choices(session)
-    return Member(
+    return ThreadAgent(
         session=session.id,
         agent=roster[session.key.agent],
         state=shown_state(session, parts.state_of(session)),
@@ -372,7 +374,7 @@ def _member(parts: Parts, session: Session, roster: Roster, fold: Fold) -> Membe
     )
 
 
-def _work(parts: Parts, roster: Roster, sessions: Sequence[Session]) -> tuple[Work, ...]:
+def _work(parts: Parts, roster: PageRoster, sessions: Sequence[Session]) -> tuple[WorkLine, ...]:
     """Describe where the agents of a thread work, from what the store knows."""
     if parts.workspaces is None:
         return ()
@@ -392,7 +394,7 @@ def _doing(parts: Parts, session: Session, fold: Fold) -> Doing:
     return Doing(turn.head.began, turn.id, *describe(fold.running(turn)))
 
 
-async def _waiting(parts: Parts, session: Session, roster: Roster) -> list[Waiting]:
+async def _waiting(parts: Parts, session: Session, roster: PageRoster) -> list[Waiting]:
     """List the messages queued for an agent; a turn that is about to start does not count."""
     if not parts.turns.waiting(session.id):
         return []

@@ -22,10 +22,10 @@ from app.server.page import queries
 from app.server.page.assets import addresses
 from app.server.page.stream import Stream
 from app.server.page.view import done, render
-from app.server.page.view.blocks import MORE_STEPS, STEPS, Call
-from app.server.page.view.place import Page, Place
+from app.server.page.view.blocks import MORE_STEPS, STEPS, CallBlock
+from app.server.page.view.place import PageView, Place
 from app.server.page.view.render import Renderer
-from app.server.page.view.roster import Missing, Roster
+from app.server.page.view.roster import Missing, PageRoster
 from app.server.parts import Parts, PartsOf
 from app.server.problems import end_when_away
 
@@ -79,7 +79,7 @@ async def begin(
     found = await queries.find_threads(parts, roster, q) if q else None
     if archived and not q:
         found = await queries.archived_threads(parts, roster, threads)
-    shown = Page(
+    shown = PageView(
         roster=roster,
         threads=listed,
         query=q,
@@ -161,7 +161,7 @@ async def read_thread(
     log = await asyncio.to_thread(lambda: "\n".join(map(renderer.block, blocks)))
     grouped = queries.grouping_of(request)
     here = f"{place.path}?articles={articles}&steps={steps}"
-    shown = Page(
+    shown = PageView(
         roster=roster,
         threads=await queries.threads_of(
             parts, roster, key, threads, f"{here}&threads={threads * 5}", grouped=grouped
@@ -238,7 +238,7 @@ async def read_whole(parts: PartsOf, _who: Who, service: str, name: str, row: in
     found = await parts.transcript.read_tree(key, after=row - 1, limit=1)
     if not found or found[0].id != row or found[0].kind != "tool":
         raise NotFound("tool call", row)
-    call = Call("", row, found[0].data, "", "")
+    call = CallBlock("", row, found[0].data, "", "")
     renderer = Renderer(queries.roster_of(parts), path_of(key))
     made = await asyncio.to_thread(renderer.call_whole, call)
     return HTMLResponse(made, headers=HEADERS)
@@ -269,8 +269,8 @@ async def read_words(parts: PartsOf, _who: Who, thread: str, turn: int) -> JSONR
     return JSONResponse({"text": found.text, "files": files}, headers=HEADERS)
 
 
-async def _not_found(parts: Parts, who: Visitor, roster: Roster, threads: int) -> HTMLResponse:
-    shown = Page(
+async def _not_found(parts: Parts, who: Visitor, roster: PageRoster, threads: int) -> HTMLResponse:
+    shown = PageView(
         roster=roster,
         threads=await queries.threads_of(parts, roster, None, threads, f"/?threads={threads * 5}"),
         csrf=who.csrf,

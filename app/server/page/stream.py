@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from app.core.feed import News, Unfinished
+from app.core.feed import PlaceNews, Unfinished
 from app.model.conversations import path_of
 from app.model.keys import PlaceKey
 from app.model.types import Entry
 from app.server.page import queries
 from app.server.page.view import render
-from app.server.page.view.blocks import STEPS, Block, Turn, calls_of
+from app.server.page.view.blocks import STEPS, Block, TurnBlock, calls_of
 from app.server.page.view.render import Renderer
-from app.server.page.view.roster import Roster
+from app.server.page.view.roster import PageRoster
 from app.server.page.view.thread import Fold
 from app.server.parts import Parts
 
@@ -116,7 +116,7 @@ class Patches:
     def _note(self, blocks: Iterable[Block]) -> None:
         """Note what a page shows of blocks that are rendered whole."""
         for block in blocks:
-            if isinstance(block, Turn):
+            if isinstance(block, TurnBlock):
                 self._note_within(block.place, block.body)
             for call in calls_of(block):
                 if call.inside:
@@ -184,7 +184,7 @@ class Stream:
             for event in await self._state(fold, roster):
                 yield event
 
-    async def _state(self, fold: Fold, roster: Roster) -> list[bytes]:
+    async def _state(self, fold: Fold, roster: PageRoster) -> list[bytes]:
         """Return the panels around the thread that changed."""
         made = await self._read(fold, roster)
         fresh = {name: html for name, html in made.items() if self._panels.get(name) != html}
@@ -194,7 +194,7 @@ class Stream:
             return [_event("state", fresh)]
         return [b": quiet\n\n"] if self._quiet % QUIET_LOOKS == 0 else []
 
-    async def _read(self, fold: Fold, roster: Roster) -> dict[str, str]:
+    async def _read(self, fold: Fold, roster: PageRoster) -> dict[str, str]:
         """Render the panels; the list says of its own thread what the head says of it."""
         for _ in range(ATTEMPTS):
             made: dict[str, str] = {}
@@ -228,7 +228,7 @@ class Stream:
         return [each.state for each in self.parts.sessions.in_place(self.key)]
 
 
-async def _to_events(news: News, patches: Patches) -> list[bytes]:
+async def _to_events(news: PlaceNews, patches: Patches) -> list[bytes]:
     """Render rows and unfinished text as events, in a thread since long ones take a while."""
     if news.rows:
         made = await asyncio.to_thread(patches.rows, news.rows)

@@ -20,7 +20,7 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from starlette.convertors import PathConvertor, register_url_convertor
 
 from app.agents.catalog import settings_owner
-from app.children.tree import Entry, Tree
+from app.children.tree import FolderEntry, Tree
 from app.errors import NotFound
 from app.model.conversations import path_of
 from app.model.text import HEAD_BYTES, UNKNOWN, picture_type, size_words
@@ -33,10 +33,10 @@ from app.server.page.routes import HEADERS
 from app.server.page.view import render
 from app.server.page.view.workspace import (
     SHOWN_BYTES,
-    Changes,
     Folder,
     Listed,
-    Workspace,
+    WorkspaceChanges,
+    WorkspacePage,
     address_of,
     count_words,
     crumbs_of,
@@ -105,7 +105,7 @@ async def read_raw(request: Request, parts: PartsOf, _who: Who, session: int) ->
     )
 
 
-def workspace_of(parts: Parts, number: int) -> tuple[Session, Workspace]:
+def workspace_of(parts: Parts, number: int) -> tuple[Session, WorkspacePage]:
     """Look up a session and describe where it works.
 
     Raises:
@@ -114,7 +114,7 @@ def workspace_of(parts: Parts, number: int) -> tuple[Session, Workspace]:
     session = parts.sessions.session(number)
     if session is None or parts.workspaces is None:
         raise NotFound("session", number)
-    return session, Workspace(
+    return session, WorkspacePage(
         session=session.id,
         title=session.title or str(session.key),
         agent=queries.roster_of(parts)[session.key.agent].title,
@@ -160,7 +160,7 @@ def _look(tree: Tree, path: PurePosixPath, redact: Callable[[str], str]) -> Fold
     found = tree.stat(path)
     if found is None:
         raise NotFound("file", name_of(path))
-    entry = Entry(path.name, found)
+    entry = FolderEntry(path.name, found)
     if not (entry.is_folder or entry.is_file):
         raise NotFound("file", name_of(path))
     above = path if entry.is_folder else path.parent
@@ -177,7 +177,7 @@ def _look(tree: Tree, path: PurePosixPath, redact: Callable[[str], str]) -> Fold
     return Folder(crumbs_of(path), listed[:ENTRIES], len(listed) > ENTRIES, opened)
 
 
-def _entries(tree: Tree, path: PurePosixPath) -> list[Entry]:
+def _entries(tree: Tree, path: PurePosixPath) -> list[FolderEntry]:
     try:
         return [each for each in tree.entries(path, ENTRIES + 1) if each.name != _HIDDEN]
     except OSError:  # it was removed meanwhile
@@ -186,7 +186,7 @@ def _entries(tree: Tree, path: PurePosixPath) -> list[Entry]:
 
 def _listed(
     path: PurePosixPath,
-    entry: Entry,
+    entry: FolderEntry,
     *,
     name: PurePosixPath | None = None,
     current: PurePosixPath = _ROOT,
@@ -239,7 +239,7 @@ def _path(request: Request, before: str) -> PurePosixPath:
 KEPT: Final = 8
 """Changes that are kept for pages that are being read, each at most some megabytes."""
 
-_kept: OrderedDict[str, Changes] = OrderedDict()
+_kept: OrderedDict[str, WorkspaceChanges] = OrderedDict()
 
 
 @router.get("/workspace/{session}")
@@ -275,7 +275,7 @@ async def read_change(
     return HTMLResponse(await asyncio.to_thread(rendered), headers=HEADERS)
 
 
-async def _changes(parts: Parts, session: Session) -> Changes:
+async def _changes(parts: Parts, session: Session) -> WorkspaceChanges:
     """Read the changes of a session, and keep them for the later parts of a page."""
     assert parts.workspaces is not None
     found = await parts.workspaces.changes(session)

@@ -28,7 +28,7 @@ LONGEST_WAIT_SECONDS: Final = 20.0
 """Longest wait before the next attempt."""
 
 
-class Verdict(StrEnum):
+class LiveVerdict(StrEnum):
     """How what was seen compares with what is assumed."""
 
     AS_ASSUMED = "as assumed"
@@ -42,12 +42,12 @@ class Seen:
     """What a step saw."""
 
     words: str
-    verdict: Verdict
+    verdict: LiveVerdict
 
 
 def compare(words: str, *, as_assumed: bool) -> Seen:
     """Say what was seen, and whether it is what is assumed."""
-    return Seen(words, Verdict.AS_ASSUMED if as_assumed else Verdict.DIFFERS)
+    return Seen(words, LiveVerdict.AS_ASSUMED if as_assumed else LiveVerdict.DIFFERS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ OTHERS_SECONDS: Final = 10.0
 IdentityT = TypeVar("IdentityT")
 
 
-class Remembered:
+class PastAgents:
     """Who agents are or were on a platform: one that is gone is still understood when mentioned."""
 
     def __init__(self, service: str, store: SealedStore, clock: Clock) -> None:
@@ -46,7 +46,7 @@ class Remembered:
         return f"identity:{self._service}:{agent}"
 
 
-class Roster(Generic[IdentityT]):
+class PlatformAgents(Generic[IdentityT]):
     """The agents that are set up on a platform, and the identities known so far."""
 
     def __init__(self, agents: Iterable[str]) -> None:
@@ -85,7 +85,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class Profile:
     """What a platform says about a person."""
 
     refusal: str | None
@@ -98,7 +98,7 @@ class Members(Generic[K]):
 
     def __init__(
         self,
-        look_up: Callable[[K], Awaitable[Member]],
+        look_up: Callable[[K], Awaitable[Profile]],
         clock: Clock,
         *,
         seconds: float,
@@ -107,15 +107,15 @@ class Members(Generic[K]):
         """Cache answers; during an outage they stay valid for `outage_seconds` more."""
         self._look_up = look_up
         kept, now = seconds + outage_seconds, clock.monotonic
-        self._fresh: TTLCache[K, Member] = TTLCache(CACHED_MEMBERS, seconds, timer=now)
-        self._stale: TTLCache[K, Member] = TTLCache(CACHED_MEMBERS, kept, timer=now)
+        self._fresh: TTLCache[K, Profile] = TTLCache(CACHED_MEMBERS, seconds, timer=now)
+        self._stale: TTLCache[K, Profile] = TTLCache(CACHED_MEMBERS, kept, timer=now)
 
     def forget(self) -> None:
         """Forget everyone: what people may do has changed."""
         self._fresh.clear()
         self._stale.clear()
 
-    async def find(self, key: K) -> Member:
+    async def find(self, key: K) -> Profile:
         """Return a member from the cache, else from the platform.
 
         Raises:

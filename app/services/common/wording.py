@@ -13,6 +13,7 @@ NO_MESSAGE: Final = "Finished without a message."
 ON_HOLD: Final = "Reply `{to}queue now` to send them, or `{to}queue drop` to discard them."
 PUSHED_TO: Final = "Pushed to"
 DONE_IN: Final = "Done in"
+NOT_HERE: Final = "an agent works for another one here; write where people talk"
 
 
 def pull_request(number: int | None) -> str:

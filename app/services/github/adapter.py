@@ -27,20 +27,26 @@ from app.model.keys import PlaceKey, SessionKey, adapter_name
 from app.model.posts import Cleaned, PostSend, PostSent
 from app.model.proposals import Checked
 from app.model.types import Earlier, File, Speaker
-from app.services.common.people import Remembered
+from app.services.common.people import PastAgents
 from app.services.github import events, render, reviews, wording
 from app.services.github.api import GithubApi
-from app.services.github.auth import Accounts, AppAuth, Directory, Installations
+from app.services.github.auth import Accounts, AppAuth, GitHubApps, Installations
 from app.services.github.checks import read_checks
 from app.services.github.conversation import Files, Hosts, files_in, purge, read_earlier
 from app.services.github.forge import GithubForge
-from app.services.github.messages import Reader
-from app.services.github.names import BOT, SERVICE, Identity, Name, Spot
-from app.services.github.payloads import Account, Comment, Event, Repository, Review
-from app.services.github.posting import Poster
+from app.services.github.messages import EventReader
+from app.services.github.names import BOT, SERVICE, GitHubIdentity, Name, Spot
+from app.services.github.payloads import (
+    Comment,
+    GitHubAccount,
+    GitHubEvent,
+    GitHubRepository,
+    GitHubReview,
+)
+from app.services.github.posting import CommentPoster
 from app.services.github.settings import NAME, GithubCredentials, GithubSettings
 from app.services.github.transport import Gone, retry_github
-from app.services.github.webhook import EVENT, Hook, Sweep
+from app.services.github.webhook import EVENT, AppWebhook, DeliveryRecovery
 from app.services.service import BuildContext, Presence
 from app.vault import Vault
 
@@ -59,7 +65,7 @@ ALLOWED = {"admin", "maintain", "write"}
 class App:
     """What an adapter needs besides its agent."""
 
-    hook: Hook
+    hook: AppWebhook
     paths: tuple[str, ...]
     api: GithubApi
     accounts: Accounts
@@ -80,7 +86,7 @@ class App:
 class GitHubAdapter(Adapter):
     """The adapter port, with webhooks, for one GitHub App."""
 
-    def __init__(self, agent: str, app: App, directory: Directory, clock: Clock) -> None:
+    def __init__(self, agent: str, app: App, directory: GitHubApps, clock: Clock) -> None:
         super().__init__(
             SERVICE,
             agent,
@@ -92,11 +98,13 @@ class GitHubAdapter(Adapter):
         self._api = app.api
         self._directory = directory
         self._clock = clock
-        self._poster = Poster(agent, app.api, directory, clock, app.link_of)
+        self._poster = CommentPoster(agent, app.api, directory, clock, app.link_of)
         self._hosts = Hosts(app.web_url)
         self._files = Files(app.api, app.uploads, self._hosts)
-        self._parsed: tuple[Delivery, Event] | None = None
-        self._sweep = Sweep(agent, app.hook, app.api, directory, clock, app.accounts, app.remember)
+        self._parsed: tuple[Delivery, GitHubEvent] | None = None
+        self._sweep = DeliveryRecovery(
+            agent, app.hook, app.api, directory, clock, app.accounts, app.remember
+        )
 
     # Hearing.
 
@@ -127,7 +135,7 @@ class GitHubAdapter(Adapter):
     def parse(self, delivery: Delivery) -> Inbound | None:
         """Parse and interpret an event of an installation that the App works for."""
 
-        def name_of(repository: Repository) -> str:
+        def name_of(repository: GitHubRepository) -> str:
             # An event may be older than a rename.
             return self._app.name_now(repository.id) or repository.full_name
 
@@ -139,7 +147,7 @@ class GitHubAdapter(Adapter):
         files = files_in(inbound.text, Spot.parse(inbound.external), name, self._hosts)
         return replace(inbound, files=files)
 
-    def _event(self, delivery: Delivery) -> Event:
+    def _event(self, delivery: Delivery) -> GitHubEvent:
         """Parse an event of an installation that the App works for.
 
         It is parsed once, although `naming` and `parse` both ask for it.
@@ -151,8 +159,8 @@ class GitHubAdapter(Adapter):
         return self._parsed[1]
 
     @property
-    def _reader(self) -> Reader:
-        return Reader(self.agent, self._directory.us)
+    def _reader(self) -> EventReader:
+        return EventReader(self.agent, self._directory.us)
 
     @override
     def naming(self, delivery: Delivery) -> Naming | None:
@@ -191,7 +199,7 @@ class GitHubAdapter(Adapter):
         piece = changed.metadata
         if not isinstance(piece, reviews.Piece):
             return changed
-        read: tuple[Review | None, list[Comment]] = (None, [])
+        read: tuple[GitHubReview | None, list[Comment]] = (None, [])
         try:
             spot = Spot.parse(changed.external)
             read = await self._briefly(lambda: self._api.review(spot, piece.review))
@@ -250,7 +258,7 @@ class GitHubAdapter(Adapter):
         await self._directory.wait(self.agent)
         spot = Spot.parse(key.external)
 
-        def is_ours(account: Account | None) -> bool:
+        def is_ours(account: GitHubAccount | None) -> bool:
             return self._directory.us.agent(account) == self.agent
 
         return await purge(self._api, spot, vault, self._clock, is_ours)
@@ -285,8 +293,8 @@ def build(context: BuildContext) -> Presence:
         configuration.credentials_of(GithubCredentials),
         configuration.settings_of(GithubSettings),
     )
-    remembered = Remembered(NAME, stores.sealed, clock)
-    directory = Directory(owned, remembered.all(context.absent(owned)))
+    remembered = PastAgents(NAME, stores.sealed, clock)
+    directory = GitHubApps(owned, remembered.all(context.absent(owned)))
     host = urlsplit(configuration.settings.git_url).netloc
     sealer = Sealer(context.secret_key)
     accounts = Accounts(_logins(configuration), host, stores.sealed, sealer, clock)
@@ -309,7 +317,7 @@ def build(context: BuildContext) -> Presence:
         )
         secrets = filter(None, (given.webhook_secret, given.webhook_secret_before))
         app = App(
-            hook=Hook(
+            hook=AppWebhook(
                 adapter=adapter_name(NAME, agent),
                 app_id=given.app_id,
                 secrets=tuple(secret.get_secret_value().encode() for secret in secrets),
@@ -331,7 +339,7 @@ def build(context: BuildContext) -> Presence:
             remember=partial(remembered.note, agent),
         )
         if given.bot_login is not None:
-            directory.introduce(Identity(agent, given.bot_login.removesuffix(BOT) + BOT))
+            directory.introduce(GitHubIdentity(agent, given.bot_login.removesuffix(BOT) + BOT))
         made.append(GitHubAdapter(agent, app, directory, clock))
         apis[agent] = app.api
     link, git_url = stores.sessions.link, configuration.settings.git_url

@@ -23,18 +23,18 @@ from app.services.github.client import RepositoryClient
 from app.services.github.names import Name, Spot
 from app.services.github.payloads import (
     Annotation,
+    BranchRules,
     ChangedFile,
     CheckRun,
     Comment,
+    CommitStatus,
     Described,
+    GitHubReview,
     Issue,
     Pull,
-    Review,
-    Rules,
-    Status,
-    Thread,
+    ReviewThread,
 )
-from app.services.github.reviews import Remark
+from app.services.github.reviews import LineRemark
 from app.services.github.transport import PAGE, REQUESTER, Gone
 
 logger = logging.getLogger(__name__)
@@ -136,19 +136,21 @@ class GithubApi(RepositoryClient):
                 break
         return found
 
-    async def review(self, spot: Spot, number: int) -> tuple[Review, list[Comment]]:
+    async def review(self, spot: Spot, number: int) -> tuple[GitHubReview, list[Comment]]:
         """Read a review and its comments on lines."""
         path = f"pulls/{spot.number}/reviews/{number}"
-        review = Review.model_validate(await self._get(spot.repository, path))
+        review = GitHubReview.model_validate(await self._get(spot.repository, path))
         comments = [
             each for each in await self.line_comments(spot) if each.pull_request_review_id == number
         ]
         return review, comments[::-1]
 
-    async def reviews(self, spot: Spot) -> list[Review]:
+    async def reviews(self, spot: Spot) -> list[GitHubReview]:
         """Read the reviews of a pull request, oldest first."""
         path = f"pulls/{spot.number}/reviews"
-        return [Review.model_validate(each) for each in await self._all(spot.repository, path)]
+        return [
+            GitHubReview.model_validate(each) for each in await self._all(spot.repository, path)
+        ]
 
     async def patches(self, spot: Spot) -> dict[str, str]:
         """Read what a pull request changes, file by file; a large change is not shown."""
@@ -160,10 +162,10 @@ class GithubApi(RepositoryClient):
         self,
         spot: Spot,
         body: str,
-        remarks: Sequence[Remark],
+        remarks: Sequence[LineRemark],
         commit: str,
         event: Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"] = "COMMENT",
-    ) -> Review:
+    ) -> GitHubReview:
         """Review a commit of a pull request; without one, its last commit."""
         path = f"pulls/{spot.number}/reviews"
         asked: dict[str, object] = {"event": event, "body": body}
@@ -171,7 +173,7 @@ class GithubApi(RepositoryClient):
             asked["commit_id"] = commit
         if remarks:
             asked["comments"] = [_on_lines(each) for each in remarks]
-        return Review.model_validate(await self._write(spot.repository, "post", path, asked))
+        return GitHubReview.model_validate(await self._write(spot.repository, "post", path, asked))
 
     async def say(self, spot: Spot, body: str, *, under: int | None = None) -> Name:
         """Comment on an issue, or under a comment on a line of its diff."""
@@ -203,16 +205,16 @@ class GithubApi(RepositoryClient):
         """Hide one of our comments from readers, as outdated."""
         await self._mutate(spot.repository, MINIMIZE, TALKING, comment=comment.node_id)
 
-    async def threads(self, spot: Spot) -> list[Thread]:
+    async def threads(self, spot: Spot) -> list[ReviewThread]:
         """Read the latest threads on lines of a pull request."""
         owner, _, name = spot.repository.partition("/")
         found = await self._query(
             spot.repository, THREADS, TALKING, owner=owner, name=name, number=spot.number
         )
         nodes = found["repository"]["pullRequest"]["reviewThreads"]["nodes"]
-        return [Thread.model_validate(each) for each in nodes]
+        return [ReviewThread.model_validate(each) for each in nodes]
 
-    async def resolve(self, spot: Spot, thread: Thread) -> None:
+    async def resolve(self, spot: Spot, thread: ReviewThread) -> None:
         """Resolve a thread on a line of a pull request."""
         await self._mutate(spot.repository, RESOLVE, RESOLVING, thread=thread.id)
 
@@ -247,7 +249,7 @@ class GithubApi(RepositoryClient):
             found = await self._get(repository, path, {"branch": branch}, may=READING)
         except Gone:
             return False
-        return Rules.model_validate(found).protected
+        return BranchRules.model_validate(found).protected
 
     async def pulls_onto(self, repository: str, branch: str) -> list[int]:
         """List the open pull requests, by number, that are to be merged into a branch."""
@@ -270,11 +272,11 @@ class GithubApi(RepositoryClient):
         found = await self._all(repository, path, "check_runs", may=CHECKING)
         return [CheckRun.model_validate(each) for each in found]
 
-    async def statuses(self, repository: str, commit: str) -> list[Status]:
+    async def statuses(self, repository: str, commit: str) -> list[CommitStatus]:
         """Read what services last said about a commit, each once."""
         path = f"commits/{commit}/status"
         found = await self._all(repository, path, "statuses", may=REPORTED)
-        return [Status.model_validate(each) for each in found]
+        return [CommitStatus.model_validate(each) for each in found]
 
     async def annotations(self, repository: str, run: int) -> list[Annotation]:
         """Read the first annotations of a check."""
@@ -317,7 +319,7 @@ class GithubApi(RepositoryClient):
         await self._write(spot.repository, "patch", path, asked, progress=progress, may=SHOWING)
 
 
-def _on_lines(remark: Remark) -> dict[str, str | int]:
+def _on_lines(remark: LineRemark) -> dict[str, str | int]:
     where: dict[str, str | int] = {"path": remark.path, "line": remark.last, "side": "RIGHT"}
     if remark.first != remark.last:
         where |= {"start_line": remark.first, "start_side": "RIGHT"}

@@ -24,9 +24,9 @@ from app.clock import Clock
 from app.config.sealing import Sealer
 from app.errors import DeliveryRefused, PostDelayed
 from app.retry import persist
-from app.services.common.people import Roster
-from app.services.github.names import Identities, Identity
-from app.services.github.payloads import Event
+from app.services.common.people import PlatformAgents
+from app.services.github.names import GitHubIdentity, Identities
+from app.services.github.payloads import GitHubEvent
 from app.services.github.wording import OTHER_ACCOUNT
 from app.store.sealed import SealedStore
 
@@ -134,7 +134,7 @@ class Installations:
             return str(installation) == self.only
         return str(installation) in self._numbers or account in self._accounts
 
-    def check(self, event: Event) -> None:
+    def check(self, event: GitHubEvent) -> None:
         """Refuse an event of an installation that the App does not work for.
 
         Raises:
@@ -148,17 +148,17 @@ class Installations:
             raise DeliveryRefused(OTHER_ACCOUNT, status=403)
 
 
-class Directory(Roster[Identity]):
+class GitHubApps(PlatformAgents[GitHubIdentity]):
     """The agents that have an App."""
 
     def __init__(self, agents: Iterable[str], absent: Mapping[str, str] | None = None) -> None:
         """Know the agents that have an App, and the logins of those that had one."""
         super().__init__(agents)
-        self._absent = [Identity(agent, login) for agent, login in (absent or {}).items()]
+        self._absent = [GitHubIdentity(agent, login) for agent, login in (absent or {}).items()]
         self.us = Identities.of(self._absent)
         """The ones known so far."""
 
-    def introduce(self, identity: Identity) -> None:
+    def introduce(self, identity: GitHubIdentity) -> None:
         """Set an agent's identity."""
         self.add(identity.agent, identity)
         self.us = Identities.of((*self.known.values(), *self._absent))

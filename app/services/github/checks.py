@@ -1,6 +1,11 @@
-"""Reads how the checks of a pull request ended, with an excerpt of those that failed.
+"""Reads how the checks of a pull request ended, and shows a turn there as a check with buttons.
 
 A plain commit status counts as a check: nothing has passed while either of them fails.
+
+Nothing depends on our own checks: comments show the same, and a reply does what a button does. How
+a turn ended says nothing about the commit, so no check of ours ever fails. GitHub shows buttons
+only on completed runs, and a completed run never works again. So a question completes the run, and
+its answer begins another one of the same name, which GitHub shows instead.
 """
 
 from __future__ import annotations
@@ -8,16 +13,34 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from app.errors import PostRejected
+import httpx
+from gidgethub import GitHubException
+
+from app.clock import Clock
+from app.errors import PostError, PostRejected
+from app.model.ask_wording import markdown
 from app.model.inbound import News
+from app.model.posts import PostContent, PostSend
 from app.model.proposals import Checked, Examined, Remark
+from app.model.updates import AskOption
 from app.model.workspaces import Judged
+from app.services.github import wording
 from app.services.github.api import GithubApi
-from app.services.github.names import Identities, Spot
-from app.services.github.payloads import Annotation, CheckRun, Output, Pull, Review, Status
+from app.services.github.events import STOP, Rerun, name_button
+from app.services.github.names import Identities, Name, Spot
+from app.services.github.payloads import (
+    Annotation,
+    CheckOutput,
+    CheckRun,
+    CommitStatus,
+    GitHubReview,
+    Pull,
+)
+from app.services.github.transport import Gone
 
 logger = logging.getLogger(__name__)
 
@@ -41,14 +64,13 @@ ERROR = "##[error]"
 """Marks the error that ended a job in its log; what follows is cleanup."""
 
 Checks = Literal["", "running", "passed", "failed"]
-Verdict = Literal["", "approved", "changes"]
 
 _TIME = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ?")
 _ODD = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CheckReport:
     """What a failed check says."""
 
     run: CheckRun
@@ -62,6 +84,7 @@ async def read_checks(api: GithubApi, news: News, us: Identities) -> Checked | N
     Raises:
         PostDelayed: not now.
     """
+    statuses: list[CommitStatus] = []
     try:
         pull = await api.find_pull(news.repository, news.branch)
         if pull is None or pull.head.sha != news.mark:
@@ -70,11 +93,13 @@ async def read_checks(api: GithubApi, news: News, us: Identities) -> Checked | N
         runs = [each for each in found if not us.is_app(each.app)]
         if any(each.status != "completed" for each in runs):
             return None
-        ended, awaited = await _read_statuses(api, news)
-        runs += ended
-        failed = [each for each in runs if each.conclusion not in PASSED]
+        try:
+            statuses = await api.statuses(news.repository, news.mark)
+        except PostRejected as error:
+            logger.info("cannot read the statuses of %s: %s", news.branch, error)
+        ended, failed = _ended(runs, statuses)
         # Some statuses wait for people without a limit: a failure does not wait for them.
-        if not runs or (awaited and not failed):
+        if not ended or (len(ended) < len(runs) + len(statuses) and not failed):
             return None
         said = [await _read_details(api, news.repository, run) for run in failed[:EXPLAINED]]
     except PostRejected as error:
@@ -92,12 +117,8 @@ async def read_judgement(
     Raises:
         PostError: GitHub does not say.
     """
-    pull = await api.find_pull(repository, branch)
-    if pull is None:
-        return None
-    runs, statuses = await _read_all(api, repository, pull, us)
-    reviews = await api.reviews(Spot(repository, pull.number))
-    return Judged(_checks_of(runs, statuses), _review_of(reviews))
+    found = await _read_all(api, repository, branch, us)
+    return _judge(*found[1:]) if found is not None else None
 
 
 async def examine(api: GithubApi, repository: str, branch: str, us: Identities) -> Examined | None:
@@ -106,21 +127,18 @@ async def examine(api: GithubApi, repository: str, branch: str, us: Identities) 
     Raises:
         PostError: GitHub does not say.
     """
-    pull = await api.find_pull(repository, branch)
-    if pull is None:
+    found = await _read_all(api, repository, branch, us)
+    if found is None:
         return None
-    runs, statuses = await _read_all(api, repository, pull, us)
-    reviews = await api.reviews(Spot(repository, pull.number))
-    ended = [each for each in runs if each.status == "completed"]
-    ended += [_as_check(each) for each in statuses if each.state != "pending"]
-    failed = [each for each in ended if each.conclusion not in PASSED]
+    pull, runs, statuses, reviews = found
+    _, failed = _ended(runs, statuses)
     said = [await _read_details(api, repository, run) for run in failed[:EXPLAINED]]
     waiting = [each.name for each in runs if each.status != "completed"]
     waiting += [each.context for each in statuses if each.state == "pending"]
     return Examined(
         pull.head.sha,
         pull.html_url,
-        Judged(_checks_of(runs, statuses), _review_of(reviews)),
+        _judge(runs, statuses, reviews),
         failed=tuple(dict.fromkeys(_line(each.name) for each in failed)),
         running=tuple(dict.fromkeys(map(_line, waiting))),
         excerpt=excerpt(said),
@@ -133,45 +151,51 @@ async def examine(api: GithubApi, repository: str, branch: str, us: Identities) 
 
 
 async def _read_all(
-    api: GithubApi, repository: str, pull: Pull, us: Identities
-) -> tuple[list[CheckRun], list[Status]]:
-    """Read the checks and statuses of a pull request; none where that is not allowed."""
+    api: GithubApi, repository: str, branch: str, us: Identities
+) -> tuple[Pull, list[CheckRun], list[CommitStatus], list[GitHubReview]] | None:
+    """Read checks, statuses and reviews of a branch's open pull request; those it may read."""
+    pull = await api.find_pull(repository, branch)
+    if pull is None:
+        return None
     runs: list[CheckRun] = []
-    statuses: list[Status] = []
+    statuses: list[CommitStatus] = []
     try:
         found = await api.check_runs(repository, pull.head.sha)
         runs = [each for each in found if not us.is_app(each.app)]
         statuses = await api.statuses(repository, pull.head.sha)
     except PostRejected as error:
         logger.info("cannot read the checks of %s: %s", pull.html_url, error)
-    return runs, statuses
+    return pull, runs, statuses, await api.reviews(Spot(repository, pull.number))
 
 
-def _checks_of(runs: Sequence[CheckRun], statuses: Sequence[Status]) -> Checks:
+def _ended(
+    runs: Iterable[CheckRun], statuses: Iterable[CommitStatus]
+) -> tuple[list[CheckRun], list[CheckRun]]:
+    """List the checks and statuses that ended, as checks, and those of them that failed."""
     ended = [each for each in runs if each.status == "completed"]
-    ended += [_as_check(each) for each in statuses if each.state != "pending"]
-    if any(each.conclusion not in PASSED for each in ended):
-        return "failed"
-    if len(ended) < len(runs) + len(statuses):
-        return "running"
-    return "passed" if ended else ""
+    for each in statuses:
+        if each.state != "pending":
+            words = "\n".join(filter(None, (each.description, each.target_url)))
+            shown = CheckOutput(summary=words)
+            ended.append(CheckRun(id=0, name=each.context, conclusion=each.state, output=shown))
+    return ended, [each for each in ended if each.conclusion not in PASSED]
 
 
-def _review_of(reviews: Iterable[Review]) -> Verdict:
-    """Return what reviewers say: the last verdict of each counts, and a request above all."""
+def _judge(
+    runs: Sequence[CheckRun], statuses: Sequence[CommitStatus], reviews: Iterable[GitHubReview]
+) -> Judged:
+    """Sum up checks and reviews: of a reviewer the last verdict counts, and a request above all."""
+    ended, failed = _ended(runs, statuses)
+    is_running = len(ended) < len(runs) + len(statuses)
+    checks: Checks = "failed" if failed else "running" if is_running else "passed" if ended else ""
     last = {
         each.user.id: each.state.lower()
         for each in reviews
         if each.user is not None and each.state.lower() in VERDICTS
     }
     if "changes_requested" in last.values():
-        return "changes"
-    return "approved" if "approved" in last.values() else ""
-
-
-def excerpt(said: Iterable[Said]) -> str:
-    """Write what failed checks say: title, annotations, summary, and the end of the log."""
-    return "\n\n".join(map(_explain, said))
+        return Judged(checks, "changes")
+    return Judged(checks, "approved" if "approved" in last.values() else "")
 
 
 def end_of_log(log: str) -> str:
@@ -183,49 +207,203 @@ def end_of_log(log: str) -> str:
     return text if len(text) <= LOG_CHARACTERS else f"…{text[1 - LOG_CHARACTERS :]}"
 
 
-async def _read_statuses(api: GithubApi, news: News) -> tuple[list[CheckRun], bool]:
-    """Read statuses as checks that ended; tells whether there are others, which wait."""
-    try:
-        found = await api.statuses(news.repository, news.mark)
-    except PostRejected as error:
-        logger.info("cannot read the statuses of %s: %s", news.branch, error)
-        return [], False
-    ended = [_as_check(each) for each in found if each.state != "pending"]
-    return ended, len(ended) < len(found)
-
-
-def _as_check(status: Status) -> CheckRun:
-    words = "\n".join(filter(None, (status.description, status.target_url)))
-    shown = Output(summary=words)
-    return CheckRun(id=0, name=status.context, conclusion=status.state, output=shown)
-
-
-async def _read_details(api: GithubApi, repository: str, run: CheckRun) -> Said:
-    annotations: Sequence[Annotation] = ()
-    if run.output.annotations_count:
-        annotations = await api.annotations(repository, run.id)
-    if run.app != WORKFLOWS:
-        return Said(run, annotations)
+async def _read_details(api: GithubApi, repository: str, run: CheckRun) -> CheckReport:
+    counted, log = run.output.annotations_count, ""
+    annotations = await api.annotations(repository, run.id) if counted else ()
     try:
         # A job of a workflow has the number of its check.
-        return Said(run, annotations, await api.end_of_log(repository, run.id))
+        log = await api.end_of_log(repository, run.id) if run.app == WORKFLOWS else ""
     except PostRejected as error:
         logger.info("cannot read the log of %s: %s", run.name, error)
-        return Said(run, annotations)
+    return CheckReport(run, annotations, log)
 
 
-def _explain(said: Said) -> str:
-    run = said.run
-    lines = [
-        f"{_line(each.path)}:{each.start_line or 1}: {_line(each.message or '')}"
-        for each in said.annotations[:ANNOTATIONS]
-    ]
-    head = ": ".join(filter(None, (_line(run.name), _line(run.output.title or ""))))
-    parts = (f"{head} ({run.conclusion})", *lines, run.output.summary, run.output.text)
-    text = _ODD.sub("", "\n".join(filter(None, parts))).strip()
-    short = text if len(text) <= RUN_CHARACTERS else f"{text[: RUN_CHARACTERS - 1]}…"
-    return "\n".join(filter(None, (short, end_of_log(said.log))))
+def excerpt(failed: Iterable[CheckReport]) -> str:
+    """Write what failed checks say: title, annotations, summary, and the end of the log."""
+    shown: list[str] = []
+    for said in failed:
+        run = said.run
+        lines = [
+            f"{_line(each.path)}:{each.start_line or 1}: {_line(each.message or '')}"
+            for each in said.annotations[:ANNOTATIONS]
+        ]
+        head = ": ".join(filter(None, (_line(run.name), _line(run.output.title or ""))))
+        parts = (f"{head} ({run.conclusion})", *lines, run.output.summary, run.output.text)
+        text = _ODD.sub("", "\n".join(filter(None, parts))).strip()
+        short = text if len(text) <= RUN_CHARACTERS else f"{text[: RUN_CHARACTERS - 1]}…"
+        shown.append("\n".join(filter(None, (short, end_of_log(said.log)))))
+    return "\n\n".join(shown)
 
 
 def _line(text: str) -> str:
     return " ".join(_ODD.sub(" ", text).split())
+
+
+AGAIN_SECONDS = 3600.0
+"""How long an App that may not write checks does not try again: the permission may be added."""
+MOST_ACTIONS = 3
+LABEL_CHARACTERS = 20
+DESCRIPTION_CHARACTERS = 40
+"""GitHub's limits for the buttons of a check."""
+
+_RUN = re.compile(r"check-([0-9]{1,20})")
+_FIRST = ("allow_once", "reject_once")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The latest check run of a turn that is not over."""
+
+    id: int
+    marker: str
+    commit: str = ""
+    """What it is shown on; not known of one that was begun before a restart."""
+    ask: int | None = None
+    """The question that completed it."""
+
+
+class Board:
+    """The checks that one agent's App shows."""
+
+    def __init__(self, api: GithubApi, clock: Clock) -> None:
+        self._api = api
+        self._clock = clock
+        self._open: dict[Spot, _Run] = {}
+        self._unended: dict[int, tuple[Spot, dict[str, Any]]] = {}
+        self._issues: set[Spot] = set()
+        self._refused: dict[str, float] = {}
+
+    async def show(self, spot: Spot, post: PostSend, name: Name, title: str) -> Name:
+        """Show what a post says in the check of its turn; returns the name that remembers it."""
+        try:
+            if post.content.kind == "turn":
+                return await self._turn(spot, post, name, title)
+            if post.content.kind == "ask":
+                await self._ask(spot, post.content, title)
+        except (PostError, GitHubException, httpx.HTTPError) as error:
+            logger.info("cannot update the check on %s: %s", spot, error)
+        return name
+
+    async def rerun(self, asked: Rerun, title: str) -> None:
+        """Answer people who want checks to run again: a queued suite waits for a completed run.
+
+        The check of a turn that is at work there begins again instead.
+        """
+        where = (asked.repository, asked.commit)
+        nothing = _complete(wording.NOT_RUN_AGAIN, wording.MENTION_TO_START)
+        for spot, run in list(self._open.items()):
+            if (spot.repository, run.commit) == where and run.ask is None:
+                await self._begin(spot, run.marker, title)
+                await self._api.change_check(spot, run.id, nothing, progress=True)
+                return
+        begun = {"name": title, "head_sha": asked.commit, **nothing}
+        await self._api.begin_check(asked.repository, begun)
+
+    async def _turn(self, spot: Spot, post: PostSend, name: Name, title: str) -> Name:
+        known, state = self._find(spot, post.marker, name), post.content.state
+        if state in wording.CHECK_ENDED:
+            if known is not None:
+                await self._end(spot, known, post)
+            return name
+        if known is None and state != "queued":
+            known = await self._begin(spot, post.marker, title)
+        return name if known is None else replace(name, at=f"check-{known.id}")
+
+    def _find(self, spot: Spot, marker: str, name: Name) -> _Run | None:
+        """Find the run of a turn: the latest one, else the one that its comment remembers."""
+        known = self._open.get(spot)
+        if known is None or known.marker != marker:
+            stored = _RUN.fullmatch(name.at)
+            known = _Run(int(stored[1]), marker) if stored is not None else None
+            if known is not None:
+                self._open[spot] = known
+        return known
+
+    async def _end(self, spot: Spot, run: _Run, post: PostSend) -> None:
+        """End the runs of a turn that is over, and those that failed to end before."""
+        self._open.pop(spot, None)
+        shown = ended(post.content)
+        self._unended[run.id] = (spot, shown)
+        if not run.commit:  # some may have been begun before a restart
+            commit = (await self._api.pull(spot)).head.sha
+            for each in await self._api.check_runs(spot.repository, commit):
+                if each.external_id == f"{spot.number}:{run.marker}":
+                    self._unended[each.id] = (spot, shown)
+        for number, (where, said) in list(self._unended.items()):
+            with suppress(PostRejected):
+                await self._api.change_check(where, number, said, progress=False)
+            self._unended.pop(number, None)
+
+    async def _begin(self, spot: Spot, marker: str, title: str) -> _Run | None:
+        until = self._refused.get(spot.repository, 0.0)
+        if spot in self._issues or self._clock.monotonic() < until:
+            return None
+        try:
+            commit = (await self._api.pull(spot)).head.sha
+        except Gone:
+            self._issues.add(spot)
+            return None
+        # It says how to stop the agent: GitHub shows no buttons before the end.
+        how = wording.SEE_OR_STOP.format(slug=title)
+        begun = {
+            "name": title,
+            "head_sha": commit,
+            "external_id": f"{spot.number}:{marker}",
+            "status": "in_progress",
+            "output": {"title": wording.CHECK_WORKING, "summary": how},
+        }
+        try:
+            number = await self._api.begin_check(spot.repository, begun)
+        except PostRejected as error:
+            logger.info("cannot create a check on %s: %s", spot, error)
+            self._refused[spot.repository] = self._clock.monotonic() + AGAIN_SECONDS
+            return None
+        self._open[spot] = _Run(number, marker, commit)
+        return self._open[spot]
+
+    async def _ask(self, spot: Spot, content: PostContent, title: str) -> None:
+        run = self._open.get(spot)
+        if run is None:
+            return
+        if content.state == "open":
+            await self._api.change_check(spot, run.id, asking(content), progress=True)
+            self._open[spot] = replace(run, ask=content.ask)
+        elif content.state == "answered" and run.ask == content.ask:
+            await self._begin(spot, run.marker, title)
+
+
+def asking(content: PostContent) -> dict[str, Any]:
+    """Say what an agent asks, with a button for as many answers as fit, and one to stop."""
+    numbered = [each for each in enumerate(content.options) if not each[1].on_page]
+    usual = sorted(numbered, key=lambda each: each[1].kind not in _FIRST)[:MOST_ACTIONS]
+    actions = [_action(content.ask or 0, number, option) for number, option in sorted(usual)]
+    more = "" if len(numbered) <= MOST_ACTIONS else f"\n\n{wording.MORE_ANSWERS}"
+    summary = f"{markdown(content.asked)}{more}"
+    shown = _complete(wording.NEEDS_ANSWER, summary or "?")
+    return {**shown, "actions": [*actions, STOP][:MOST_ACTIONS]}
+
+
+def ended(content: PostContent) -> dict[str, Any]:
+    """Say how a turn ended."""
+    conclusion = "success" if content.state == "done" else "neutral"
+    title = wording.CHECK_ENDED[content.state]
+    return {**_complete(title, wording.SEE_CONVERSATION, conclusion), "actions": []}
+
+
+def _complete(title: str, summary: str, conclusion: str = "neutral") -> dict[str, Any]:
+    output = {"title": title, "summary": summary}
+    return {"status": "completed", "conclusion": conclusion, "output": output}
+
+
+def _action(ask: int, number: int, option: AskOption) -> dict[str, str]:
+    name = " ".join(option.name.split()) or option.id
+    label, description = wording.GRANTS.get(option.id, (name, wording.ANSWER.format(name=name)))
+    return {
+        "label": _short(label, LABEL_CHARACTERS),
+        "description": _short(description, DESCRIPTION_CHARACTERS),
+        "identifier": name_button(ask, number),
+    }
+
+
+def _short(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -21,7 +21,7 @@ from app.errors import PostDelayed, PostRejected
 from app.services.common.outgoing import Outgoing
 from app.services.github import wording
 from app.services.github.auth import LOOKING, RENEW_SECONDS, TALKING, AppAuth, Installations
-from app.services.github.payloads import Opened
+from app.services.github.payloads import AccessibleRepository
 from app.services.github.transport import (
     LIMITED_SECONDS,
     MOST_PAGES,
@@ -131,7 +131,7 @@ class AppClient:
                     break
         return found
 
-    async def opened(self) -> list[Opened]:
+    async def opened(self) -> list[AccessibleRepository]:
         """List the repositories that the App can work in."""
         await self.installations.wait_briefly()
         numbers = await self._active_installations()
@@ -221,15 +221,15 @@ class AppClient:
             if self.installations.includes(*whose(each)) and not each.get("suspended_at")
         ]
 
-    async def _list_repositories(self, installation: int) -> list[Opened]:
+    async def _list_repositories(self, installation: int) -> list[AccessibleRepository]:
         token = await self._listing_token(installation)
-        found: list[Opened] = []
+        found: list[AccessibleRepository] = []
         if token is None:
             return found
         for page in range(1, MOST_PAGES + 1):
             path = f"/installation/repositories?per_page={PAGE}&page={page}"
             answer = await self._transport.get(path, token=token)
-            some = [Opened.model_validate(each) for each in answer["repositories"]]
+            some = [AccessibleRepository.model_validate(each) for each in answer["repositories"]]
             found += some
             if len(some) < PAGE:
                 break

@@ -29,7 +29,7 @@ import httpx
 from gidgethub import GitHubException
 
 from app.clock import Clock
-from app.core.files.attachments import FileRefused, download
+from app.core.files.attachments import PlatformFileRefused, download
 from app.markdown.hidden import strip
 from app.model.posts import Cleaned
 from app.model.text import UNKNOWN, ending, media_type, safe_name
@@ -38,7 +38,7 @@ from app.services.github import render, wording
 from app.services.github.api import GithubApi
 from app.services.github.auth import TALKING
 from app.services.github.names import Identities, Name, Spot
-from app.services.github.payloads import Account, Comment, Issue
+from app.services.github.payloads import Comment, GitHubAccount, Issue
 from app.services.github.reviews import strip_hunk
 from app.services.github.transport import retry_github
 from app.vault import Vault
@@ -68,7 +68,7 @@ _SHOWN = re.compile(r"""\b(?:src|href)="(?P<address>[^"]*)\"""")
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class FileOrigin:
     """Where a file comes from: the message it is attached to, and its address there."""
 
     spot: Spot
@@ -79,7 +79,7 @@ class Origin:
         return f"{self.spot} {self.name} {self.address}"
 
     @classmethod
-    def parse(cls, text: str) -> Origin:
+    def parse(cls, text: str) -> FileOrigin:
         """Parse what `str` wrote."""
         spot, name, address = text.split(" ", 2)
         said = Name.parse(name)
@@ -117,7 +117,7 @@ def files_in(text: str, spot: Spot, name: Name, hosts: Hosts) -> tuple[File, ...
     for match in _dropped(hosts.web).finditer(text):
         key = match["asset"] or match["number"]
         called = safe_name(match["name"]) if match["name"] else f"attached-{match['asset'][:8]}"
-        origin = str(Origin(spot, Name(name.kind, name.id), match[0]))
+        origin = str(FileOrigin(spot, Name(name.kind, name.id), match[0]))
         folder = FOLDER + hashlib.sha256(origin.encode()).hexdigest()[:32]
         found.setdefault(key, File(called, UNKNOWN, f"{folder}/{called}", origin))
     return tuple(found.values())[:FILES]
@@ -159,16 +159,16 @@ class Files:
 
     async def fetch(self, file: File) -> File:
         """Store a file in the uploads, or a note with the reason why it could not be fetched."""
-        chunks = self._read(Origin.parse(file.origin))
+        chunks = self._read(FileOrigin.parse(file.origin))
         found = await download(file, chunks, self._uploads, service="GitHub")
         return await asyncio.to_thread(_add_extension, found, self._uploads / found.url)
 
-    async def _read(self, origin: Origin) -> AsyncGenerator[bytes, None]:
+    async def _read(self, origin: FileOrigin) -> AsyncGenerator[bytes, None]:
         try:
             rendered = await self._api.rendered(origin.spot, origin.name)
             address = shown(rendered, origin.address, self._hosts)
             if address is None:
-                raise FileRefused(wording.FILE_GONE)
+                raise PlatformFileRefused(wording.FILE_GONE)
             for _ in range(REDIRECTS):
                 async with self._request(origin, address) as answer:
                     if not answer.has_redirect_location:
@@ -177,14 +177,14 @@ class Files:
                         return
                     address = str(httpx.URL(address).join(answer.headers["location"]))
         except (GitHubException, httpx.HTTPError) as error:
-            raise FileRefused(str(error) or type(error).__name__) from error
-        raise FileRefused(wording.TOO_MANY_REDIRECTS)
+            raise PlatformFileRefused(str(error) or type(error).__name__) from error
+        raise PlatformFileRefused(wording.TOO_MANY_REDIRECTS)
 
     @asynccontextmanager
-    async def _request(self, origin: Origin, address: str) -> AsyncIterator[httpx.Response]:
+    async def _request(self, origin: FileOrigin, address: str) -> AsyncIterator[httpx.Response]:
         """Request a file; the answer is the file or a redirect."""
         if not self._hosts.allows(address):
-            raise FileRefused(wording.NOT_ON_GITHUB)
+            raise PlatformFileRefused(wording.NOT_ON_GITHUB)
         headers = {}
         if self._hosts.is_home(address) and "?" not in address:
             token = await self._api.token(origin.spot.repository, TALKING)
@@ -192,11 +192,11 @@ class Files:
         client = self._api.client
         async with client.stream("GET", address, headers=headers, follow_redirects=False) as answer:
             if answer.status_code == httpx.codes.NOT_FOUND and headers:
-                raise FileRefused(wording.SIGNED_IN_ONLY)
+                raise PlatformFileRefused(wording.SIGNED_IN_ONLY)
             if not answer.is_success and not answer.has_redirect_location:
-                raise FileRefused(wording.ANSWERED.format(status=answer.status_code))
+                raise PlatformFileRefused(wording.ANSWERED.format(status=answer.status_code))
             if answer.is_success and answer.headers.get("content-type", "").startswith("text/html"):
-                raise FileRefused(wording.SIGNED_IN_ONLY)  # the page for signing in
+                raise PlatformFileRefused(wording.SIGNED_IN_ONLY)  # the page for signing in
             yield answer
 
 
@@ -216,7 +216,7 @@ def _add_extension(file: File, path: Path) -> File:
 class _Said:
     at: str
     name: Name
-    account: Account | None
+    account: GitHubAccount | None
     text: str
     origin: Name | None = None
     """What holds the text, where that is only a part of what the name means."""
@@ -253,7 +253,7 @@ async def read_earlier(
     earlier = []
     for each in _until(said, before):
         if us.agent(each.account) != reader:
-            who = us.speaker(each.account or Account(id=0, login="ghost"))
+            who = us.speaker(each.account or GitHubAccount(id=0, login="ghost"))
             files = files_in(strip(each.text).text, spot, each.origin or each.name, hosts)
             earlier.append(Earlier(str(each.name), who, each.text, files))
     return earlier
@@ -287,7 +287,7 @@ async def purge(
     spot: Spot,
     vault: Vault,
     clock: Clock,
-    is_ours: Callable[[Account | None], bool],
+    is_ours: Callable[[GitHubAccount | None], bool],
 ) -> Cleaned:
     """Take what the vault knows out of a conversation.
 
@@ -332,7 +332,7 @@ async def _clean_description(
     spot: Spot,
     vault: Vault,
     issue: Issue,
-    is_ours: Callable[[Account | None], bool],
+    is_ours: Callable[[GitHubAccount | None], bool],
 ) -> bool:
     """Change what the agent's own pull request says; its history stays."""
     if not (issue.is_pull and is_ours(issue.user)):

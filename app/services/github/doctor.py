@@ -23,13 +23,20 @@ from gidgethub import GitHubException
 
 from app.children.environment import MARKER
 from app.children.proc_table import new_marker
-from app.children.spawn import Command, spawn
+from app.children.spawn import ChildCommand, spawn
 from app.children.stop import StopSteps, stop
 from app.clock import Clock, SystemClock
 from app.config import Configuration
 from app.errors import AgentNotStarted, GitFailed, PostDelayed, PostError
 from app.model.keys import adapter_name
-from app.services.common.live import LiveStep, Seen, Verdict, compare, no_credentials, wrong_place
+from app.services.common.live import (
+    LiveStep,
+    LiveVerdict,
+    Seen,
+    compare,
+    no_credentials,
+    wrong_place,
+)
 from app.services.github.api import GithubApi
 from app.services.github.auth import WRITING, AppAuth, Installations
 from app.services.github.client import whose
@@ -87,13 +94,13 @@ class Scratch:
         name = f"git {arguments[0]}"
         try:
             async with asyncio.timeout(GIT_SECONDS):
-                return await self._answer(name, Command(("git", *arguments)), token)
+                return await self._answer(name, ChildCommand(("git", *arguments)), token)
         except AgentNotStarted as error:
             raise GitFailed(name, str(error)) from error
         except TimeoutError:
             raise GitFailed(name, f"timed out after {GIT_SECONDS:g} s") from None
 
-    async def _answer(self, name: str, command: Command, token: str) -> str:
+    async def _answer(self, name: str, command: ChildCommand, token: str) -> str:
         child = await spawn(command, name="git", env=self._environment(token), cwd=self._folder)
         try:
             child.close_input()
@@ -335,7 +342,7 @@ class _Trial:
             f"GitHub took a check in progress with a button ({address}, on {head[:7]}), and does "
             "not say whether it shows it"
         )
-        return Seen(words, Verdict.LOOK)
+        return Seen(words, LiveVerdict.LOOK)
 
     async def _reopen(self) -> Seen:
         run, _ = await self._begin({"status": "in_progress"})

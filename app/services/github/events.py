@@ -22,12 +22,18 @@ from app.model.inbound import Answered, Chore, Heard, Inbound, Naming, News
 from app.model.keys import PlaceKey
 from app.model.proposals import own_branches
 from app.services.github import wording
-from app.services.github.messages import Reader, correct, hear_comment, hear_description, hear_label
+from app.services.github.messages import (
+    EventReader,
+    correct,
+    hear_comment,
+    hear_description,
+    hear_label,
+)
 from app.services.github.names import SERVICE, Spot
 from app.services.github.payloads import (
     ButtonEvent,
     CommentEvent,
-    Event,
+    GitHubEvent,
     IssueEvent,
     LineCommentEvent,
     NamingEvent,
@@ -50,16 +56,16 @@ STOP = {"label": wording.STOP, "description": wording.STOP_WORK, "identifier": "
 _ANSWER = re.compile(r"ask-([0-9]{1,12})-([0-9]{1,2})")
 _OF_PULL = re.compile(r"([0-9]{1,12}):.*")
 
-E = TypeVar("E", bound=Event)
-Handler = Callable[[E, Reader], Inbound | None]
+E = TypeVar("E", bound=GitHubEvent)
+Handler = Callable[[E, EventReader], Inbound | None]
 Kind = Literal["checked", "merged", "closed", "reopened", "moved", "reviewed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class EventRoute:
     """How events of one name are parsed, and what reads them, by action."""
 
-    payload: type[Event]
+    payload: type[GitHubEvent]
     handlers: Mapping[str, Handler[Any]]
 
 
@@ -71,25 +77,25 @@ class Rerun:
     commit: str
 
 
-def parse(event: str, body: bytes) -> Event:
+def parse(event: str, body: bytes) -> GitHubEvent:
     """Parse an event; an event without a route is parsed only for where it comes from.
 
     Raises:
         DeliveryUnreadable: it is not a valid GitHub event.
     """
     try:
-        return (ROUTES[event].payload if event in ROUTES else Event).model_validate_json(body)
+        return (ROUTES[event].payload if event in ROUTES else GitHubEvent).model_validate_json(body)
     except ValidationError as error:
         raise DeliveryUnreadable(f"not a valid GitHub {event} event") from error
 
 
-def interpret(event: str, payload: Event, reader: Reader) -> Inbound | None:
+def interpret(event: str, payload: GitHubEvent, reader: EventReader) -> Inbound | None:
     """Tell what an event means for an agent; None if nothing."""
     handler = ROUTES[event].handlers.get(payload.action) if event in ROUTES else None
     return handler(payload, reader) if handler is not None else None
 
 
-def name_repository(payload: Event, host: str) -> Naming | None:
+def name_repository(payload: GitHubEvent, host: str) -> Naming | None:
     """Return the repository that an event is about, and its name; None if there is none."""
     where = payload.repository
     if where is None:
@@ -107,7 +113,7 @@ def name_button(ask: int, number: int) -> str:
     return f"ask-{ask}-{number}"
 
 
-def _hear_checks(event: SuiteEvent, reader: Reader) -> News | None:
+def _hear_checks(event: SuiteEvent, reader: EventReader) -> News | None:
     suite = event.check_suite
     # A fork has no branch here; what our own Apps show does not check anything.
     if not suite.head_branch or reader.us.is_app(suite.app):
@@ -115,7 +121,7 @@ def _hear_checks(event: SuiteEvent, reader: Reader) -> News | None:
     return _news("checked", event, suite.head_branch, suite.head_sha)
 
 
-def _hear_status(event: StatusEvent, reader: Reader) -> News | None:
+def _hear_status(event: StatusEvent, reader: EventReader) -> News | None:
     if event.state == "pending":
         return None
     heads = [each.name for each in event.branches if each.sha == event.sha]
@@ -123,13 +129,13 @@ def _hear_status(event: StatusEvent, reader: Reader) -> News | None:
     return _news("checked", event, mine[0], event.sha) if mine else None
 
 
-def _hear_push(event: PushEvent, _reader: Reader) -> News | None:
+def _hear_push(event: PushEvent, _reader: EventReader) -> News | None:
     if event.deleted or not event.ref.startswith(BRANCHES):
         return None
     return _news("moved", event, event.ref.removeprefix(BRANCHES), event.after)
 
 
-def _hear_end(event: PullEvent, reader: Reader) -> News | None:
+def _hear_end(event: PullEvent, reader: EventReader) -> News | None:
     pull = event.issue
     if not _is_proposal(event, reader):
         return None
@@ -137,13 +143,13 @@ def _hear_end(event: PullEvent, reader: Reader) -> News | None:
     return _news(kind, event, pull.head.ref, pull.closed_at or "", pull.html_url)
 
 
-def _hear_reopening(event: PullEvent, reader: Reader) -> News | None:
+def _hear_reopening(event: PullEvent, reader: EventReader) -> News | None:
     if not _is_proposal(event, reader):
         return None
     return _news("reopened", event, event.issue.head.ref, event.issue.updated_at)
 
 
-def _hear_verdict(event: ReviewEvent, reader: Reader) -> News | None:
+def _hear_verdict(event: ReviewEvent, reader: EventReader) -> News | None:
     """Hear a review without words, which starts nothing."""
     pull = event.pull
     if reader.us.agent(pull.user) != reader.agent or pull.head.repo is None:
@@ -151,7 +157,7 @@ def _hear_verdict(event: ReviewEvent, reader: Reader) -> News | None:
     return _news("reviewed", event, pull.head.ref, str(event.part.id))
 
 
-def _is_proposal(event: PullEvent, reader: Reader) -> bool:
+def _is_proposal(event: PullEvent, reader: EventReader) -> bool:
     """Tell whether an agent opened a pull request, from a branch of the repository itself."""
     home = event.issue.head.repo
     is_here = home is not None and home.id == event.repository.id
@@ -163,7 +169,7 @@ def _news(kind: Kind, event: RepositoryEvent, branch: str, mark: str, link: str 
     return News(kind, PlaceKey(SERVICE, f"{name} {branch}"), name, branch, mark, link)
 
 
-def _hear_button(event: ButtonEvent, reader: Reader) -> Answered | Heard | None:
+def _hear_button(event: ButtonEvent, reader: EventReader) -> Answered | Heard | None:
     run = event.check_run
     if not reader.us.is_app(run.app, reader.agent):
         return None
@@ -186,36 +192,36 @@ def _hear_button(event: ButtonEvent, reader: Reader) -> Answered | Heard | None:
     )
 
 
-def _hear_rerun(event: ButtonEvent, reader: Reader) -> Chore | None:
+def _hear_rerun(event: ButtonEvent, reader: EventReader) -> Chore | None:
     return _rerun(event, event.check_run.app, event.check_run.head_sha, reader)
 
 
-def _hear_suite_rerun(event: SuiteEvent, reader: Reader) -> Chore | None:
+def _hear_suite_rerun(event: SuiteEvent, reader: EventReader) -> Chore | None:
     return _rerun(event, event.check_suite.app, event.check_suite.head_sha, reader)
 
 
-def _rerun(event: RepositoryEvent, app: str, commit: str, reader: Reader) -> Chore | None:
+def _rerun(event: RepositoryEvent, app: str, commit: str, reader: EventReader) -> Chore | None:
     if not commit or not reader.us.is_app(app, reader.agent):
         return None
     return Chore(Rerun(event.repository.full_name, commit))
 
 
-def _route(payload: type[E], handlers: Mapping[str, Handler[E]]) -> Route:
+def _route(payload: type[E], handlers: Mapping[str, Handler[E]]) -> EventRoute:
     """Join a payload with its handlers, so that the type checker sees that they fit."""
-    return Route(payload, handlers)
+    return EventRoute(payload, handlers)
 
 
 def _first(*handlers: Handler[E]) -> Handler[E]:
     """Read an event by the first handler that it concerns."""
 
-    def read(event: E, reader: Reader) -> Inbound | None:
+    def read(event: E, reader: EventReader) -> Inbound | None:
         found = (handler(event, reader) for handler in handlers)
         return next((each for each in found if each is not None), None)
 
     return read
 
 
-ROUTES: Mapping[str, Route] = {
+ROUTES: Mapping[str, EventRoute] = {
     "issues": _route(
         IssueEvent,
         {

@@ -23,10 +23,10 @@ from app.errors import PostError, PostRejected, RepositoryError
 from app.model.keys import PlaceKey, SessionKey
 from app.model.proposals import Examined, Proposal, Submission
 from app.model.types import Session
-from app.model.workspaces import Author, Head, Judged, Repository
+from app.model.workspaces import Author, Judged, PullHead, Repository
 from app.services.github import wording
 from app.services.github.api import GithubApi
-from app.services.github.auth import WRITING, Directory
+from app.services.github.auth import WRITING, GitHubApps
 from app.services.github.checks import examine, read_judgement
 from app.services.github.manifest import WORKFLOWS
 from app.services.github.names import SERVICE, Spot
@@ -54,7 +54,7 @@ class GithubForge:
     def __init__(
         self,
         apis: Mapping[str, GithubApi],
-        directory: Directory,
+        directory: GitHubApps,
         clock: Clock,
         *,
         git_url: str,
@@ -192,7 +192,7 @@ class GithubForge:
             lambda: submit(api, submission, self._directory.us),
         )
 
-    async def head(self, session: Session) -> Head | None:
+    async def head(self, session: Session) -> PullHead | None:
         """Tell what a session is about whose place is a pull request; None for other places.
 
         Raises:
@@ -203,7 +203,7 @@ class GithubForge:
             return None
         return await self._head(api, Spot.parse(session.place.name), session.key.agent)
 
-    async def pull(self, repository: Repository, agent: str, number: int) -> Head | None:
+    async def pull(self, repository: Repository, agent: str, number: int) -> PullHead | None:
         """Return the head of a pull request; None if there is none of this number.
 
         Raises:
@@ -215,7 +215,7 @@ class GithubForge:
         found = await self._head(api, Spot(repository.name, number), agent)
         return None if found is None else replace(found, branch="")
 
-    async def _head(self, api: GithubApi, spot: Spot, agent: str) -> Head | None:
+    async def _head(self, api: GithubApi, spot: Spot, agent: str) -> PullHead | None:
         async def find() -> Pull | None:
             return await api.pull(spot) if (await api.issue(spot)).is_pull else None
 
@@ -228,7 +228,7 @@ class GithubForge:
         # A pull request of a fork or of another agent can be read, not pushed to.
         branch = "" if is_fork or by_colleague else pull.head.ref
         commit = f"refs/pull/{spot.number}/head" if is_fork else pull.head.sha
-        return Head(branch, commit, pull.base.ref, pull.head.ref)
+        return PullHead(branch, commit, pull.base.ref, pull.head.ref)
 
     async def guard(self, repository: Repository, agent: str, branch: str) -> str:
         """Say why pushes to a branch need a person's approval; empty if they do not."""

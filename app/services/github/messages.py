@@ -19,13 +19,13 @@ from app.model.inbound import Changed, Heard
 from app.services.github import wording
 from app.services.github.names import Identities, Name, Spot
 from app.services.github.payloads import (
-    Account,
     Comment,
     CommentEvent,
+    GitHubAccount,
+    GitHubReview,
     Issue,
     IssueEvent,
     PullEvent,
-    Review,
     SpokenEvent,
 )
 
@@ -33,7 +33,7 @@ LABEL = "agent:"
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class EventReader:
     """The agent that an event is read for, among all of ours."""
 
     agent: str
@@ -49,7 +49,7 @@ class Words:
     mentions: tuple[str, ...]
 
 
-def hear_label(event: IssueEvent | PullEvent, reader: Reader) -> Heard | None:
+def hear_label(event: IssueEvent | PullEvent, reader: EventReader) -> Heard | None:
     """Hear a label that names one of our agents."""
     agents = {f"{LABEL}{each.agent}": each.agent for each in reader.us.known}
     agent = agents.get(event.label.casefold())
@@ -61,7 +61,7 @@ def hear_label(event: IssueEvent | PullEvent, reader: Reader) -> Heard | None:
     return hear(event, event.issue, Words(name, said, (agent,)), reader.us)
 
 
-def hear_description(event: IssueEvent | PullEvent, reader: Reader) -> Heard | None:
+def hear_description(event: IssueEvent | PullEvent, reader: EventReader) -> Heard | None:
     """Hear the description of an issue or a pull request, if it mentions one of our agents."""
     issue = event.issue
     said = strip(issue.body or "")
@@ -72,7 +72,7 @@ def hear_description(event: IssueEvent | PullEvent, reader: Reader) -> Heard | N
     return hear(event, issue, Words(name, said, mentions), reader.us)
 
 
-def hear_comment(event: CommentEvent, reader: Reader) -> Heard | None:
+def hear_comment(event: CommentEvent, reader: EventReader) -> Heard | None:
     """Hear a comment; an edited one only if it mentions further agents."""
     comment = event.comment
     said = strip(comment.body or "")
@@ -85,7 +85,7 @@ def hear_comment(event: CommentEvent, reader: Reader) -> Heard | None:
     return heard and replace(heard, link=comment.html_url)
 
 
-def correct(event: IssueEvent | PullEvent | CommentEvent, reader: Reader) -> Changed | None:
+def correct(event: IssueEvent | PullEvent | CommentEvent, reader: EventReader) -> Changed | None:
     """Return the new text of a description or a comment, if this agent is to report it."""
     part = event.comment if isinstance(event, CommentEvent) else event.issue
     name = Name("comment", part.id) if isinstance(part, Comment) else Name("issue", part.number)
@@ -125,7 +125,7 @@ def change(
     event: SpokenEvent,
     issue: Issue,
     name: Name,
-    part: Issue | Comment | Review,
+    part: Issue | Comment | GitHubReview,
     us: Identities,
 ) -> Changed | None:
     """Make a correction of an edit or a deletion; None if it leaves the author's words alone."""
@@ -158,13 +158,13 @@ def new_mentions(event: SpokenEvent, text: str, us: Identities) -> tuple[str, ..
 
 
 def agents_before(
-    event: SpokenEvent, part: Issue | Comment | Review, us: Identities
+    event: SpokenEvent, part: Issue | Comment | GitHubReview, us: Identities
 ) -> tuple[str, ...]:
     """List the agents that words named before they were edited or deleted."""
     return us.mentioned(strip(event.text_before or part.body or "").text)
 
 
-def is_own(event: SpokenEvent, author: Account | None) -> bool:
+def is_own(event: SpokenEvent, author: GitHubAccount | None) -> bool:
     """Tell whether words are the sender's: other people may edit or move them."""
     return author is not None and author.id == event.sender.id
 

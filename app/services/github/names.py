@@ -15,7 +15,7 @@ from app.errors import NotFound
 from app.markdown.hidden import words
 from app.model.keys import PlaceKey
 from app.model.types import Speaker
-from app.services.github.payloads import Account
+from app.services.github.payloads import GitHubAccount
 
 SERVICE = "github"
 
@@ -98,7 +98,7 @@ BOT = "[bot]"
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class GitHubIdentity:
     """Who an agent is on GitHub."""
 
     agent: str
@@ -123,14 +123,14 @@ class Identity:
 class Identities:
     """All our agents on GitHub, as far as they are known."""
 
-    known: tuple[Identity, ...] = ()
+    known: tuple[GitHubIdentity, ...] = ()
 
     @classmethod
-    def of(cls, known: Iterable[Identity]) -> Identities:
+    def of(cls, known: Iterable[GitHubIdentity]) -> Identities:
         """Collect some."""
         return cls(tuple(known))
 
-    def agent(self, account: Account | None) -> str | None:
+    def agent(self, account: GitHubAccount | None) -> str | None:
         """Return which of our agents an account is; only a bot can have its login."""
         if account is None:
             return None
@@ -140,7 +140,7 @@ class Identities:
                 return each.agent
         return None
 
-    def speaker(self, account: Account) -> Speaker:
+    def speaker(self, account: GitHubAccount) -> Speaker:
         """Name an account: people by login, bots by number, our own by agent."""
         agent = self.agent(account)
         if agent is not None:

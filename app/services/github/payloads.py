@@ -17,7 +17,7 @@ def _at(*path: str, default: Any = None) -> Any:
     return Field(default, validation_alias=AliasPath(*path))
 
 
-class Account(_Shape):
+class GitHubAccount(_Shape):
     """A person, a bot or an organisation."""
 
     id: int
@@ -30,27 +30,27 @@ class Account(_Shape):
         return self.type == "Bot"
 
 
-class Repository(_Shape):
+class GitHubRepository(_Shape):
     """A repository, by its number and by the name it has now."""
 
     id: int
     full_name: str
-    owner: Account | None = None
+    owner: GitHubAccount | None = None
 
 
-class Described(Repository):
+class Described(GitHubRepository):
     """A repository, with the branch that everything is merged into."""
 
     default_branch: str
 
 
-class Rules(_Shape):
+class BranchRules(_Shape):
     """Whether a rule of its repository guards a branch."""
 
     protected: bool
 
 
-class Opened(Repository):
+class AccessibleRepository(GitHubRepository):
     """A repository that an App can access."""
 
     pushed_at: str | None = None
@@ -63,7 +63,7 @@ class Head(_Shape):
 
     ref: str = ""
     sha: str = ""
-    repo: Repository | None = None
+    repo: GitHubRepository | None = None
 
 
 class Issue(_Shape):
@@ -72,7 +72,7 @@ class Issue(_Shape):
     number: int
     title: str = ""
     body: str | None = None
-    user: Account | None = None
+    user: GitHubAccount | None = None
     html_url: str = ""
     created_at: str = ""
     updated_at: str = ""
@@ -106,7 +106,7 @@ class Comment(_Shape):
     node_id: str = ""
     """What GraphQL calls it."""
     body: str | None = None
-    user: Account | None = None
+    user: GitHubAccount | None = None
     html_url: str = ""
     created_at: str = ""
     updated_at: str = ""
@@ -119,12 +119,12 @@ class Comment(_Shape):
     in_reply_to_id: int | None = None
 
 
-class Review(_Shape):
+class GitHubReview(_Shape):
     """A review of a pull request, without its line comments."""
 
     id: int
     body: str | None = None
-    user: Account | None = None
+    user: GitHubAccount | None = None
     html_url: str = ""
     state: str = ""
     submitted_at: str | None = None
@@ -137,7 +137,7 @@ class ThreadComment(_Shape):
     review: int | None = _at("pullRequestReview", "fullDatabaseId")
 
 
-class Thread(_Shape):
+class ReviewThread(_Shape):
     """A thread on a line of a pull request."""
 
     id: str
@@ -154,7 +154,7 @@ class ChangedFile(_Shape):
     patch: str = ""
 
 
-class Output(_Shape):
+class CheckOutput(_Shape):
     """What a check says about itself."""
 
     title: str | None = None
@@ -171,7 +171,7 @@ class CheckRun(_Shape):
     status: str = ""
     conclusion: str | None = None
     head_sha: str = ""
-    output: Output = Output()
+    output: CheckOutput = CheckOutput()
     app: str = _at("app", "slug", default="")
     """The name of the App whose check it is."""
     external_id: str | None = None
@@ -194,7 +194,7 @@ class CheckSuite(_Shape):
     """The name of the App whose check it is."""
 
 
-class Status(_Shape):
+class CommitStatus(_Shape):
     """What a service says about a commit, without a check."""
 
     context: str = ""
@@ -203,21 +203,21 @@ class Status(_Shape):
     target_url: str | None = None
 
 
-class Branch(_Shape):
+class GitHubBranch(_Shape):
     """A branch, and where it is."""
 
     name: str
     sha: str | None = _at("commit", "sha")
 
 
-class Event(_Shape):
+class GitHubEvent(_Shape):
     """Any event: its action, and where it comes from."""
 
     action: str = ""
     installation: int | None = _at("installation", "id")
-    repository: Repository | None = None
+    repository: GitHubRepository | None = None
 
-    def rename(self, name_of: Callable[[Repository], str]) -> Self:
+    def rename(self, name_of: Callable[[GitHubRepository], str]) -> Self:
         """Return the same event with the current name of its repository."""
         if self.repository is None:
             return self
@@ -225,10 +225,10 @@ class Event(_Shape):
         return self.model_copy(update={"repository": now})
 
 
-class RepositoryEvent(Event):
+class RepositoryEvent(GitHubEvent):
     """An event in a repository."""
 
-    repository: Repository
+    repository: GitHubRepository
 
 
 class NamingEvent(RepositoryEvent):
@@ -242,7 +242,7 @@ class NamingEvent(RepositoryEvent):
 class SpokenEvent(RepositoryEvent):
     """Words were written, edited or deleted, in an issue or a pull request."""
 
-    sender: Account
+    sender: GitHubAccount
     text_before: str | None = _at("changes", "body", "from")
     """The text before an edit; None if the event does not edit it."""
     label: str = _at("label", "name", default="")
@@ -273,7 +273,7 @@ class ReviewEvent(SpokenEvent):
     """A review of a pull request, without its comments on lines."""
 
     pull: Pull = Field(alias="pull_request")
-    part: Review = Field(alias="review")
+    part: GitHubReview = Field(alias="review")
 
 
 class LineCommentEvent(SpokenEvent):
@@ -286,7 +286,7 @@ class LineCommentEvent(SpokenEvent):
 class ButtonEvent(RepositoryEvent):
     """A button of a check was pressed, or a check changed."""
 
-    sender: Account
+    sender: GitHubAccount
     check_run: CheckRun
     pressed: str = _at("requested_action", "identifier", default="")
 
@@ -302,7 +302,7 @@ class StatusEvent(RepositoryEvent):
 
     sha: str
     state: str
-    branches: tuple[Branch, ...] = ()
+    branches: tuple[GitHubBranch, ...] = ()
     """Some of the branches that contain the commit, at their end or earlier."""
 
 

@@ -27,12 +27,12 @@ from app.model.posts import NoteCode, PostContent, PostSend, PostSent
 from app.model.proposals import Submission, Verdict
 from app.services.github import render, wording
 from app.services.github.api import GithubApi
-from app.services.github.auth import Directory
-from app.services.github.board import Board
+from app.services.github.auth import GitHubApps
+from app.services.github.checks import Board
 from app.services.github.events import Rerun
 from app.services.github.names import Identities, Name, Spot
-from app.services.github.payloads import Account, Comment, Review
-from app.services.github.reviews import Remark, read_remarks, sort_remarks
+from app.services.github.payloads import Comment, GitHubAccount, GitHubReview
+from app.services.github.reviews import LineRemark, read_remarks, sort_remarks
 from app.services.github.transport import Gone, retry_github
 
 logger = logging.getLogger(__name__)
@@ -46,14 +46,14 @@ RESOLVED = 20
 """Threads that one turn resolves at most."""
 
 
-class Poster:
+class CommentPoster:
     """The comments of one agent."""
 
     def __init__(
         self,
         agent: str,
         api: GithubApi,
-        directory: Directory,
+        directory: GitHubApps,
         clock: Clock,
         link_of: Callable[[SessionKey], str],
     ) -> None:
@@ -316,7 +316,7 @@ class Poster:
         await self._directory.wait(self._agent)  # at the start the bridge does not know who it is
         found: dict[str, Name] = {}
 
-        def look(user: Account | None, body: str | None, name: Name) -> None:
+        def look(user: GitHubAccount | None, body: str | None, name: Name) -> None:
             for marker in markers:
                 if self._is_ours(user) and render.signature(marker) in (body or ""):
                     found.setdefault(marker, name)
@@ -335,7 +335,7 @@ class Poster:
         known = self._directory.known.get(self._agent)
         return known.slug if known is not None else self._agent
 
-    def _is_ours(self, account: Account | None) -> bool:
+    def _is_ours(self, account: GitHubAccount | None) -> bool:
         return self._directory.us.agent(account) == self._agent
 
 
@@ -369,10 +369,12 @@ async def submit(api: GithubApi, submission: Submission, us: Identities) -> str 
     return (await _write(api, spot, submission, is_own=is_own)).html_url
 
 
-async def _write(api: GithubApi, spot: Spot, submission: Submission, *, is_own: bool) -> Review:
+async def _write(
+    api: GithubApi, spot: Spot, submission: Submission, *, is_own: bool
+) -> GitHubReview:
     event: Event = "COMMENT" if is_own else EVENTS[submission.verdict]
     verdict = wording.OWN_VERDICTS[submission.verdict] if is_own else ""
-    found = [Remark(each.path, each.line, each.line, each.body) for each in submission.findings]
+    found = [LineRemark(each.path, each.line, each.line, each.body) for each in submission.findings]
     fitting, others = sort_remarks(found, await api.patches(spot))
     remarks = [render.quieted(each) for each in fitting]
     try:
@@ -384,6 +386,6 @@ async def _write(api: GithubApi, spot: Spot, submission: Submission, *, is_own: 
     return await api.add_review(spot, _body(verdict, submission, found), (), "", event)
 
 
-def _body(verdict: str, submission: Submission, remarks: Sequence[Remark]) -> str:
+def _body(verdict: str, submission: Submission, remarks: Sequence[LineRemark]) -> str:
     text = render.join(verdict, submission.body, "\n".join(map(str, remarks)))
     return render.add_marker(render.quiet(text or wording.NO_WORDS), submission.mark)

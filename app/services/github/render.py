@@ -21,7 +21,7 @@ from app.model.updates import PlanStep
 from app.model.wording import MORE_AGENTS, OPEN, asked, progress, record
 from app.services.common.wording import NO_MESSAGE, ON_HOLD, lead
 from app.services.github import wording
-from app.services.github.reviews import Remark
+from app.services.github.reviews import LineRemark
 
 BODY_CHARACTERS = 65_536
 """The longest comment that GitHub accepts."""
@@ -113,16 +113,16 @@ def review(
     marker: str,
     slug: str,
     text: str,
-    fitting: Sequence[Remark],
-    others: Sequence[Remark],
-) -> tuple[str, list[Remark]]:
+    fitting: Sequence[LineRemark],
+    others: Sequence[LineRemark],
+) -> tuple[str, list[LineRemark]]:
     """Write an answer as a review: its text, with the comments that fit no line, and the others."""
     text = join(text, "\n".join(map(str, others)))
     whole = replace(content, text=content.text[: content.narrated] + text)
     return pages(whole, marker, slug)[0], [quieted(each, content.asker) for each in fitting]
 
 
-def quieted(remark: Remark, asker: str = "") -> Remark:
+def quieted(remark: LineRemark, asker: str = "") -> LineRemark:
     """Let a comment on lines notify only the person who asked."""
     return replace(remark, words=quiet(remark.words, asker))
 

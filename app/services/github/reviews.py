@@ -20,7 +20,7 @@ from app.markdown.hidden import Visible, strip
 from app.model.inbound import Changed, Heard
 from app.services.github import wording
 from app.services.github.messages import (
-    Reader,
+    EventReader,
     Words,
     agents_before,
     change,
@@ -31,7 +31,7 @@ from app.services.github.messages import (
     point,
 )
 from app.services.github.names import Identities, Name, Spot
-from app.services.github.payloads import Comment, LineCommentEvent, Review, ReviewEvent
+from app.services.github.payloads import Comment, GitHubReview, LineCommentEvent, ReviewEvent
 
 PATH_CHARACTERS = 200
 """The longest file name that is shown: the author of the pull request chose it."""
@@ -57,7 +57,7 @@ class Piece:
     """The agent that opened the pull request."""
 
 
-def hear_piece(event: PieceEvent, reader: Reader) -> Heard | None:
+def hear_piece(event: PieceEvent, reader: EventReader) -> Heard | None:
     """Hear a review, or a comment on a line: both are known by the review they belong to."""
     number, opener = _review_of(event), reader.us.agent(event.pull.user)
     name = Name("review", number) if number is not None else _name(event)
@@ -68,7 +68,7 @@ def hear_piece(event: PieceEvent, reader: Reader) -> Heard | None:
     return replace(heard, metadata=InReview(number) if number is not None else None)
 
 
-def hear_edit(event: PieceEvent, reader: Reader) -> Heard | None:
+def hear_edit(event: PieceEvent, reader: EventReader) -> Heard | None:
     """Hear a single piece of a review that mentions further agents after an edit."""
     part = event.part
     at = part.updated_at if isinstance(part, Comment) else event.pull.updated_at
@@ -76,7 +76,7 @@ def hear_edit(event: PieceEvent, reader: Reader) -> Heard | None:
     return heard if heard is not None and heard.mentions else None
 
 
-def correct_piece(event: PieceEvent, reader: Reader) -> Changed | None:
+def correct_piece(event: PieceEvent, reader: EventReader) -> Changed | None:
     """Tell that a piece of a review was edited or deleted."""
     number, named = _review_of(event), agents_before(event, event.part, reader.us)
     if number is None:
@@ -87,7 +87,9 @@ def correct_piece(event: PieceEvent, reader: Reader) -> Changed | None:
     return changed and replace(changed, metadata=piece)
 
 
-def complete(heard: Heard, review: Review, comments: Sequence[Comment], us: Identities) -> Heard:
+def complete(
+    heard: Heard, review: GitHubReview, comments: Sequence[Comment], us: Identities
+) -> Heard:
     """Make one message of a review and all its comments on lines, which are one person's words."""
     parts = [strip(review.body or ""), *(strip(each.body or "") for each in comments)]
     if len(comments) == 1 and not parts[0].text.strip():
@@ -114,9 +116,9 @@ def complete(heard: Heard, review: Review, comments: Sequence[Comment], us: Iden
 def complete_change(
     changed: Changed,
     piece: Piece,
-    review: Review | None,
+    review: GitHubReview | None,
     comments: Sequence[Comment],
-    reader: Reader,
+    reader: EventReader,
 ) -> Changed | None:
     """Return a review's text after a piece of it changed; None if another App reports it."""
     text = _text(review, comments) if review is not None else ""
@@ -158,7 +160,7 @@ def _name(event: PieceEvent) -> Name:
     return Name("review-comment" if isinstance(event.part, Comment) else "review", event.part.id)
 
 
-def _text(review: Review, comments: Sequence[Comment]) -> str:
+def _text(review: GitHubReview, comments: Sequence[Comment]) -> str:
     """Write a review as text: its own words, then each comment below the lines it is about."""
     said = (f"{_lines(each)}:\n{strip(each.body or '').text}" for each in comments)
     return "\n\n".join(filter(str.strip, (strip(review.body or "").text, *said)))
@@ -182,7 +184,7 @@ _HUNK = re.compile(r"^@@ -[0-9,]+ \+(?P<first>[0-9]+)(?:,(?P<count>[0-9]+))? @@"
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class LineRemark:
     """What an agent says about some lines of a file, as they are after the change."""
 
     path: str
@@ -195,7 +197,7 @@ class Remark:
         return f"- `{self.path}:{lines}`: {indent(self.words, '  ').strip()}"
 
 
-def read_remarks(answer: str) -> tuple[str, tuple[Remark, ...]]:
+def read_remarks(answer: str) -> tuple[str, tuple[LineRemark, ...]]:
     """Take the blocks of comments out of an answer; returns what is left, and the comments."""
     kept: list[str] = []
     remarks: list[tuple[re.Match[str], list[str]]] = []
@@ -213,8 +215,8 @@ def read_remarks(answer: str) -> tuple[str, tuple[Remark, ...]]:
 
 
 def sort_remarks(
-    remarks: Sequence[Remark], patches: Mapping[str, str]
-) -> tuple[Sequence[Remark], Sequence[Remark]]:
+    remarks: Sequence[LineRemark], patches: Mapping[str, str]
+) -> tuple[Sequence[LineRemark], Sequence[LineRemark]]:
     """Separate the comments that fit lines of a diff from all others."""
     shown = {
         path: [
@@ -261,7 +263,7 @@ def _answer_lines(answer: str) -> Iterator[tuple[str, bool, bool]]:
                 yield line, False, bool(bar)
 
 
-def _remark(begins: re.Match[str], more: Sequence[str]) -> Remark:
+def _remark(begins: re.Match[str], more: Sequence[str]) -> LineRemark:
     lines = sorted((int(begins["first"]), int(begins["last"] or begins["first"])))
     words = "\n".join((begins["words"], dedent("\n".join(more)))).strip()
-    return Remark(begins["path"].removeprefix("./"), lines[0], lines[1], words)
+    return LineRemark(begins["path"].removeprefix("./"), lines[0], lines[1], words)

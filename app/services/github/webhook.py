@@ -24,9 +24,9 @@ from app.model.inbound import Delivery
 from app.services.common.webhooks import CatchUp, Take, verify_signature
 from app.services.github import wording
 from app.services.github.api import GithubApi
-from app.services.github.auth import Accounts, Directory
+from app.services.github.auth import Accounts, GitHubApps
 from app.services.github.manifest import EVENTS
-from app.services.github.names import BOT, Identity
+from app.services.github.names import BOT, GitHubIdentity
 from app.services.github.transport import Unauthorized
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ EVENT = "event"
 
 
 @dataclass(frozen=True, slots=True)
-class Hook:
+class AppWebhook:
     """One App's webhook."""
 
     adapter: str
@@ -107,15 +107,15 @@ class _Event:
     status: int
 
 
-class Sweep:
+class DeliveryRecovery:
     """Recovers the missed events of one App."""
 
     def __init__(
         self,
         agent: str,
-        hook: Hook,
+        hook: AppWebhook,
         api: GithubApi,
-        directory: Directory,
+        directory: GitHubApps,
         clock: Clock,
         accounts: Accounts,
         remember: Callable[[str], Awaitable[None]] | None = None,
@@ -163,7 +163,7 @@ class Sweep:
             self.trouble = wording.NOT_LOOKED_UP.format(error=error)
             raise
         login = f"{app['slug']}{BOT}"
-        self._directory.introduce(Identity(self._agent, login, await self._bot_id(login)))
+        self._directory.introduce(GitHubIdentity(self._agent, login, await self._bot_id(login)))
         if self._remember is not None:
             await self._remember(login)
         logger.info("%s is @%s on GitHub", self._agent, app["slug"])

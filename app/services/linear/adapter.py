@@ -29,7 +29,7 @@ from app.services.common.people import Members
 from app.services.common.webhooks import DeliveryStale, Take
 from app.services.linear import events, webhook, wording
 from app.services.linear.api import LinearApi, LinearRefused
-from app.services.linear.auth import Grants, Tokens
+from app.services.linear.auth import Grants, LinearTokens
 from app.services.linear.events import add_subject, read_subject
 from app.services.linear.identity import (
     CACHE_SECONDS,
@@ -40,7 +40,7 @@ from app.services.linear.identity import (
 from app.services.linear.manifest import install_address
 from app.services.linear.posting import Posting
 from app.services.linear.settings import NAME, LinearCredentials, LinearSettings
-from app.services.service import BuildContext
+from app.services.service import BuildContext, Presence
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class LinearAdapter(Adapter):
         self._uploads = uploads
         self._secret = credentials.webhook_secret
         self._clock = clock
-        self._tokens = Tokens(
+        self._tokens = LinearTokens(
             self.service_name,
             credentials,
             api_url,
@@ -358,7 +358,7 @@ class LinearAdapter(Adapter):
         await self._api.close()
 
 
-def build(context: BuildContext) -> Sequence[Adapter]:
+def build(context: BuildContext) -> Presence:
     """Build one adapter per agent."""
     configuration, stores = context.configuration, context.stores
     sealer = Sealer(context.secret_key)
@@ -370,7 +370,7 @@ def build(context: BuildContext) -> Sequence[Adapter]:
         # A session about work that began elsewhere is a place of its own.
         return session.place if session.place.service == NAME else PlaceKey(NAME, key.external)
 
-    return [
+    adapters = [
         LinearAdapter(
             agent,
             credentials,
@@ -388,3 +388,4 @@ def build(context: BuildContext) -> Sequence[Adapter]:
         )
         for agent, credentials in configuration.credentials_of(LinearCredentials).items()
     ]
+    return Presence(adapters)

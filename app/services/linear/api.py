@@ -20,7 +20,7 @@ from app.clock import Clock
 from app.config.network import HostPattern
 from app.errors import PostDelayed, PostRejected, ServiceRefused
 from app.services.common.outgoing import Outgoing
-from app.services.linear.auth import Tokens
+from app.services.linear.auth import LinearTokens
 from app.vault import Vault
 
 CALL_SECONDS: Final = 8.0
@@ -94,7 +94,7 @@ class LinearApi:
     def __init__(
         self,
         url: str,
-        tokens: Tokens,
+        tokens: LinearTokens,
         clock: Clock,
         vault: Vault | None = None,
         pictures: Sequence[HostPattern] = (),

@@ -28,7 +28,7 @@ from app.tasks import Tasks
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class LinearGrant:
     """One installation: its application and its current tokens."""
 
     client: str
@@ -50,18 +50,18 @@ class Grants:
         self._store = store
         self._sealer = sealer
 
-    def read(self, client: str) -> Grant | None:
+    def read(self, client: str) -> LinearGrant | None:
         """Read the grant of an application; None if it was never installed."""
         sealed = self._store.kept(self._name)
         if sealed is None:
             return None
         opened = self._sealer.open(self._name, sealed)
         if opened is None:
-            return Grant(client, ended=UNREADABLE)
-        grant = Grant(**orjson.loads(opened))
+            return LinearGrant(client, ended=UNREADABLE)
+        grant = LinearGrant(**orjson.loads(opened))
         return grant if grant.client == client else None
 
-    async def keep(self, grant: Grant, clock: Clock) -> None:
+    async def keep(self, grant: LinearGrant, clock: Clock) -> None:
         """Replace the stored grant, however long the store is unavailable."""
         sealed = self._sealer.seal(self._name, orjson.dumps(asdict(grant)).decode())
         await persist(clock, self._store.keep, self._name, sealed)
@@ -120,7 +120,7 @@ class _GrantEnded(ServiceRefused):
     """The code or refresh token is no longer valid."""
 
 
-class Tokens:
+class LinearTokens:
     """One agent's token, from any source."""
 
     def __init__(
@@ -234,7 +234,7 @@ class Tokens:
         grant = self._grant()
         return None if grant is None else self._hold(grant)
 
-    def _grant(self) -> Grant | None:
+    def _grant(self) -> LinearGrant | None:
         """Read the grant, if the application was installed.
 
         Raises:
@@ -281,7 +281,7 @@ class Tokens:
         except _GrantEnded:
             assert self._grants is not None, "there is a grant"
             self._held = None
-            await self._grants.keep(Grant(grant.client, ended=wording.REVOKED), self._clock)
+            await self._grants.keep(LinearGrant(grant.client, ended=wording.REVOKED), self._clock)
             raise self._grant_ended(wording.REVOKED) from None
 
     async def _exchange_grant(self, exchange: Exchange, form: dict[str, str]) -> _Held:
@@ -319,10 +319,10 @@ class Tokens:
                 raise self._grant_ended(cause) from None
             raise self.refused(cause) from None
 
-    def _to_grant(self, given: _Given) -> Grant:
+    def _to_grant(self, given: _Given) -> LinearGrant:
         """Convert Linear's answer to a grant."""
         refresh = given.refresh_token
-        return Grant(
+        return LinearGrant(
             client=self._credentials.client_id or "",
             access=given.access_token.get_secret_value(),
             refresh="" if refresh is None else refresh.get_secret_value(),
@@ -330,7 +330,7 @@ class Tokens:
             scope=given.scope,
         )
 
-    def _hold(self, grant: Grant) -> _Held:
+    def _hold(self, grant: LinearGrant) -> _Held:
         self._vault.register(*filter(None, (grant.access, grant.refresh)))
         granted = set(grant.scope.replace(",", " ").split())
         self.lacking = tuple(scope for scope in SCOPES if granted and scope not in granted)

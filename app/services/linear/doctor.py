@@ -20,9 +20,16 @@ from app.config import find_secret_key
 from app.config.sealing import Sealer
 from app.errors import BridgeError, ConfigurationError, ServiceRefused, StoreUnavailable
 from app.model.keys import adapter_name
-from app.services.common.live import LiveStep, Seen, Verdict, compare, no_credentials, wrong_place
+from app.services.common.live import (
+    LiveStep,
+    LiveVerdict,
+    Seen,
+    compare,
+    no_credentials,
+    wrong_place,
+)
 from app.services.linear.api import LinearApi, LinearFailed, LinearRefused
-from app.services.linear.auth import Grant, Grants, Tokens
+from app.services.linear.auth import Grants, LinearGrant, LinearTokens
 from app.services.linear.manifest import install_address
 from app.services.linear.settings import NAME, LinearCredentials, LinearSettings
 from app.services.service import (
@@ -108,7 +115,7 @@ async def _check_token(
 
 
 def with_grant(
-    context: CheckContext, credentials: LinearCredentials, grant: Grant
+    context: CheckContext, credentials: LinearCredentials, grant: LinearGrant
 ) -> LinearCredentials:
     """Use an installation's token like one made by hand.
 
@@ -120,7 +127,9 @@ def with_grant(
     return credentials.model_copy(update=kept)
 
 
-def find_grant(context: CheckContext, what: str, credentials: LinearCredentials) -> Grant | None:
+def find_grant(
+    context: CheckContext, what: str, credentials: LinearCredentials
+) -> LinearGrant | None:
     """Read the stored installation, if there is one."""
     key = find_secret_key(context.configuration)
     if credentials.client_id is None or key is None:
@@ -140,7 +149,7 @@ async def _check_viewer(
 ) -> AsyncIterator[Finding]:
     """Ask Linear whose token it is and what it can do."""
     clock, api_url = SystemClock(), context.configuration.settings_of(LinearSettings).api_url
-    tokens = Tokens(what, credentials, api_url, clock, context.vault)
+    tokens = LinearTokens(what, credentials, api_url, clock, context.vault)
     api = LinearApi(api_url, tokens, clock)
     try:
         viewer = (await api.call("viewer"))["viewer"]
@@ -237,7 +246,7 @@ async def live(request: LiveRequest) -> AsyncIterator[Sequence[LiveStep]]:
     if grant is not None and not grant.ended:
         credentials = with_grant(context, credentials, grant)
     url = context.configuration.settings_of(LinearSettings).api_url
-    tokens = Tokens(what, credentials, url, request.clock, context.vault)
+    tokens = LinearTokens(what, credentials, url, request.clock, context.vault)
     api = LinearApi(url, tokens, request.clock, context.vault)
     try:
         viewer = (await api.call("viewer"))["viewer"]
@@ -291,7 +300,7 @@ async def _try_select(request: LiveRequest, api: LinearApi) -> Seen:
         f"Linear took label and value; no one pressed a button. Look at {request.place}, with "
         f"--only select: does the button show {LABEL!r} or {VALUE!r}?"
     )
-    return Seen(words, Verdict.LOOK)
+    return Seen(words, LiveVerdict.LOOK)
 
 
 async def _open_session(request: LiveRequest, api: LinearApi) -> dict[str, Any]:

@@ -23,12 +23,12 @@ from app.services.linear.payloads import (
     Anchored,
     Attached,
     Authored,
-    Comment,
-    Event,
-    Issue,
+    IssuePayload,
+    LinearComment,
+    LinearEvent,
     Parent,
     Said,
-    Session,
+    SessionPayload,
     User,
 )
 
@@ -101,7 +101,7 @@ def heard(delivery: Delivery, agent: str) -> Heard | Revoked | AccessChanged | N
         DeliveryUnreadable: it is not a Linear event.
     """
     try:
-        event = Event.model_validate_json(delivery.body)
+        event = LinearEvent.model_validate_json(delivery.body)
     except ValidationError as error:
         raise DeliveryUnreadable(
             f"not a Linear event: {error.error_count()} validation errors"
@@ -133,7 +133,7 @@ def upload_path(file: File) -> str:
     return "/".join(found.groups())
 
 
-def _created(event: Event, agent: str) -> Heard:
+def _created(event: LinearEvent, agent: str) -> Heard:
     session = _present(event.session)
     mention = _mention(event, session)
     issue = session.issue
@@ -184,18 +184,20 @@ def in_own_words(heard: Heard, author: dict[str, Any]) -> Heard:
     return replace(heard, text=about.task.text, context=about.task.context)
 
 
-def _mention(event: Event, session: Session) -> Comment | None:
+def _mention(event: LinearEvent, session: SessionPayload) -> LinearComment | None:
     """Find the comment that mentions an agent; None if the issue itself was delegated."""
     if session.source is not None:
         there = {each.id: each for each in event.previous or ()}
-        return there.get(session.source) or Comment(id=session.source, body=wording.HANDLE_THREAD)
+        return there.get(session.source) or LinearComment(
+            id=session.source, body=wording.HANDLE_THREAD
+        )
     comment = session.comment
     if comment is None or not comment.body.strip() or is_placeholder(comment.body):
         return None
     return comment
 
 
-def _asker(session: Session, mention: Comment | None) -> User | None:
+def _asker(session: SessionPayload, mention: LinearComment | None) -> User | None:
     """Return who asks: the author of the text, not the person responsible for an app."""
     creator = session.creator
     if mention is None or mention.author in (None, creator and creator.id):
@@ -203,7 +205,7 @@ def _asker(session: Session, mention: Comment | None) -> User | None:
     return User(id=str(mention.author), name="another user")
 
 
-def _prompted(event: Event, agent: str) -> Heard:
+def _prompted(event: LinearEvent, agent: str) -> Heard:
     session, activity = _present(event.session), _present(event.activity)
     words = str(activity.content.get("body", ""))
     issue = session.issue
@@ -222,7 +224,7 @@ def _prompted(event: Event, agent: str) -> Heard:
     )
 
 
-def _taken_away(event: Event, agent: str) -> Heard | None:
+def _taken_away(event: LinearEvent, agent: str) -> Heard | None:
     """Treat it as a stop: a person who unassigns an agent wants it to end its work."""
     notification = _present(event.notification)
     issue = notification.issue
@@ -249,12 +251,12 @@ def _present(part: Part | None) -> Part:
     return part
 
 
-def _place(session: Session) -> PlaceKey:
+def _place(session: SessionPayload) -> PlaceKey:
     """Return the issue as place, or the session itself if there is none."""
     return PlaceKey(SERVICE, session.issue.identifier if session.issue else session.id)
 
 
-def _speaker(user: User | None, event: Event, agent: str) -> Speaker:
+def _speaker(user: User | None, event: LinearEvent, agent: str) -> Speaker:
     if user is None:
         return AUTOMATION
     if user.id == event.app_user:
@@ -315,17 +317,17 @@ def _issue_text(issue: Parent | None) -> str:
     return f"{issue.identifier} {issue.title}\n\n{issue.description or ''}".strip() if issue else ""
 
 
-def _title(issue: Issue | None) -> str:
+def _title(issue: IssuePayload | None) -> str:
     return f"{issue.identifier} {issue.title}" if issue else ""
 
 
-def _metadata(issue: Issue | None, task: Task | None = None) -> LinearIssue | None:
+def _metadata(issue: IssuePayload | None, task: Task | None = None) -> LinearIssue | None:
     if issue is None:
         return None
     return LinearIssue(issue.identifier, issue.team.key if issue.team else "", task)
 
 
-def _context(event: Event, mention: Comment | None, task: str) -> str:
+def _context(event: LinearEvent, mention: LinearComment | None, task: str) -> str:
     """Join the context of an event; Linear's own summary may already include parts of it."""
     given = event.prompt_context or ""
     issue = event.session.issue if event.session else None
@@ -347,7 +349,7 @@ def _unless_in(given: str, heading: str, comments: Sequence[Said]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class SessionSubject:
     """What a session is about."""
 
     kind: str
@@ -356,22 +358,22 @@ class Subject:
     text: str = ""
 
 
-def read_subject(data: dict[str, Any]) -> Subject | None:
+def read_subject(data: dict[str, Any]) -> SessionSubject | None:
     """Read what a session is about from Linear's answer; None if it is about nothing else."""
     session = Anchored.model_validate(data["agentSession"])
     if (pull := session.pull_request) is not None:
-        return Subject("pull request", f"#{pull.number:g} {pull.title}", pull.url)
+        return SessionSubject("pull request", f"#{pull.number:g} {pull.title}", pull.url)
     if (comment := session.comment) is None:
         return None
     if comment.document is not None and (document := comment.document.document) is not None:
         text = comment.document.content or ""
-        return Subject("document", document.title, document.url, text)
+        return SessionSubject("document", document.title, document.url, text)
     if (project := comment.project) is not None:
-        return Subject("project", project.name, project.url, project.content or "")
+        return SessionSubject("project", project.name, project.url, project.content or "")
     return None
 
 
-def add_subject(heard: Heard, subject: Subject) -> Heard:
+def add_subject(heard: Heard, subject: SessionSubject) -> Heard:
     """Tell an agent what a session is about, unless Linear's own summary has it."""
     about = f"{subject.kind.capitalize()}: {subject.title}\n{subject.url}"
     text = "" if subject.text and subject.text in heard.context else subject.text

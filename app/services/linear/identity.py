@@ -10,12 +10,12 @@ from typing import Any, Final
 from app.clock import Clock
 from app.errors import PostDelayed, PostError, ServiceRefused
 from app.retry import Retries
-from app.services.common.people import Member, Roster
+from app.services.common.people import PlatformAgents, Profile
 from app.services.linear import events, wording
 from app.services.linear.api import LinearApi, LinearRefused
-from app.services.linear.auth import Tokens
+from app.services.linear.auth import LinearTokens
 from app.services.linear.settings import LinearCredentials
-from app.services.linear.webhook import Identity
+from app.services.linear.webhook import LinearIdentity
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class Identification:
         self,
         name: str,
         api: LinearApi,
-        tokens: Tokens,
+        tokens: LinearTokens,
         clock: Clock,
         credentials: LinearCredentials,
     ) -> None:
@@ -43,12 +43,12 @@ class Identification:
         self._clock = clock
         self._expected = credentials.agent_id
         self._installed = asyncio.Event()
-        self._roster: Roster[Identity] = Roster([name])
+        self._roster: PlatformAgents[LinearIdentity] = PlatformAgents([name])
         self.refused = ""
         """Why Linear does not accept the agent, with the remedy; empty if it does."""
 
     @property
-    def identity(self) -> Identity | None:
+    def identity(self) -> LinearIdentity | None:
         """The agent's identity, once it is known."""
         return self._roster.known.get(self._name)
 
@@ -75,7 +75,7 @@ class Identification:
             else:
                 return
 
-    async def wait(self) -> Identity:
+    async def wait(self) -> LinearIdentity:
         """Wait until `identify` or `install` has found the agent's identity."""
         return await self._roster.wait(self._name)
 
@@ -123,7 +123,7 @@ class Identification:
                 "the token belongs to a person, not to an agent",
                 "Install the application with actor=app and use the token it gives you.",
             )
-        self._roster.add(self._name, Identity(viewer["id"], viewer["organization"]["id"]))
+        self._roster.add(self._name, LinearIdentity(viewer["id"], viewer["organization"]["id"]))
         self.refused = ""
         return viewer
 
@@ -135,7 +135,7 @@ OUTAGE_SECONDS: Final = 3600.0
 left cannot do anything in Linear meanwhile."""
 
 
-async def look_up_member(api: LinearApi, user_id: str) -> Member:
+async def look_up_member(api: LinearApi, user_id: str) -> Profile:
     """Ask Linear who a user is.
 
     Raises:
@@ -144,13 +144,13 @@ async def look_up_member(api: LinearApi, user_id: str) -> Member:
     """
     name = f"{events.SERVICE}:{user_id}"
     if user_id == events.AUTOMATION.id:
-        return Member(wording.NOT_LISTED.format(who=wording.AUTOMATIONS, name=name))
+        return Profile(wording.NOT_LISTED.format(who=wording.AUTOMATIONS, name=name))
     try:
         user = (await api.call("user", id=user_id))["user"]
     except LinearRefused:
-        return Member(wording.NOT_A_MEMBER)
+        return Profile(wording.NOT_A_MEMBER)
     if user["app"]:
-        return Member(wording.NOT_LISTED.format(who=wording.APPS, name=name))
+        return Profile(wording.NOT_LISTED.format(who=wording.APPS, name=name))
     if user["guest"] or not user["active"]:
-        return Member(wording.NOT_A_FULL_MEMBER)
-    return Member(None)
+        return Profile(wording.NOT_A_FULL_MEMBER)
+    return Profile(None)

@@ -32,7 +32,7 @@ class Parent(_Model):
     description: str | None = None
 
 
-class Issue(Parent):
+class IssuePayload(Parent):
     """An issue."""
 
     url: str
@@ -47,22 +47,22 @@ class Said(_Model):
     body: str
 
 
-class Comment(Said):
+class LinearComment(Said):
     """A comment."""
 
     id: str
     author: str | None = Field(default=None, alias="userId")
 
 
-class Session(_Model):
+class SessionPayload(_Model):
     """An agent session."""
 
     id: str
     url: str | None = None
-    issue: Issue | None = None
+    issue: IssuePayload | None = None
     creator: User | None = None
     """Who is responsible: if an app speaks for a person, that person."""
-    comment: Comment | None = None
+    comment: LinearComment | None = None
     """The first comment of the session's thread."""
     source: str | None = Field(default=None, alias="sourceCommentId")
     """The comment that the agent was mentioned in, if it is in another thread."""
@@ -81,11 +81,11 @@ class Notification(_Model):
     """What the inbox of the agent's user shows."""
 
     id: str
-    issue: Issue | None = None
+    issue: IssuePayload | None = None
     actor: User | None = None
 
 
-class Attachment(_Model):
+class LinearAttachment(_Model):
     """A link on an issue."""
 
     title: str
@@ -93,17 +93,17 @@ class Attachment(_Model):
     subtitle: str | None = None
 
 
-class Attachments(_Model):
+class LinearAttachments(_Model):
     """The attachments of an issue."""
 
-    nodes: tuple[Attachment, ...]
+    nodes: tuple[LinearAttachment, ...]
 
 
 class AttachedIssue(_Model):
     """An issue with its attachments."""
 
     identifier: str
-    attachments: Attachments
+    attachments: LinearAttachments
 
 
 class Attached(_Model):
@@ -182,15 +182,15 @@ class Anchored(_Model):
     comment: AnchorComment | None = None
 
 
-class Event(_Model):
+class LinearEvent(_Model):
     """One webhook."""
 
     type: str
     action: str = ""
     app_user: str = Field(default="", alias="appUserId")
-    session: Session | None = Field(default=None, alias="agentSession")
+    session: SessionPayload | None = Field(default=None, alias="agentSession")
     activity: Activity | None = Field(default=None, alias="agentActivity")
     notification: Notification | None = None
     prompt_context: str | None = Field(default=None, alias="promptContext")
     guidance: tuple[Said, ...] | None = None
-    previous: tuple[Comment, ...] | None = Field(default=None, alias="previousComments")
+    previous: tuple[LinearComment, ...] | None = Field(default=None, alias="previousComments")

@@ -22,8 +22,15 @@ from app.model.posts import MadeFile, PostSend, PostSent
 from app.services.linear import events, render, wording
 from app.services.linear.api import LinearApi, LinearFailed, LinearRefused, UploadFailed
 from app.services.linear.identity import Identification
-from app.services.linear.render import FIRST, Activity, Change, Shown, activity_id, shorten
-from app.services.linear.sessions import Conversation, IssueState, Presence, Work
+from app.services.linear.render import (
+    FIRST,
+    NewActivity,
+    SessionChange,
+    ShownTurn,
+    activity_id,
+    shorten,
+)
+from app.services.linear.sessions import IssueState, LinearConversation, LinearPresence, LinearTurn
 from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
@@ -36,7 +43,7 @@ class Activities:
         self._name = name
         self._api = api
 
-    async def create(self, session: str, marker: str, activity: Activity) -> None:
+    async def create(self, session: str, marker: str, activity: NewActivity) -> None:
         """Create an activity of a post, shortened if Linear rejects it as it is.
 
         Raises:
@@ -69,7 +76,7 @@ class Activities:
             raise
         return True
 
-    async def _create(self, session: str, marker: str, activity: Activity) -> None:
+    async def _create(self, session: str, marker: str, activity: NewActivity) -> None:
         """Create an activity; one that already exists counts as created."""
         wanted: dict[str, Any] = {
             "id": activity_id(marker, activity.name),
@@ -185,7 +192,7 @@ async def open_session(
         made = await api.call("create_session", input=wanted)
         session = str(made["agentSessionCreateOnIssue"]["agentSession"]["id"])
     words = {"type": "thought", "body": wording.BEGAN.format(link=begun.link)}
-    await activities.create(session, f"{session}:{begun.link}", Activity(FIRST, words))
+    await activities.create(session, f"{session}:{begun.link}", NewActivity(FIRST, words))
     return session
 
 
@@ -203,7 +210,7 @@ class Posting:
         self._activities = Activities(name, api)
         self._uploader = Uploader(api, uploads)
         self._issue_state = IssueState(name, api)
-        self._presence = Presence()
+        self._presence = LinearPresence()
         self._tasks = Tasks(f"posts of {name}")
 
     async def send(self, post: PostSend) -> PostSent:
@@ -260,7 +267,7 @@ class Posting:
             # Another post that held the line may have ended the turn.
             if session in self._presence.silent(self._clock.monotonic()):
                 words = {"type": "thought", "body": wording.STILL_WORKING}
-                await self._act(session, uuid4().hex, Activity("life", words, ephemeral=True))
+                await self._act(session, uuid4().hex, NewActivity("life", words, ephemeral=True))
 
     async def close(self) -> None:
         """Stop all tasks."""
@@ -290,52 +297,52 @@ class Posting:
             self._tasks.start(self._move_issue(post, conversation), name=str(post.target))
             await asyncio.sleep(0)  # so that it takes the line next, before any other post
 
-    async def _move_issue(self, post: PostSend, conversation: Conversation) -> None:
+    async def _move_issue(self, post: PostSend, conversation: LinearConversation) -> None:
         """Move the issue while the agent starts; not after the turn ended."""
         async with conversation.line:
             if post.marker in conversation.turns:
                 await self._issue_state.begin(post)
 
-    async def _take_step(self, post: PostSend, call: Activity | Change) -> None:
+    async def _take_step(self, post: PostSend, call: NewActivity | SessionChange) -> None:
         """Make one call; only the first and the last activity of a turn may fail the post."""
         session = post.target.external
         try:
             match call:
-                case Activity():
+                case NewActivity():
                     await self._act(session, post.marker, call)
-                case Change():
+                case SessionChange():
                     if fields := await self._issue_state.drop_known_links(session, call.fields):
                         await self._api.call("update_session", id=session, input=fields)
                     await self._issue_state.take_over(post, call)
         except (LinearFailed, LinearRefused) as error:
             gone = isinstance(error, LinearRefused) and error.missing
-            if gone or (isinstance(call, Activity) and call.name in {render.FIRST, render.LAST}):
+            if gone or (isinstance(call, NewActivity) and call.name in {render.FIRST, render.LAST}):
                 raise
             logger.warning("%s skipped an update in %s: %s", self._name, post.target, error)
 
-    def _work(self, post: PostSend, now: float) -> Work:
+    def _work(self, post: PostSend, now: float) -> LinearTurn:
         """Return what is known of a turn; if an earlier run began it, only its end is new."""
         conversation = self._presence.at(post.target.external, now)
         work = conversation.turns.get(post.marker)
         if work is None:
-            shown = Shown()
+            shown = ShownTurn()
             if post.op == "finish":
-                shown = Shown(calls=frozenset(tool.call for tool in post.content.tools))
-            work = conversation.turns[post.marker] = Work(now, shown)
+                shown = ShownTurn(calls=frozenset(tool.call for tool in post.content.tools))
+            work = conversation.turns[post.marker] = LinearTurn(now, shown)
         return work
 
     async def _send_other(self, post: PostSend) -> None:
         session, now = post.target.external, self._clock.monotonic()
         self._presence.part(session)
         busy = self._presence.is_busy(session)
-        for step in render.steps(post.content, Shown(), busy=busy):
-            assert isinstance(step.call, Activity), "only turns change the session"
+        for step in render.steps(post.content, ShownTurn(), busy=busy):
+            assert isinstance(step.call, NewActivity), "only turns change the session"
             await self._act(session, post.marker, step.call)
         if post.content.kind == "ask" and post.content.state == "open":
             self._presence.at(session, now).asks.add(post.marker)
         else:
             self._presence.leave(session, post.marker)
 
-    async def _act(self, session: str, marker: str, activity: Activity) -> None:
+    async def _act(self, session: str, marker: str, activity: NewActivity) -> None:
         await self._activities.create(session, marker, activity)
         self._presence.spoke(session, self._clock.monotonic())

@@ -64,7 +64,7 @@ _PLAN: Final = {"pending": "pending", "in_progress": "inProgress", "completed": 
 
 
 @dataclass(frozen=True, slots=True)
-class Activity:
+class NewActivity:
     """One activity to be created, under a name that is unique within its post."""
 
     name: str
@@ -85,14 +85,14 @@ class Activity:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SessionChange:
     """A change of the session itself, which is not an activity."""
 
     fields: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownTurn:
     """How much of a turn Linear shows so far."""
 
     calls: frozenset[str] = frozenset()
@@ -111,11 +111,11 @@ class Shown:
 class Step:
     """One call, and what Linear shows after it."""
 
-    call: Activity | Change
-    shown: Shown
+    call: NewActivity | SessionChange
+    shown: ShownTurn
 
 
-def steps(content: PostContent, shown: Shown, *, busy: bool = False) -> Iterator[Step]:
+def steps(content: PostContent, shown: ShownTurn, *, busy: bool = False) -> Iterator[Step]:
     """Yield the calls that show a post, given what was already shown of it.
 
     `busy` means that a turn is running, so that a notice must not look like its answer.
@@ -127,7 +127,7 @@ def steps(content: PostContent, shown: Shown, *, busy: bool = False) -> Iterator
             yield from (Step(activity, shown) for activity in _ask(content))
         case "notice":
             kind = "thought" if busy else "response"
-            yield Step(Activity(FIRST, _said(kind, content.note or content.text)), shown)
+            yield Step(NewActivity(FIRST, _said(kind, content.note or content.text)), shown)
 
 
 def activity_id(marker: str, name: str) -> str:
@@ -139,7 +139,7 @@ def activity_id(marker: str, name: str) -> str:
     return str(UUID(bytes=digest[:16], version=4))
 
 
-def shorten(activity: Activity) -> Activity | None:
+def shorten(activity: NewActivity) -> NewActivity | None:
     """Return a shorter version of an activity; None if it is short already."""
     body = activity.content.get("body", "")
     # People approve what they see: nothing may be left out of an ask.
@@ -148,37 +148,39 @@ def shorten(activity: Activity) -> Activity | None:
     return replace(activity, content={**activity.content, "body": _cut(body, SAFE_CHARACTERS)})
 
 
-def _turn(content: PostContent, shown: Shown) -> Iterator[Step]:
+def _turn(content: PostContent, shown: ShownTurn) -> Iterator[Step]:
     match content.state:
         case "starting":
             said = _said("thought", wording.ON_IT)
-            yield Step(Activity(FIRST, said, ephemeral=True), replace(shown, glimpse=_line(said)))
+            yield Step(
+                NewActivity(FIRST, said, ephemeral=True), replace(shown, glimpse=_line(said))
+            )
         case "queued":
             said = _said("thought", wording.QUEUED)
-            yield Step(Activity(FIRST, said, ephemeral=True), shown)
+            yield Step(NewActivity(FIRST, said, ephemeral=True), shown)
         case "stopped":
             # After a stop, nothing else may be shown.
             on_hold = content.outcome is not None and content.outcome.on_hold
             resume = ON_HOLD.format(to="") if on_hold else ""  # there are no buttons here
             words = _join(_answer(content, STOPPED), resume)
-            yield Step(Activity(LAST, _said("response", words)), shown)
+            yield Step(NewActivity(LAST, _said("response", words)), shown)
         case "done" | "failed" as state:
             for step in _progress(content, shown):
                 shown = step.shown
                 yield step
             kind, otherwise = _ENDS[state]
-            yield Step(Activity(LAST, _said(kind, _answer(content, otherwise))), shown)
+            yield Step(NewActivity(LAST, _said(kind, _answer(content, otherwise))), shown)
         case _:
             yield from _at_work(content, shown)
 
 
-def _at_work(content: PostContent, shown: Shown) -> Iterator[Step]:
-    begins, acted = shown == Shown(), False
+def _at_work(content: PostContent, shown: ShownTurn) -> Iterator[Step]:
+    begins, acted = shown == ShownTurn(), False
     if content.note and content.note != shown.note:
         shown, acted = replace(shown, note=content.note), True
-        yield Step(Activity(_name("note", content.note), _said("thought", content.note)), shown)
+        yield Step(NewActivity(_name("note", content.note), _said("thought", content.note)), shown)
     for step in _progress(content, shown):
-        shown, acted = step.shown, acted or isinstance(step.call, Activity)
+        shown, acted = step.shown, acted or isinstance(step.call, NewActivity)
         yield step
     if acted:
         return  # the finished work is progress enough
@@ -186,10 +188,10 @@ def _at_work(content: PostContent, shown: Shown) -> Iterator[Step]:
     if glimpse and (text := _line(glimpse)) != shown.glimpse:
         shown = replace(shown, glimpse=text, glimpses=shown.glimpses + 1)
         name = _name("now", str(shown.glimpses), text)
-        yield Step(Activity(name, glimpse, ephemeral=True), shown)
+        yield Step(NewActivity(name, glimpse, ephemeral=True), shown)
 
 
-def _progress(content: PostContent, shown: Shown) -> Iterator[Step]:
+def _progress(content: PostContent, shown: ShownTurn) -> Iterator[Step]:
     """Show the plan and links, and newly finished work joined into one action."""
     change: dict[str, Any] = {}
     if content.plan != shown.plan:
@@ -203,7 +205,7 @@ def _progress(content: PostContent, shown: Shown) -> Iterator[Step]:
     if change:
         urls = shown.urls | {fact.url for fact in links}
         shown = replace(shown, plan=content.plan, urls=urls)
-        yield Step(Change(change), shown)
+        yield Step(SessionChange(change), shown)
     done = [
         tool for tool in content.tools if tool.status in _FINISHED and tool.call not in shown.calls
     ]
@@ -211,13 +213,13 @@ def _progress(content: PostContent, shown: Shown) -> Iterator[Step]:
         shown = replace(shown, calls=shown.calls | {tool.call for tool in done})
     if done and content.verbosity != "quiet":
         name = _name("done", *(tool.call for tool in done))
-        yield Step(Activity(name, _actions(done, full=content.verbosity == "full")), shown)
+        yield Step(NewActivity(name, _actions(done, full=content.verbosity == "full")), shown)
     # What other agents did is shown once they are done, or once the turn that asked is over.
     is_over = content.state in {"done", "failed", "stopped"}
     for line in content.delegated:
         if line.id not in shown.asked and (line.is_over or is_over):
             shown = replace(shown, asked=shown.asked | {line.id})
-            yield Step(Activity(_name("asked", str(line.id)), _asked(line, content)), shown)
+            yield Step(NewActivity(_name("asked", str(line.id)), _asked(line, content)), shown)
 
 
 def _asked(line: DelegatedLine, content: PostContent) -> dict[str, str]:
@@ -295,7 +297,7 @@ def _action(tool: ToolLine, verb: str) -> dict[str, str]:
     return {"type": "action", "action": verb, "parameter": title}
 
 
-def _ask(content: PostContent) -> Iterator[Activity]:
+def _ask(content: PostContent) -> Iterator[NewActivity]:
     match content.state:
         case "open":
             options = tuple(
@@ -308,7 +310,7 @@ def _ask(content: PostContent) -> Iterator[Activity]:
             names = " or ".join(span(reveal_line(each.name)) for each in content.offered)
             then = wording.THEN_REPLY.format(names=names) if content.url and names else ""
             words = "\n\n".join(filter(None, (markdown(content.asked), then)))
-            yield Activity(
+            yield NewActivity(
                 FIRST,
                 _said("elicitation", words),
                 options=() if content.url else options,
@@ -320,7 +322,7 @@ def _ask(content: PostContent) -> Iterator[Activity]:
             # The note names an answer in the agent's words.
             words = span(reveal_line(content.note)) if state == "answered" else content.note
             said = _said("thought", words or markdown(content.asked))
-            yield Activity(LAST, said, ephemeral=state == "answered")
+            yield NewActivity(LAST, said, ephemeral=state == "answered")
 
 
 def _answer(content: PostContent, otherwise: str) -> str:

@@ -18,7 +18,7 @@ from app.errors import PostError, ServiceRefused
 from app.model.posts import PostSend
 from app.services.linear import events
 from app.services.linear.api import LinearApi, LinearRefused
-from app.services.linear.render import Change, Shown
+from app.services.linear.render import SessionChange, ShownTurn
 
 logger = logging.getLogger(__name__)
 
@@ -32,11 +32,11 @@ some sixty calls."""
 
 
 @dataclass(slots=True)
-class Work:
+class LinearTurn:
     """One turn, and how much of it Linear shows."""
 
     began: float
-    shown: Shown = field(default_factory=Shown)
+    shown: ShownTurn = field(default_factory=ShownTurn)
     due: float = 0.0
     """When its progress may be shown next."""
 
@@ -47,11 +47,11 @@ class Work:
 
 
 @dataclass(slots=True)
-class Conversation:
+class LinearConversation:
     """One agent session."""
 
     spoke: float
-    turns: dict[str, Work] = field(default_factory=dict)
+    turns: dict[str, LinearTurn] = field(default_factory=dict)
     asks: set[str] = field(default_factory=set)
     accompanied: bool = False
     """Whether it is about work that goes on elsewhere."""
@@ -59,15 +59,15 @@ class Conversation:
     """Held while the agent speaks, so that no heartbeat follows its last message."""
 
 
-class Presence:
+class LinearPresence:
     """All sessions with a running turn or an open ask."""
 
     def __init__(self) -> None:
-        self._conversations: dict[str, Conversation] = {}
+        self._conversations: dict[str, LinearConversation] = {}
 
-    def at(self, session: str, now: float) -> Conversation:
+    def at(self, session: str, now: float) -> LinearConversation:
         """Return what is known of a session."""
-        return self._conversations.setdefault(session, Conversation(now))
+        return self._conversations.setdefault(session, LinearConversation(now))
 
     def spoke(self, session: str, now: float) -> None:
         """Note that Linear heard from the agent."""
@@ -157,7 +157,7 @@ class IssueState:
         rest = {name: each for name, each in fields.items() if name != "addedExternalUrls"}
         return {**rest, "addedExternalUrls": new} if new else rest
 
-    async def take_over(self, post: PostSend, change: Change) -> None:
+    async def take_over(self, post: PostSend, change: SessionChange) -> None:
         """Become the delegate of an issue that has none, once there is a pull request for it."""
         links = change.fields.get("addedExternalUrls", ())
         if not any(PULL_REQUEST.search(each["url"]) for each in links):

@@ -49,7 +49,7 @@ WINDOW_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class LinearIdentity:
     """An agent's user and organisation on Linear."""
 
     user: str
@@ -63,7 +63,7 @@ def verify(
     body: bytes,
     *,
     now: float,
-    identity: Identity | None = None,
+    identity: LinearIdentity | None = None,
 ) -> Delivery:
     """Check signature, time and recipient; the recipient later, if `identity` is unknown yet.
 
@@ -94,7 +94,7 @@ def verify(
     )
 
 
-def check_stored(delivery: Delivery, identity: Identity) -> None:
+def check_stored(delivery: Delivery, identity: LinearIdentity) -> None:
     """Check the recipient of a stored delivery: the agent's identity may have been unknown before.
 
     Raises:
@@ -116,7 +116,7 @@ def _object(body: bytes) -> dict[str, Any]:
     return event
 
 
-def _check_addressee(event: dict[str, Any], identity: Identity | None) -> None:
+def _check_addressee(event: dict[str, Any], identity: LinearIdentity | None) -> None:
     if identity is None:
         return
     if event.get("organizationId") != identity.organization:
@@ -189,7 +189,7 @@ class Missed:
         name: str,
         api: LinearApi,
         clock: Clock,
-        identity: Callable[[], Awaitable[Identity]],
+        identity: Callable[[], Awaitable[LinearIdentity]],
     ) -> None:
         self._name = name
         self._api = api
@@ -219,17 +219,17 @@ class Missed:
         async def read(cursor: str | None) -> tuple[Iterator[Delivery], str | None]:
             identity, prompts = await self._identity(), prompts_since(since)
             data = await self._api.call("sessions", after=cursor, prompts=prompts)
-            page = Page(data, self._name, identity, since=since, now=self._clock.now())
+            page = SessionPage(data, self._name, identity, since=since, now=self._clock.now())
             return page.deliveries(), page.next
 
         return read_pages(read, pages=PAGES, what="Linear's sessions")
 
 
-class Page:
+class SessionPage:
     """One page of the list of sessions, the one that changed last first."""
 
     def __init__(
-        self, data: dict[str, Any], adapter: str, who: Identity, *, since: float, now: float
+        self, data: dict[str, Any], adapter: str, who: LinearIdentity, *, since: float, now: float
     ) -> None:
         connection = _Connection.model_validate(data["agentSessions"])
         self._adapter = adapter

@@ -23,18 +23,27 @@ from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import Cleaned, PostSend, PostSent
 from app.model.types import ActivePlace, Earlier, File, Speaker
 from app.retry import Retries
-from app.services.common.people import Remembered
+from app.services.common.people import PastAgents
 from app.services.common.webhooks import CatchUp, Take
-from app.services.service import BuildContext
+from app.services.service import BuildContext, Presence
 from app.services.slack import events, text, wording
 from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused
-from app.services.slack.auth import Colleagues, Identity, Seal, identify
 from app.services.slack.cards import FINAL
-from app.services.slack.people import NOT_THERE, RETRY_PAUSES, Completion, People, Shortcuts
+from app.services.slack.people import (
+    NOT_THERE,
+    RETRY_PAUSES,
+    Colleagues,
+    Completion,
+    People,
+    Seal,
+    Shortcuts,
+    SlackIdentity,
+    identify,
+)
 from app.services.slack.posting import PACE_SECONDS, Poster
 from app.services.slack.settings import NAME, SlackCredentials, SlackSettings
 from app.services.slack.socket import PING_SECONDS, Socket
-from app.services.slack.status import Reactions, Status
+from app.services.slack.status import Reactions, ThreadStatuses
 from app.services.slack.text import escape
 from app.services.slack.writing import Sharer, purge
 from app.tasks import Tasks
@@ -106,21 +115,21 @@ class SlackAdapter(Adapter):
         self._clock = clock
         self._api = SlackApi(app.base_url, app.bot_token, app.vault, clock)
         self._socket = Socket(app.agent, app.suffix, app.app_token, ping_seconds)
-        self._reader = events.Reader(app.agent, frozenset(app.bots), seal.open)
+        self._reader = events.FrameReader(app.agent, frozenset(app.bots), seal.open)
         self._people = People(self._api, clock)
         self._completion = Completion(
             self._api, self._people, self._reader, colleagues, clock, self._me
         )
         self._poster = Poster(self._api, seal, clock, pace, app.agent)
         self._sharer = Sharer(self._api, uploads)
-        self._status = Status(self._api, clock, app.agent, title)
+        self._status = ThreadStatuses(self._api, clock, app.agent, title)
         self._reactions = Reactions(self._api, clock, app.agent)
         self._shortcuts = Shortcuts(self._api)
         self._tasks = Tasks(f"slack of {app.agent}")
         self._catch_up = CatchUp(
             self.service_name, clock, reach=CATCH_UP_SECONDS, overlap=OVERLAP_SECONDS
         )
-        self._identity: Identity | None = None
+        self._identity: SlackIdentity | None = None
         self._asking = asyncio.Lock()
         self._messages: deque[tuple[str, str]] = deque(maxlen=RECENT_MESSAGES)
 
@@ -200,7 +209,7 @@ class SlackAdapter(Adapter):
         frames = [{"payload": {"event": message}} for message in found]
         users = dict.fromkeys(user for frame in frames for user in events.users_in(frame))
         names = await self._people.names(users, me.team)
-        known = text.Known(self.colleagues.agents, names, me.home)
+        known = text.FrameContext(self.colleagues.agents, names, me.home)
         return [text.said_earlier(message, known) for message in found]
 
     @override
@@ -307,7 +316,7 @@ class SlackAdapter(Adapter):
         await self._reactions.close()
         await self._api.close()
 
-    async def _me(self) -> Identity:
+    async def _me(self) -> SlackIdentity:
         async with self._asking:
             if self._identity is None:
                 try:
@@ -320,7 +329,7 @@ class SlackAdapter(Adapter):
                     await self._app.remember(self._identity.user)
             return self._identity
 
-    def _delivery(self, me: Identity, frame: text.Event, raw: bytes) -> Delivery:
+    def _delivery(self, me: SlackIdentity, frame: text.Event, raw: bytes) -> Delivery:
         """Convert a frame to the form in which it is stored, without a call to Slack."""
         payload = frame.get("payload") or {}
         event = payload.get("event") or {}
@@ -330,7 +339,7 @@ class SlackAdapter(Adapter):
             adapter=self.service_name,
             delivery_id=payload.get("event_id") or frame["envelope_id"],
             signature=None,
-            headers=text.Known(self.colleagues.agents, home=me.home).headers(),
+            headers=text.FrameContext(self.colleagues.agents, home=me.home).headers(),
             body=raw,
             received_at=self._clock.now(),
         )
@@ -345,7 +354,7 @@ class SlackAdapter(Adapter):
                 await retries.wait(error)
 
     async def _find_missed(
-        self, me: Identity, at_start: Sequence[ActivePlace] | None, since: float
+        self, me: SlackIdentity, at_start: Sequence[ActivePlace] | None, since: float
     ) -> AsyncGenerator[Delivery, None]:
         """Read the replies of a gap, or at the start those since the last known one."""
         places = at_start or ()
@@ -365,11 +374,11 @@ class SlackAdapter(Adapter):
                     yield self._delivery(me, frame, orjson.dumps(frame))
 
 
-def build(context: BuildContext) -> Sequence[Adapter]:
+def build(context: BuildContext) -> Presence:
     """Build one adapter per app; the apps of one bridge know each other."""
     configuration, sessions = context.configuration, context.stores.sessions
     owners = configuration.credentials_of(SlackCredentials)
-    remembered = Remembered(NAME, context.stores.sealed, context.clock)
+    remembered = PastAgents(NAME, context.stores.sealed, context.clock)
     colleagues = Colleagues(owners, remembered.all(context.absent(owners)))
     seal = Seal(context.secret_key.get_secret_value())
     bots = frozenset(who.id for who in configuration.settings.allowed_bots if who.service == NAME)
@@ -398,4 +407,4 @@ def build(context: BuildContext) -> Sequence[Adapter]:
             clock=context.clock,
         )
 
-    return [adapter(name, credentials) for name, credentials in owners.items()]
+    return Presence([adapter(name, credentials) for name, credentials in owners.items()])

@@ -20,7 +20,7 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from app.clock import Clock, SystemClock
-from app.core.files.attachments import FileRefused
+from app.core.files.attachments import PlatformFileRefused
 from app.errors import PostDelayed, PostError, PostRejected
 from app.retry import Retries
 from app.services.common.webhooks import read_pages
@@ -256,7 +256,7 @@ class SlackApi:
         url = info.get("url_private_download") or info.get("url_private") or ""
         if not is_slack_address(url, self._base_url):
             # The host of an external file chooses its address, and would receive the token.
-            raise FileRefused(wording.STORED_OUTSIDE.format(url=url))
+            raise PlatformFileRefused(wording.STORED_OUTSIDE.format(url=url))
         client = self.client
         assert self._session is not None
         headers = {"Authorization": f"Bearer {self._token}"}
@@ -264,10 +264,10 @@ class SlackApi:
         try:
             async with self._session.get(url, headers=headers, proxy=proxy) as answer:
                 if not answer.ok:
-                    raise FileRefused(wording.ANSWERED.format(status=answer.status))
+                    raise PlatformFileRefused(wording.ANSWERED.format(status=answer.status))
                 if answer.content_type == HTML and (answer.history or not is_html(info)):
                     # Slack sends those who may not read the file to its login page.
-                    raise FileRefused(wording.NOT_READABLE)
+                    raise PlatformFileRefused(wording.NOT_READABLE)
                 async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
                     yield chunk
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -290,7 +290,7 @@ class SlackApi:
                 url, data=content, proxy=proxy, timeout=timeout
             ) as answer:
                 if not answer.ok and answer.status < SERVER_ERROR:
-                    raise FileRefused(wording.ANSWERED.format(status=answer.status))
+                    raise PlatformFileRefused(wording.ANSWERED.format(status=answer.status))
                 answer.raise_for_status()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise SlackUncertain("upload", type(error).__name__) from error

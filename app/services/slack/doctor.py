@@ -18,12 +18,19 @@ import orjson
 from app.errors import PostError, ServiceRefused, StoreUnavailable
 from app.model.inbound import Delivery
 from app.model.keys import adapter_name
-from app.services.common.live import LiveStep, Seen, Verdict, compare, no_credentials, wrong_place
+from app.services.common.live import (
+    LiveStep,
+    LiveVerdict,
+    Seen,
+    compare,
+    no_credentials,
+    wrong_place,
+)
 from app.services.service import CheckContext, Finding, LiveRequest, ok, problem, warning
 from app.services.slack.api import SlackApi, SlackRefused
-from app.services.slack.auth import Identity, identify
 from app.services.slack.events import MISSED
 from app.services.slack.manifest import EVENTS, OPTIONAL, SCOPES
+from app.services.slack.people import SlackIdentity, identify
 from app.services.slack.settings import NAME, SlackCredentials, SlackSettings
 from app.services.slack.socket import Socket
 
@@ -202,7 +209,7 @@ class _Trial:
 
     request: LiveRequest
     api: SlackApi
-    me: Identity
+    me: SlackIdentity
     channel: str
     user: str | None
     thread: str = ""
@@ -281,7 +288,7 @@ class _Trial:
             return compare(f"Slack refused it: {error.error}", as_assumed=False)
         self.request.undo.add("the status of the thread", end)
         words = "Slack took it; look whether the thread shows it, and for how long if it is left"
-        return Seen(words, Verdict.LOOK)
+        return Seen(words, LiveVerdict.LOOK)
 
     async def _stream(self) -> Seen:
         clock = self.request.clock

@@ -20,7 +20,7 @@ from app.model.types import Speaker
 from app.services.slack.text import (
     MENTION,
     Event,
-    Known,
+    FrameContext,
     everything_in,
     files_of,
     link_of,
@@ -50,11 +50,11 @@ class Origin:
     """The frame that an event was parsed from, to be parsed again with more names and files."""
 
     frame: Event
-    known: Known
+    known: FrameContext
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class FrameReader:
     """Parses the frames that one agent's app gets."""
 
     agent: str
@@ -69,20 +69,20 @@ class Reader:
             DeliveryUnreadable: it is not a Slack frame.
         """
         try:
-            origin = Origin(orjson.loads(delivery.body), Known.of(delivery))
+            origin = Origin(orjson.loads(delivery.body), FrameContext.of(delivery))
             found = self.interpret(origin.frame, origin.known)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DeliveryUnreadable(f"unexpected Slack frame: {error!r}") from error
         return replace(found, metadata=origin) if isinstance(found, Heard | Changed) else found
 
-    def interpret(self, frame: Event, known: Known) -> Inbound | None:
+    def interpret(self, frame: Event, known: FrameContext) -> Inbound | None:
         """Parse a frame; None if it is irrelevant."""
         payload = frame["payload"]
         if frame["type"] == "interactive":
             return self._pressed(payload, known)
         return self._event(payload["event"], known) if frame["type"] == "events_api" else None
 
-    def _event(self, event: Event, known: Known) -> Inbound | None:
+    def _event(self, event: Event, known: FrameContext) -> Inbound | None:
         match event["type"], event.get("subtype"):
             case "agent_session_stopped", _:
                 return self._stopped(event, known)
@@ -95,7 +95,7 @@ class Reader:
             case _:
                 return None
 
-    def _said(self, event: Event, known: Known) -> Heard | None:
+    def _said(self, event: Event, known: FrameContext) -> Heard | None:
         speaker = self._speaker(event, known)
         if speaker is None:
             return None
@@ -124,7 +124,7 @@ class Reader:
             overheard=not mentions and not direct,
         )
 
-    def _speaker(self, event: Event, known: Known) -> Speaker | None:
+    def _speaker(self, event: Event, known: FrameContext) -> Speaker | None:
         """Tell who speaks; None for our own agents and for bots that are not allowed."""
         user = event.get("user") or ""
         if user in known.agents:
@@ -137,7 +137,7 @@ class Reader:
         name = event.get("username") or known.names.get(user) or allowed or ""
         return None if allowed is None else Speaker(allowed, name, "bot")
 
-    def _changed(self, event: Event, known: Known) -> Changed | None:
+    def _changed(self, event: Event, known: FrameContext) -> Changed | None:
         now, before = event["message"], event.get("previous_message") or {}
         if now.get("subtype") == "tombstone":
             return self._deleted({**event, "previous_message": before or now}, known)
@@ -146,12 +146,12 @@ class Reader:
             return None
         return self._change(event, now, known, plain(now.get("text") or "", known))
 
-    def _deleted(self, event: Event, known: Known) -> Changed | None:
+    def _deleted(self, event: Event, known: FrameContext) -> Changed | None:
         before = event.get("previous_message")
         return None if before is None else self._change(event, before, known, None)
 
     def _change(
-        self, event: Event, message: Event, known: Known, text: str | None
+        self, event: Event, message: Event, known: FrameContext, text: str | None
     ) -> Changed | None:
         speaker = self._speaker(message, known)
         if speaker is None:
@@ -165,14 +165,14 @@ class Reader:
             text=text,
         )
 
-    def _stopped(self, event: Event, known: Known) -> Heard:
+    def _stopped(self, event: Event, known: FrameContext) -> Heard:
         """Treat the native Stop button as the command."""
         thread = event.get("thread_ts") or event["event_ts"]
         return self._command(
             "stop", event["channel"], thread, event["event_ts"], event["user"], known
         )
 
-    def _pressed(self, payload: Event, known: Known) -> Inbound | None:
+    def _pressed(self, payload: Event, known: FrameContext) -> Inbound | None:
         """Parse a button or a choice: the answer to an ask, a verdict, or a command."""
         if is_shortcut(payload):
             return self._asked_about(payload, known)
@@ -202,7 +202,7 @@ class Reader:
             case _:
                 return None
 
-    def _asked_about(self, payload: Event, known: Known) -> Heard:
+    def _asked_about(self, payload: Event, known: FrameContext) -> Heard:
         """Treat the message shortcut as a request in the thread of the message."""
         message, channel, user = payload["message"], payload["channel"]["id"], payload["user"]["id"]
         thread, author = thread_of(message), message.get("user") or ""
@@ -224,7 +224,7 @@ class Reader:
         )
 
     def _command(
-        self, words: str, channel: str, thread: str, at: str, user: str, known: Known
+        self, words: str, channel: str, thread: str, at: str, user: str, known: FrameContext
     ) -> Heard:
         return Heard(
             place=place_of(channel, thread),

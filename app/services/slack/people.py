@@ -1,23 +1,100 @@
-"""Looks up people, and what a stored frame lacks: names, files, whether the app is there."""
+"""Knows our own Slack apps and the people of a workspace, and looks up what stored frames lack."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from itsdangerous import BadData, URLSafeSerializer
+
 from app.clock import Clock
-from app.errors import PostError, ServiceRefused
+from app.errors import DeliveryUnreadable, PostError, ServiceRefused
 from app.model.inbound import Inbound
-from app.model.keys import PlaceKey
+from app.model.keys import PlaceKey, adapter_name
 from app.retry import Retries
-from app.services.common.people import Member, Members
+from app.services.common.people import Members, PlatformAgents, Profile
 from app.services.slack import events, wording
 from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused, SlackUncertain
-from app.services.slack.auth import Colleagues, Identity
 from app.services.slack.text import Event
+
+
+@dataclass(frozen=True, slots=True)
+class SlackIdentity:
+    """One agent's ids on Slack."""
+
+    user: str
+    """The id by which people mention it."""
+    bot: str
+    team: str
+    home: str
+    """The address of the workspace."""
+    scopes: frozenset[str]
+
+
+async def identify(api: SlackApi, agent: str, suffix: str) -> SlackIdentity:
+    """Ask Slack which app a bot token belongs to.
+
+    Raises:
+        ServiceRefused: Slack rejects the token.
+        PostError: Slack does not answer now.
+    """
+    try:
+        answer = await api.call("auth.test")
+    except SlackRefused as error:
+        raise ServiceRefused(
+            adapter_name("slack", agent),
+            f"Slack rejected its bot token ({error.error})",
+            f"Copy its app's Bot User OAuth Token into SLACK_BOT_TOKEN{suffix} again.",
+        ) from error
+    return SlackIdentity(
+        user=answer["user_id"],
+        bot=answer.get("bot_id", ""),
+        team=answer.get("team_id", ""),
+        home=answer.get("url", ""),
+        scopes=frozenset(filter(None, answer["scopes"].replace(" ", "").split(","))),
+    )
+
+
+class Colleagues(PlatformAgents[SlackIdentity]):
+    """All agents on Slack, shared by all adapters."""
+
+    def __init__(self, agents: Iterable[str], absent: Mapping[str, str] | None = None) -> None:
+        """Know the agents that are set up, and the user ids of those that were."""
+        super().__init__(agents)
+        self.agents = {user: agent for agent, user in (absent or {}).items()}
+        """Agents by the user ids that people mention."""
+
+    def add(self, agent: str, identity: SlackIdentity) -> None:
+        """Set an agent's identity."""
+        self.agents[identity.user] = agent
+        super().add(agent, identity)
+
+
+class Seal:
+    """Signs button values, so that only the bridge's own buttons decide anything."""
+
+    def __init__(self, secret_key: str) -> None:
+        self._serializer = URLSafeSerializer(secret_key, salt="slack button")
+
+    def close(self, *values: str | int) -> str:
+        """Write values into a button."""
+        return str(self._serializer.dumps(list(values)))
+
+    def open(self, sealed: str) -> list[Any]:
+        """Read them back.
+
+        Raises:
+            DeliveryUnreadable: the bridge did not write this.
+        """
+        try:
+            values: list[Any] = self._serializer.loads(sealed)
+        except BadData as error:
+            raise DeliveryUnreadable("this bridge did not make this button") from error
+        return values
+
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +112,7 @@ class People:
         self._api = api
         self._members = Members(self._look_up, clock, seconds=CACHE_SECONDS)
 
-    async def person(self, user: str, team: str) -> Member:
+    async def person(self, user: str, team: str) -> Profile:
         """Return what Slack says about a user.
 
         Raises:
@@ -61,22 +138,22 @@ class People:
             logger.info("Slack took too long to name %s", ", ".join(set(users) - found.keys()))
         return found
 
-    async def _look_up(self, key: tuple[str, str]) -> Member:
+    async def _look_up(self, key: tuple[str, str]) -> Profile:
         user, team = key
         try:
             answer = await self._api.read("users.info", user=user)
         except SlackRefused as error:
             if error.error not in {"user_not_found", "user_not_visible"}:
                 raise
-            return Member(wording.NOT_FOUND, user)
+            return Profile(wording.NOT_FOUND, user)
         return _member(answer["user"], team)
 
 
-def _member(user: dict[str, Any], team: str) -> Member:
+def _member(user: dict[str, Any], team: str) -> Profile:
     profile = user.get("profile") or {}
     names = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"))
     name = next(filter(None, names), None) or user.get("name") or user["id"]
-    return Member(_refusal(user, team), str(name))
+    return Profile(_refusal(user, team), str(name))
 
 
 def _refusal(user: dict[str, Any], team: str) -> str | None:
@@ -103,10 +180,10 @@ class Completion:
         self,
         api: SlackApi,
         people: People,
-        reader: events.Reader,
+        reader: events.FrameReader,
         colleagues: Colleagues,
         clock: Clock,
-        me: Callable[[], Awaitable[Identity]],
+        me: Callable[[], Awaitable[SlackIdentity]],
     ) -> None:
         self._api = api
         self._people = people

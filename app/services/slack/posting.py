@@ -13,18 +13,26 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from app.clock import Clock
-from app.core.files.attachments import FileRefused
+from app.core.files.attachments import PlatformFileRefused
 from app.errors import PostDelayed, PostError, PostRejected
 from app.model.keys import SessionKey
 from app.model.posts import PostSend, PostSent
 from app.services.slack import render, text
 from app.services.slack.api import SlackApi, SlackRefused, SlackUncertain
-from app.services.slack.auth import Identity, Seal
 from app.services.slack.cards import FINAL
 from app.services.slack.events import channel_and_thread
+from app.services.slack.people import Seal, SlackIdentity
 from app.services.slack.streams import KEEP_SECONDS, STREAM_SECONDS, Streams
 from app.services.slack.wording import REST_IN_FILE
-from app.services.slack.writing import BAD_FORM, FOR_GOOD, GONE, PLACE_GONE, Shown, Writer, search
+from app.services.slack.writing import (
+    BAD_FORM,
+    FOR_GOOD,
+    GONE,
+    PLACE_GONE,
+    MessageWriter,
+    ShownPost,
+    search,
+)
 from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
@@ -51,14 +59,14 @@ class Poster:
         self._clock = clock
         self._pace = pace
         self._streams = Streams(api, clock)
-        self._writer = Writer(api, clock)
+        self._writer = MessageWriter(api, clock)
         self._tasks = Tasks(f"slack streams of {agent}")
         self._uploads = True
-        self._shown: dict[str, Shown] = {}
+        self._shown: dict[str, ShownPost] = {}
         self._asked: dict[str, float] = {}
         """When an open ask was shown, by its marker."""
 
-    async def send(self, post: PostSend, me: Identity) -> PostSent:
+    async def send(self, post: PostSend, me: SlackIdentity) -> PostSent:
         """Bring Slack up to date with a post; raises what the API does."""
         if post.content.kind != "turn":
             return await self._send_whole(post)
@@ -80,7 +88,7 @@ class Poster:
         """Stop all timers."""
         await self._tasks.close()
 
-    async def _send_turn(self, post: PostSend, shown: Shown, me: Identity) -> None:
+    async def _send_turn(self, post: PostSend, shown: ShownPost, me: SlackIdentity) -> None:
         if shown.unsure:
             found = await search(self._api, post.target, post.marker)
             if found is not None and found.start >= shown.start:
@@ -102,7 +110,7 @@ class Poster:
             shown.streamed = None
             raise
 
-    def _retry_later(self, post: PostSend, shown: Shown, error: PostRejected) -> None:
+    def _retry_later(self, post: PostSend, shown: ShownPost, error: PostRejected) -> None:
         """Give an answer that was refused for an unknown reason another chance."""
         is_known = not isinstance(error, SlackRefused) or error.error in FOR_GOOD
         if post.content.state in FINAL and not is_known and shown.refusals < RETRIES:
@@ -110,7 +118,7 @@ class Poster:
             wait = RETRY_SECONDS * 2**shown.refusals
             raise PostDelayed(str(error), retry_after=wait) from error
 
-    def _forget(self, marker: str, shown: Shown) -> None:
+    def _forget(self, marker: str, shown: ShownPost) -> None:
         if shown.timer is not None:
             shown.timer.cancel()
         self._shown.pop(marker, None)
@@ -126,7 +134,7 @@ class Poster:
         wait = self._asked.get(post.marker, float("-inf")) + self._pace - self._clock.monotonic()
         if post.remote_id is not None and wait > 0:
             raise PostDelayed("one call per message per second", retry_after=wait)
-        shown = Shown(ts=post.remote_id)
+        shown = ShownPost(ts=post.remote_id)
         await self._writer.put(post, shown, blocks)
         assert shown.ts is not None
         self._asked.pop(post.marker, None)
@@ -134,15 +142,15 @@ class Poster:
             self._asked[post.marker] = shown.called_at
         return PostSent(shown.ts, len(content.text))
 
-    async def _take_up(self, post: PostSend) -> Shown:
+    async def _take_up(self, post: PostSend) -> ShownPost:
         """Begin a post, or continue one that an earlier run of the bridge began."""
         if post.remote_id is None:
-            return Shown()
+            return ShownPost()
         found = await search(self._api, post.target, post.marker)
-        known = Shown(ts=post.remote_id, start=post.consumed, messages=1, maybe_streaming=True)
+        known = ShownPost(ts=post.remote_id, start=post.consumed, messages=1, maybe_streaming=True)
         return found if found is not None and found.start >= known.start else known
 
-    async def _show_progress(self, post: PostSend, shown: Shown, me: Identity) -> None:
+    async def _show_progress(self, post: PostSend, shown: ShownPost, me: SlackIdentity) -> None:
         """Show what a turn does: in its stream, or else in the message that is edited."""
         if shown.streamed is not None:
             end = await self._streams.append(post, shown)
@@ -159,12 +167,12 @@ class Poster:
             shown.is_answer = False
             await self._edit(post, shown)
 
-    def _watch(self, shown: Shown) -> None:
+    def _watch(self, shown: ShownPost) -> None:
         assert shown.post is not None
         name = f"{shown.post.marker}, end"
         shown.timer = self._tasks.start(self._end_in_time(shown), name=name)
 
-    async def _end_in_time(self, shown: Shown) -> None:
+    async def _end_in_time(self, shown: ShownPost) -> None:
         """End the streams of a post before Slack does, then show the progress by edits."""
         while shown.streamed is not None:
             now = self._clock.monotonic()
@@ -183,7 +191,7 @@ class Poster:
             else:
                 self._watch(shown)
 
-    async def _edit_again(self, shown: Shown) -> None:
+    async def _edit_again(self, shown: ShownPost) -> None:
         if shown.post is None or shown.is_complete or shown.post.content.state in FINAL:
             return
         try:
@@ -191,7 +199,9 @@ class Poster:
         except PostError as error:
             logger.info("%s", error)  # the next progress shows it
 
-    async def _touch(self, shown: Shown, how: Callable[[PostSend, Shown], Awaitable[None]]) -> None:
+    async def _touch(
+        self, shown: ShownPost, how: Callable[[PostSend, ShownPost], Awaitable[None]]
+    ) -> None:
         """Call Slack for a stream without news; nothing waits for that."""
         async with shown.lock:
             if shown.streamed is None or shown.post is None:
@@ -206,7 +216,7 @@ class Poster:
                 shown.streamed, shown.maybe_streaming = None, True
         await self._clock.sleep(pause)
 
-    async def _edit(self, post: PostSend, shown: Shown) -> None:
+    async def _edit(self, post: PostSend, shown: ShownPost) -> None:
         """Show the progress in a message that is edited."""
         channel, _ = channel_and_thread(post.target.external)
         content = post.content
@@ -216,7 +226,7 @@ class Poster:
         blocks = render.progress(content, shown.start, level, seal=self._seal.close)
         await self._writer.put(post, shown, blocks, yields=True)
 
-    async def _finish(self, post: PostSend, shown: Shown) -> None:
+    async def _finish(self, post: PostSend, shown: ShownPost) -> None:
         """Show the answer so that people are notified of it, then reduce the progress."""
         if shown.streamed is not None:
             self._keep_pace(shown.called_at)
@@ -234,7 +244,7 @@ class Poster:
         if wait > 0:
             raise PostDelayed("one call per message per second", retry_after=wait)
 
-    async def _finish_stream(self, post: PostSend, shown: Shown) -> None:
+    async def _finish_stream(self, post: PostSend, shown: ShownPost) -> None:
         content = post.content
         # A streamed message that has all that was said is reduced to the answer.
         has_more = bool(content.narrated or render.lead(content))
@@ -246,7 +256,7 @@ class Poster:
             raise PostDelayed("the answer continues in another message", retry_after=self._pace)
         shown.is_complete = shown.is_answer and not rewritten
 
-    async def _answer(self, post: PostSend, shown: Shown) -> None:
+    async def _answer(self, post: PostSend, shown: ShownPost) -> None:
         """Write the answer, message by message, from where it is not shown yet."""
         content = post.content
         while True:
@@ -272,7 +282,7 @@ class Poster:
     async def _write_part(
         self,
         post: PostSend,
-        shown: Shown,
+        shown: ShownPost,
         end: int | None,
         above: list[dict[str, Any]],
         below: list[dict[str, Any]],
@@ -303,14 +313,14 @@ class Poster:
             await self._writer.put_verbatim(post, shown, blocks)
         return True
 
-    def _below(self, post: PostSend, shown: Shown) -> list[dict[str, Any]]:
+    def _below(self, post: PostSend, shown: ShownPost) -> list[dict[str, Any]]:
         """Render what is below an answer."""
         blocks = render.ending(post.content)
         if shown.can_be_rated and post.content.state == "done":
             blocks.append(render.feedback(post.marker, self._seal.close))
         return blocks
 
-    async def _write_rest(self, post: PostSend, shown: Shown) -> None:
+    async def _write_rest(self, post: PostSend, shown: ShownPost) -> None:
         """Send what is left when the answer has used all its messages: a long rest as a file."""
         rest = post.content.text[max(shown.start, post.content.narrated) :]
         if shown.uploaded:
@@ -326,7 +336,7 @@ class Poster:
         try:
             number = await self._api.put(name, rest.encode())
             await self._api.share({number: name}, channel=channel, thread=thread, comment=comment)
-        except (SlackRefused, FileRefused) as error:
+        except (SlackRefused, PlatformFileRefused) as error:
             if isinstance(error, SlackRefused) and error.error in PLACE_GONE:
                 raise
             logger.warning("%s; long answers use more messages instead", error)
@@ -334,11 +344,11 @@ class Poster:
             raise PostDelayed("the answer continues in another message") from error
         shown.uploaded = True
 
-    async def _reduce(self, post: PostSend, shown: Shown) -> None:
+    async def _reduce(self, post: PostSend, shown: ShownPost) -> None:
         """Reduce the message that showed the progress to that: the answer is below it."""
         channel, _ = channel_and_thread(post.target.external)
         level = render.verbosity(post.content, channel)
-        old = Shown(ts=shown.progress, start=shown.progress_start)
+        old = ShownPost(ts=shown.progress, start=shown.progress_start)
         try:
             if shown.maybe_streaming:
                 await self._streams.end(post, old)

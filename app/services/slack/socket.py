@@ -41,7 +41,7 @@ REFRESHES: Final = {"refresh_requested", "warning"}
 """Reasons with which Slack asks for a new connection while it still uses the old one."""
 
 
-class Connection(SocketModeClient):
+class SlackConnection(SocketModeClient):
     """One SDK connection; its owner decides when the next one is opened."""
 
     def __init__(self, web_client: AsyncWebClient, token: str, ping_seconds: float) -> None:
@@ -147,8 +147,8 @@ class Socket:
         """Ask Slack for a socket without opening it; raises what `run` does."""
         await self._address(web_client)
 
-    async def _open(self, web_client: AsyncWebClient, keep: Keep) -> Connection:
-        connection = Connection(web_client, self._token, self._ping_seconds)
+    async def _open(self, web_client: AsyncWebClient, keep: Keep) -> SlackConnection:
+        connection = SlackConnection(web_client, self._token, self._ping_seconds)
 
         def take(frame: dict[str, Any], raw: bytes) -> None:
             self._tasks.start(self._keep(connection, keep, frame, raw), name="frame")
@@ -180,7 +180,7 @@ class Socket:
             raise SlackUncertain("apps.connections.open", type(error).__name__) from error
         return str(answer["url"])
 
-    async def _wait_until_broken(self, connection: Connection) -> None:
+    async def _wait_until_broken(self, connection: SlackConnection) -> None:
         """Wait until a connection ends or is found dead."""
         while await connection.is_connected():
             try:
@@ -191,7 +191,7 @@ class Socket:
             return
 
     async def _keep(
-        self, connection: Connection, keep: Keep, frame: dict[str, Any], raw: bytes
+        self, connection: SlackConnection, keep: Keep, frame: dict[str, Any], raw: bytes
     ) -> None:
         try:
             await keep(frame, raw)

@@ -129,7 +129,7 @@ class _Shown:
         return "suspended" if self.asks or self.waits else "processing"
 
 
-class Status:
+class ThreadStatuses:
     """The statuses of one agent's threads."""
 
     def __init__(

@@ -15,9 +15,16 @@ from app.markdown.links import disarm
 from app.model.posts import PostSend, Verbosity
 from app.services.slack import cards, render, text, wording
 from app.services.slack.api import SlackApi, SlackRefused
-from app.services.slack.auth import Identity
 from app.services.slack.events import channel_and_thread, is_person
-from app.services.slack.writing import GONE, NO_STREAMS, NOT_STREAMING, PLACE_GONE, Shown, metadata
+from app.services.slack.people import SlackIdentity
+from app.services.slack.writing import (
+    GONE,
+    NO_STREAMS,
+    NOT_STREAMING,
+    PLACE_GONE,
+    ShownPost,
+    metadata,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -42,11 +49,11 @@ class Streams:
         content = post.content
         return self._allowed and content.state != "queued" and is_person(content.asker)
 
-    def is_current(self, post: PostSend, shown: Shown) -> bool:
+    def is_current(self, post: PostSend, shown: ShownPost) -> bool:
         """Tell whether a stream shows all text that can be shown so far."""
         return shown.streamed == self._upto(post, shown)
 
-    async def begin(self, post: PostSend, shown: Shown, me: Identity) -> None:
+    async def begin(self, post: PostSend, shown: ShownPost, me: SlackIdentity) -> None:
         """Begin a stream; where Slack refuses one, nothing is begun."""
         channel, thread = channel_and_thread(post.target.external)
         level = render.verbosity(post.content, channel)
@@ -79,7 +86,7 @@ class Streams:
         shown.messages += 1
         shown.began = shown.called_at = self._clock.monotonic()
 
-    async def append(self, post: PostSend, shown: Shown) -> int | None:
+    async def append(self, post: PostSend, shown: ShownPost) -> int | None:
         """Bring a stream up to date; returns where the next message begins if it is full."""
         end = self._part_end(post, shown, 0)
         if end is not None:
@@ -96,7 +103,7 @@ class Streams:
             shown.streamed, shown.tasks = upto, tasks
         return None
 
-    async def touch(self, post: PostSend, shown: Shown) -> None:
+    async def touch(self, post: PostSend, shown: ShownPost) -> None:
         """Keep a silent stream from being idle, and notice if Slack ended it all the same."""
         name = self._name(post, shown)
         chunks = cards.chunks({}, {name: shown.tasks[name]}, "")
@@ -106,7 +113,12 @@ class Streams:
         )
 
     async def finish(
-        self, post: PostSend, shown: Shown, below: list[dict[str, Any]], *, rewritten: bool = False
+        self,
+        post: PostSend,
+        shown: ShownPost,
+        below: list[dict[str, Any]],
+        *,
+        rewritten: bool = False,
     ) -> int | None:
         """End a stream with the answer; returns where the next message begins if it is full.
 
@@ -120,7 +132,7 @@ class Streams:
         await self._stop(post, shown, chunks, blocks=below, is_answer=True, status="active")
         return None
 
-    async def retire(self, post: PostSend, shown: Shown) -> None:
+    async def retire(self, post: PostSend, shown: ShownPost) -> None:
         """End a stream before its time is over; the work goes on."""
         waits = post.content.state == "waiting"
         title = cards.word(post.content) if waits else wording.STILL_WORKING
@@ -129,7 +141,7 @@ class Streams:
         blocks = None if waits else render.still_working()
         await self._stop(post, shown, chunks, blocks=blocks, status=status)
 
-    async def end(self, post: PostSend, shown: Shown) -> None:
+    async def end(self, post: PostSend, shown: ShownPost) -> None:
         """End what an earlier run of the bridge may have left as a stream."""
         channel, _ = channel_and_thread(post.target.external)
         tasks = self._tasks(post, shown, render.verbosity(post.content, channel))
@@ -154,7 +166,7 @@ class Streams:
             break
         shown.maybe_streaming = False
 
-    async def _settle(self, post: PostSend, shown: Shown, end: int) -> int | None:
+    async def _settle(self, post: PostSend, shown: ShownPost, end: int) -> int | None:
         """End a stream that is full: its part of the answer is finished."""
         chunks, _ = self._chunks(post, shown, end, wording.CONTINUED)
         await self._stop(post, shown, chunks, is_answer=True, status="processing")
@@ -163,7 +175,7 @@ class Streams:
     async def _stop(
         self,
         post: PostSend,
-        shown: Shown,
+        shown: ShownPost,
         chunks: list[dict[str, Any]],
         *,
         status: str,
@@ -184,7 +196,7 @@ class Streams:
         if done:
             shown.streamed, shown.is_answer = None, is_answer
 
-    async def _try(self, shown: Shown, method: str, **arguments: Any) -> bool:
+    async def _try(self, shown: ShownPost, method: str, **arguments: Any) -> bool:
         """Call a method of a stream; what a stream refuses, an edited message may accept."""
         try:
             await self._api.call(method, **arguments)
@@ -199,7 +211,7 @@ class Streams:
         return True
 
     def _chunks(
-        self, post: PostSend, shown: Shown, upto: int, paused: str = ""
+        self, post: PostSend, shown: ShownPost, upto: int, paused: str = ""
     ) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
         """Render what the stream does not show yet, up to some text; returns the cards too."""
         words, done = post.content.text, shown.streamed
@@ -217,22 +229,24 @@ class Streams:
         new = text.defang(begun + more + tail)
         return cards.chunks(shown.tasks, tasks, new), tasks
 
-    def _tasks(self, post: PostSend, shown: Shown, level: Verbosity) -> dict[str, dict[str, Any]]:
+    def _tasks(
+        self, post: PostSend, shown: ShownPost, level: Verbosity
+    ) -> dict[str, dict[str, Any]]:
         listed = cards.tasks(post.content, level, self._name(post, shown))
         if not shown.start:
             return listed
         return cards.unfinished(listed, (*shown.tasks, self._name(post, shown)))
 
-    def _name(self, post: PostSend, shown: Shown) -> str:
+    def _name(self, post: PostSend, shown: ShownPost) -> str:
         """Name the card of the turn, by which a stream is found again before it ends."""
         return f"{post.marker}.{shown.start}"
 
-    def _upto(self, post: PostSend, shown: Shown) -> int:
+    def _upto(self, post: PostSend, shown: ShownPost) -> int:
         """Tell how much text can be streamed while more may follow."""
         safe = text.safe_end(post.content.text)
         return max(shown.start, shown.streamed or 0, safe)
 
-    def _part_end(self, post: PostSend, shown: Shown, below: int) -> int | None:
+    def _part_end(self, post: PostSend, shown: ShownPost, below: int) -> int | None:
         """Tell where this message must end; None if all text fits into it."""
         size = shown.size - cards.CARDS_CHARACTERS - below
         done = shown.start if shown.streamed is None else shown.streamed

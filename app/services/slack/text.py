@@ -31,7 +31,7 @@ Event = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class FrameContext:
     """What is needed to parse a frame and is not part of it."""
 
     agents: Mapping[str, str] = field(default_factory=dict)
@@ -46,13 +46,13 @@ class Known:
         return {"agents": orjson.dumps(dict(self.agents)).decode(), "home": self.home}
 
     @classmethod
-    def of(cls, delivery: Delivery) -> Known:
+    def of(cls, delivery: Delivery) -> FrameContext:
         """Read it back."""
         headers = delivery.headers
         return cls(orjson.loads(headers.get("agents", "{}")), home=headers.get("home", ""))
 
 
-def plain(text: str, known: Known) -> str:
+def plain(text: str, known: FrameContext) -> str:
     """Write Slack's markup as a person reads it."""
 
     def name(match: re.Match[str]) -> str:
@@ -71,12 +71,12 @@ def plain(text: str, known: Known) -> str:
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
-def quote_forwarded(message: Event, known: Known) -> str:
+def quote_forwarded(message: Event, known: FrameContext) -> str:
     """Write the forwarded messages, which Slack keeps apart from the text."""
     return "\n\n".join(_quote(each, known) for each in _find_forwarded(message))
 
 
-def everything_in(message: Event, known: Known) -> str:
+def everything_in(message: Event, known: FrameContext) -> str:
     """Write everything a reader sees in a message: many bots post only cards."""
     text = plain(message.get("text") or "", known)
     if not message.get("bot_id"):
@@ -97,7 +97,7 @@ def files_of(message: Event) -> tuple[File, ...]:
     )
 
 
-def said_earlier(message: Event, known: Known) -> Earlier:
+def said_earlier(message: Event, known: FrameContext) -> Earlier:
     """Read a message of a thread as context."""
     user, bot = message.get("user") or "", message.get("bot_id")
     name = known.names.get(user) or message.get("username") or user or bot or SOMEONE
@@ -144,14 +144,14 @@ def _find_forwarded(message: Event) -> list[Event]:
     return [each for each in attached if each.get("is_share") or each.get("is_msg_unfurl")]
 
 
-def _quote(attachment: Event, known: Known) -> str:
+def _quote(attachment: Event, known: FrameContext) -> str:
     who = attachment.get("author_name") or known.names.get(attachment.get("author_id", ""))
     channel = attachment.get("channel_name")
     where = f" in #{channel}" if channel else ""
     return f"{who or SOMEONE}{where}: {_card(attachment, known)}"
 
 
-def _card(attachment: Event, known: Known) -> str:
+def _card(attachment: Event, known: FrameContext) -> str:
     """Write the text of a card that is attached to a message."""
     fields = attachment.get("fields") or ()
     lines = [
@@ -163,7 +163,7 @@ def _card(attachment: Event, known: Known) -> str:
     return words or _texts(blocks, known) or plain(str(attachment.get("fallback") or ""), known)
 
 
-def _texts(blocks: object, known: Known) -> str:
+def _texts(blocks: object, known: FrameContext) -> str:
     """Write all text in blocks of any kind."""
     found: list[str] = []
     waiting = [blocks]

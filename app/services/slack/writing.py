@@ -18,14 +18,14 @@ from typing import Any, Final
 import orjson
 
 from app.clock import Clock
-from app.core.files.attachments import FileRefused
+from app.core.files.attachments import PlatformFileRefused
 from app.model.keys import SessionKey
 from app.model.posts import Cleaned, MadeFile, PostSend, PostSent
 from app.model.text import size_words
 from app.services.slack import render, wording
 from app.services.slack.api import SlackApi, SlackRefused
-from app.services.slack.auth import Identity
 from app.services.slack.events import channel_and_thread
+from app.services.slack.people import SlackIdentity
 from app.services.slack.text import PART_CHARACTERS, escape, link_of
 from app.vault import Vault
 from app.vault.octets import is_in
@@ -90,7 +90,7 @@ ANSWER: Final = ".answer"
 
 
 @dataclass(slots=True)
-class Shown:
+class ShownPost:
     """How much of a post Slack shows."""
 
     ts: str | None = None
@@ -142,7 +142,7 @@ class Shown:
         self.ts, self.start, self.streamed, self.tasks = None, start, None, {}
         self.is_answer = False
 
-    def adopt(self, found: Shown) -> None:
+    def adopt(self, found: ShownPost) -> None:
         """Take over what was found in the thread."""
         self.ts, self.start, self.is_answer = found.ts, found.start, found.is_answer
         self.progress, self.progress_start = found.progress, found.progress_start
@@ -156,7 +156,7 @@ def metadata(post: PostSend, start: int, *, is_answer: bool = False) -> dict[str
     return {"event_type": EVENT_TYPE, "event_payload": {"post": mark}}
 
 
-async def search(api: SlackApi, target: SessionKey, marker: str) -> Shown | None:
+async def search(api: SlackApi, target: SessionKey, marker: str) -> ShownPost | None:
     """Find what a thread shows of a post; raises what the API does."""
     channel, thread = channel_and_thread(target.external)
     try:
@@ -166,8 +166,8 @@ async def search(api: SlackApi, target: SessionKey, marker: str) -> Shown | None
         logger.info("%s", error)
         return None
     mark = re.compile(rf"{re.escape(marker)}\.(\d+)({re.escape(ANSWER)})?")
-    parts = {True: Shown(start=-1), False: Shown(start=-1)}
-    found = Shown(maybe_streaming=True)
+    parts = {True: ShownPost(start=-1), False: ShownPost(start=-1)}
+    found = ShownPost(maybe_streaming=True)
     for message in messages:
         marks = mark.findall(orjson.dumps(message).decode())
         if not marks:
@@ -179,11 +179,11 @@ async def search(api: SlackApi, target: SessionKey, marker: str) -> Shown | None
         # The cards of a message keep the mark that they had while it was written.
         start, is_answer = max((int(start), bool(answer)) for start, answer in marks)
         if start >= parts[is_answer].start:
-            parts[is_answer] = Shown(message["ts"], start, is_answer)
+            parts[is_answer] = ShownPost(message["ts"], start, is_answer)
     return _arrange(found, parts[True], parts[False]) if found.messages else None
 
 
-def _arrange(found: Shown, answer: Shown, progress: Shown) -> Shown:
+def _arrange(found: ShownPost, answer: ShownPost, progress: ShownPost) -> ShownPost:
     """Tell the message that is being written from the one that shows the progress."""
     current = answer if answer.start >= progress.start else progress
     found.ts, found.start, found.is_answer = current.ts, max(current.start, 0), current.is_answer
@@ -192,7 +192,7 @@ def _arrange(found: Shown, answer: Shown, progress: Shown) -> Shown:
     return found
 
 
-class Writer:
+class MessageWriter:
     """The messages of one agent's app."""
 
     def __init__(self, api: SlackApi, clock: Clock) -> None:
@@ -202,7 +202,7 @@ class Writer:
     async def put(
         self,
         post: PostSend,
-        shown: Shown,
+        shown: ShownPost,
         blocks: list[dict[str, Any]],
         *,
         yields: bool = False,
@@ -217,7 +217,7 @@ class Writer:
             await self.put_verbatim(post, shown, blocks)
 
     async def put_verbatim(
-        self, post: PostSend, shown: Shown, blocks: list[dict[str, Any]]
+        self, post: PostSend, shown: ShownPost, blocks: list[dict[str, Any]]
     ) -> None:
         """Show blocks without Markdown and cards, and if that is refused too, without blocks."""
         verbatim = render.verbatim(blocks)
@@ -231,7 +231,7 @@ class Writer:
     async def put_blocks(
         self,
         post: PostSend,
-        shown: Shown,
+        shown: ShownPost,
         blocks: list[dict[str, Any]] | None,
         *,
         words: str = "",
@@ -295,7 +295,7 @@ class Sharer:
                 return PostSent(",".join(sent), unfinished=True)
             if not await self._is_shared(sent[0]):
                 await self._share(post, dict(zip(sent, files, strict=True)), empty)
-        except (SlackRefused, FileRefused, OSError) as error:
+        except (SlackRefused, PlatformFileRefused, OSError) as error:
             if isinstance(error, SlackRefused) and error.error in PLACE_GONE:
                 raise
             logger.warning("cannot share files in %s: %s", post.target, error)
@@ -349,7 +349,7 @@ Retry = Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]
 
 
 async def purge(
-    api: SlackApi, key: SessionKey, vault: Vault, me: Identity, retry: Retry
+    api: SlackApi, key: SessionKey, vault: Vault, me: SlackIdentity, retry: Retry
 ) -> Cleaned:
     """Take what the vault knows out of a thread; raises what the API does."""
     channel, thread = channel_and_thread(key.external)
@@ -388,5 +388,5 @@ async def _holds(api: SlackApi, file: dict[str, Any], vault: Vault) -> bool:
         return False
     try:
         return is_in(vault, [piece async for piece in api.download(file["id"])])
-    except (FileRefused, SlackRefused):
+    except (PlatformFileRefused, SlackRefused):
         return False

@@ -33,7 +33,7 @@ class SaidBefore(BaseModel):
     turn: int | None = None
 
 
-class Said(BaseModel):
+class PageMessage(BaseModel):
     """One message in a page thread."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,7 +68,7 @@ def session_key(thread: str, agent: str) -> SessionKey:
     return SessionKey(SERVICE, thread, agent)
 
 
-def delivery(said: Said, agent: str, *, now: float, name: str = "") -> Delivery:
+def delivery(said: PageMessage, agent: str, *, now: float, name: str = "") -> Delivery:
     """Make a delivery of a message to one agent.
 
     Two with the same name are one message, however often it was sent.
@@ -90,7 +90,7 @@ def heard(stored: Delivery) -> Heard:
         DeliveryUnreadable: this bridge did not write it.
     """
     try:
-        said = Said.model_validate_json(stored.body)
+        said = PageMessage.model_validate_json(stored.body)
     except ValidationError as error:
         raise DeliveryUnreadable("not a message from the page") from error
     return Heard(

@@ -11,7 +11,7 @@ from app.model.delegation import ANSWERS, SERVICE
 from app.model.keys import PlaceKey
 from app.model.types import BridgeSessionRequest, Entry, Speaker, TurnRef
 from app.store.commits.admission import attach
-from app.store.dialects import Field
+from app.store.dialects import JsonField
 from app.store.tables import (
     ANSWER,
     ASK_IS_OPEN,
@@ -45,7 +45,7 @@ def outlives(connection: Connection, turn_id: int) -> bool:
 def tell_unused_answers(connection: Connection, turn_id: int, now: float) -> list[int]:
     """Begin turns for the answers that came during a turn and that its agent did not read."""
     told = select(turn.c.told).where(turn.c.id == turn_id).scalar_subquery()
-    since = select(cast(Field(transcript.c.data, "ask"), Integer)).where(
+    since = select(cast(JsonField(transcript.c.data, "ask"), Integer)).where(
         transcript.c.turn == turn_id, transcript.c.kind == "ask", transcript.c.id > told
     )
     unused = connection.execute(

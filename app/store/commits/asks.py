@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, insert, select, update
 
 from app.model.asks import text_of
 from app.model.delegation import SERVICE
@@ -14,7 +14,7 @@ from app.model.posts import NewPost, Note, PostContent
 from app.model.types import Entry, TurnRef
 from app.model.updates import AskRequest, AskView
 from app.store.posts import end_post, insert_post
-from app.store.tables import ASK_HOLDS, ask, delegation, session, surface, turn
+from app.store.tables import ASK_HOLDS, ask, delegation, memory_note, session, surface, turn
 from app.store.transcript import insert_entries
 
 _ROOT = (
@@ -189,3 +189,12 @@ def close_asks(
     return [
         post for row in rows for post in close_ask(connection, row, {"state": state}, note, now)
     ]
+
+
+def decide_note(connection: Connection, ask: int, *, keep: bool) -> None:
+    """Keep the note that an ask is about, or forget it, inside the caller's commit."""
+    mine = memory_note.c.ask == ask
+    if keep:
+        connection.execute(update(memory_note).where(mine).values(state="kept"))
+    else:
+        connection.execute(delete(memory_note).where(mine))

@@ -13,10 +13,10 @@ from sqlalchemy import ColumnElement, Connection, Row, bindparam, exists, func, 
 
 from app.model.delegation import (
     SERVICE,
-    Begun,
     Delegation,
     DelegationLimits,
     NewDelegation,
+    StartedDelegation,
     TreeCounts,
     find_reached,
 )
@@ -127,11 +127,11 @@ def delegation_of(row: Row[Any]) -> Delegation:
 
 def begin(
     connection: Connection, new: NewDelegation, limits: DelegationLimits, now: float
-) -> Begun:
+) -> StartedDelegation:
     """Begin a delegation, unless a limit is reached or the same call began it before."""
     caller = _caller(connection, new)
     if caller is not None and caller.continued and (known := _find_same(connection, new)):
-        return Begun(known, is_known=True)
+        return StartedDelegation(known, is_known=True)
     first = _first_of_group(connection, new)
     parent = _parent(connection, new) if first is None else None
     root = _root(connection, new, caller, first or parent)
@@ -139,7 +139,7 @@ def begin(
     standing = _standing(connection, new, root, parent, said.at if said else 0.0, now, limits)
     if limit := find_reached(standing, new.agent, limits):
         mark = f"limit:{limit}:{root['root_turn'] or 0}:{said.id if said else 0}"
-        return Begun(None, limit, posts=tell_limit(connection, root, limit, mark, now))
+        return StartedDelegation(None, limit, posts=tell_limit(connection, root, limit, mark, now))
     depth = standing.depth if first is None else first.depth
     place_id, request = _address(connection, new)
     number = _say(connection, place_id, request, new.context, now)
@@ -167,7 +167,7 @@ def begin(
     }
     made = connection.execute(insert(delegation).values(row).returning(delegation.c.id))
     found = connection.execute(ONE, {"of": made.scalar_one()}).one()
-    return Begun(delegation_of(found), posts=(post,))
+    return StartedDelegation(delegation_of(found), posts=(post,))
 
 
 def list_open_trees(connection: Connection) -> list[tuple[dict[str, int | None], float]]:

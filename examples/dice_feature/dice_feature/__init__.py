@@ -4,4 +4,10 @@ from __future__ import annotations
 
 from app.features.feature import Feature
 
-FEATURE = Feature(name="dice", package=__name__, part="service:Dice", routes=("web:router",))
+FEATURE = Feature(
+    name="dice",
+    package=__name__,
+    part="service:Dice",
+    routes=("web:router",),
+    tools="service:list_tools",
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 
@@ -28,11 +28,6 @@ class Dice(Part):
     async def obey(self, command: object, heard: Heard, agents: Sequence[str]) -> str:
         return f"{heard.speaker.name} rolls {self.roll(str(command))}."
 
-    @override
-    def tools(self) -> Iterable[Tool]:
-        what = {"type": "string", "description": "Such as 2d6: two dice with six sides."}
-        return [Tool("dice_roll", "Rolls dice.", {"dice": what}, ("dice.roll",), self._roll_for)]
-
     def roll(self, text: str) -> int | None:
         """Return the sum; None if the text names no dice."""
         found = _ROLL.fullmatch(text.strip())
@@ -41,8 +36,15 @@ class Dice(Part):
         count, sides = map(int, found.groups())
         return sum(random.randint(1, max(sides, 1)) for _ in range(count))  # noqa: S311 - a game
 
-    async def _roll_for(self, _caller: Caller, arguments: Arguments) -> Result:
+    async def roll_for(self, _caller: Caller, arguments: Arguments) -> Result:
+        """Roll what an agent names."""
         total = self.roll(arguments["dice"])
         if total is None:
             raise ToolRefused("Name the dice as in 2d6.")
         return {"total": total}
+
+
+def list_tools(dice: Dice) -> Sequence[Tool]:
+    """List the tools that agents get."""
+    what = {"type": "string", "description": "Such as 2d6: two dice with six sides."}
+    return [Tool("dice_roll", "Rolls dice.", {"dice": what}, ("dice.roll",), dice.roll_for)]

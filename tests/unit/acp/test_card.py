@@ -13,11 +13,11 @@ from acp.schema import (
     SessionResumeCapabilities,
 )
 
-from app.acp.card import Card, Step, Verdict, card_path, read_card, write_card
+from app.acp.card import Card, ProbeStep, Verdict, card_path, read_card, write_card
 from app.acp.handshake import drop_failed
 
 COMMAND = ("agent", "--acp")
-STEPS = (Step("load", "fails", 1.5, "it died"), Step("resume", "absent", 0.0))
+STEPS = (ProbeStep("load", "fails", 1.5, "it died"), ProbeStep("resume", "absent", 0.0))
 CARD = Card("claude", COMMAND, "1.0", 12.5, STEPS)
 OFFERED = AgentCapabilities(
     load_session=True,
@@ -70,7 +70,7 @@ def test_a_card_speaks_of_one_version_of_one_command() -> None:
 def test_what_failed_is_taken_back(
     step: str, verdict: Verdict, left: tuple[bool, bool, bool, bool]
 ) -> None:
-    card = Card("claude", COMMAND, "1.0", 0.0, (Step(step, verdict, 0.0),))
+    card = Card("claude", COMMAND, "1.0", 0.0, (ProbeStep(step, verdict, 0.0),))
 
     usable = drop_failed(OFFERED, card)
 

@@ -15,7 +15,15 @@ from pydantic import AnyUrl
 
 from app.acp.audience import Audience
 from app.acp.client import BridgeAcpClient
-from app.acp.elicitation import MAX_FIELDS, MAX_TRIES, Field, Unfit, fields_of, question, value_of
+from app.acp.elicitation import (
+    MAX_FIELDS,
+    MAX_TRIES,
+    FormField,
+    Unfit,
+    fields_of,
+    question,
+    value_of,
+)
 from app.model.updates import AskRequest
 from tests.unit.acp.helpers import Bench, Memory, scripted
 from tests.unit.acp.test_session import opened, told
@@ -41,7 +49,7 @@ def form(*required: str, **properties: Any) -> ElicitationSchema:
     return ElicitationSchema.model_validate({"properties": properties, "required": list(required)})
 
 
-def field(required: bool = False, **schema: Any) -> Field:
+def field(required: bool = False, **schema: Any) -> FormField:
     fields = fields_of(form(*(["it"] if required else []), it=schema))
     assert fields is not None
     return fields[0]

@@ -13,7 +13,7 @@ import orjson
 import pytest
 from acp.schema import HttpMcpServer, McpServerStdio, SseMcpServer
 
-from app.acp.card import Card, Step, write_card
+from app.acp.card import Card, ProbeStep, write_card
 from app.acp.peer import AgentTimeouts
 from app.children.environment import visible_prefixes
 from app.children.layout import Confinement
@@ -429,7 +429,7 @@ async def test_what_failed_in_the_probe_is_not_used(bench: Bench, tmp_path: Path
     await told(first.session, "say hello")
     await first.session.close()
     path, argv = tmp_path / "card.json", (sys.executable, str(DEMO))
-    failed = (Step("resume", "fails", 0.1), Step("load", "works", 0.1))
+    failed = (ProbeStep("resume", "fails", 0.1), ProbeStep("load", "works", 0.1))
     write_card(path, Card("demo", argv, VERSION, 0.0, failed))
 
     again = await begun(bench(card=path), first.session.acp_session_id)
@@ -443,7 +443,7 @@ async def test_a_card_of_another_version_says_nothing(bench: Bench, tmp_path: Pa
     await told(first.session, "say hello")
     await first.session.close()
     path, argv = tmp_path / "card.json", (sys.executable, str(DEMO))
-    write_card(path, Card("demo", argv, "0.0.1", 0.0, (Step("resume", "fails", 0.1),)))
+    write_card(path, Card("demo", argv, "0.0.1", 0.0, (ProbeStep("resume", "fails", 0.1),)))
 
     again = await begun(bench(card=path), first.session.acp_session_id)
 

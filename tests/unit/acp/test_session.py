@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.acp import transport
-from app.acp.launcher import Opened
+from app.acp.launcher import StartedAgent
 from app.acp.peer import AgentTimeouts
 from app.acp.session import AcpSession
 from app.errors import AgentDied, AgentMisbehaved, AgentRefused, AgentTimedOut, Conflict
@@ -38,7 +38,7 @@ async def opened(workbench: Workbench) -> AcpSession:
     return (await begun(workbench)).session
 
 
-async def begun(workbench: Workbench, acp_session_id: str | None = None) -> Opened:
+async def begun(workbench: Workbench, acp_session_id: str | None = None) -> StartedAgent:
     async with asyncio.timeout(BOUND):
         return await workbench.launcher.open(
             session(acp_session_id), Workspace(workbench.workspace), workbench.between

@@ -13,7 +13,7 @@ from app.acp.updates import TOO_DEEP, arguments_hash, ask_request, bridge_update
 from app.model.updates import (
     AskOption,
     BridgeUpdate,
-    Diff,
+    FileDiff,
     FileUpdate,
     PlanStep,
     PlanUpdate,
@@ -180,7 +180,7 @@ def nested(depth: int) -> Any:
                 status="pending",
                 input={"path": "a.py"},
                 output="hello\n[output in a terminal of the agent]",
-                diffs=(Diff("a.py", "1", "2"), Diff("b.py", None, "new")),
+                diffs=(FileDiff("a.py", "1", "2"), FileDiff("b.py", None, "new")),
                 locations=("a.py:3", "b.py"),
             ),
         ),

@@ -9,7 +9,7 @@ import pytest
 
 from app.agents.catalog import known_agents
 from app.agents.isolation import Shelter, shelter_all
-from app.children.network.access import Reach, Refused
+from app.children.network.access import DestinationRefused, NetworkReach
 from app.children.sandbox import Bubblewrap
 from app.config import load
 from app.config.network import parse_host
@@ -35,11 +35,11 @@ def sheltered(tmp_path: Path, *, own_network: bool = True, **entry: object) -> S
         return shelter_all(configuration)["demo"]
 
 
-def reach(shelter: Shelter, host: str, port: int = 443) -> Reach | None:
+def reach(shelter: Shelter, host: str, port: int = 443) -> NetworkReach | None:
     assert shelter.network is not None
     try:
         return shelter.network.rules.reach(host, port)
-    except Refused:
+    except DestinationRefused:
         return None
 
 
@@ -47,7 +47,7 @@ def test_the_internet_is_open_unless_the_entry_says_otherwise(tmp_path: Path) ->
     shelter = sheltered(tmp_path)
 
     assert shelter.words == "isolated (bubblewrap), network: internet only"
-    assert reach(shelter, "anything.example") is Reach.INTERNET
+    assert reach(shelter, "anything.example") is NetworkReach.INTERNET
 
 
 def test_a_known_agent_brings_the_hosts_of_its_model_and_groups_are_lists(tmp_path: Path) -> None:
@@ -56,9 +56,9 @@ def test_a_known_agent_brings_the_hosts_of_its_model_and_groups_are_lists(tmp_pa
     )
 
     assert shelter.words == "isolated (bubblewrap), network: only hosts on its list"
-    assert reach(shelter, "api.anthropic.com") is Reach.INTERNET
-    assert reach(shelter, "pypi.org") is Reach.INTERNET
-    assert reach(shelter, "raw.githubusercontent.com") is Reach.INTERNET
+    assert reach(shelter, "api.anthropic.com") is NetworkReach.INTERNET
+    assert reach(shelter, "pypi.org") is NetworkReach.INTERNET
+    assert reach(shelter, "raw.githubusercontent.com") is NetworkReach.INTERNET
     assert reach(shelter, "evil.example") is None
 
 
@@ -74,7 +74,7 @@ def test_an_address_in_an_agents_variables_is_the_operators_word(tmp_path: Path)
 
     shelter = sheltered(tmp_path, network="restricted", env=own)
 
-    assert reach(shelter, "litellm.internal", 4000) is Reach.ANYWHERE
+    assert reach(shelter, "litellm.internal", 4000) is NetworkReach.ANYWHERE
     assert reach(shelter, "litellm.internal", 443) is None
 
 

@@ -16,7 +16,7 @@ from app.children.layout import Confinement
 from app.children.proc_table import new_marker
 from app.children.process import Child
 from app.children.sandbox import Bubblewrap, Plain, Sandbox, find_bubblewrap
-from app.children.spawn import Command, spawn
+from app.children.spawn import ChildCommand, spawn
 from app.children.stop import StopSteps, stop
 
 
@@ -109,7 +109,7 @@ async def launch(world: World) -> AsyncIterator[Launch]:
     children: list[Child] = []
 
     async def start(*argv: str, sandbox: Sandbox | None = None) -> Child:
-        command = sandbox.wrap(argv, world.confinement()) if sandbox else Command(argv)
+        command = sandbox.wrap(argv, world.confinement()) if sandbox else ChildCommand(argv)
         child = await spawn(command, name="claude", env=world.env, cwd=world.workspace)
         children.append(child)
         return child

@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from app.children.process import Child
-from app.children.spawn import Command
+from app.children.spawn import ChildCommand
 from app.children.stop import running
 
 BOUND = 5.0
 
 
 async def outcome(
-    command: Command | Sequence[str], env: Mapping[str, str], cwd: Path
+    command: ChildCommand | Sequence[str], env: Mapping[str, str], cwd: Path
 ) -> tuple[int, str, str]:
     """Run to the end; return status, output and last words."""
-    command = command if isinstance(command, Command) else Command(tuple(command))
+    command = command if isinstance(command, ChildCommand) else ChildCommand(tuple(command))
     async with asyncio.timeout(BOUND), running(command, name="test", env=env, cwd=cwd) as child:
         output = await rest(child)
         return await child.wait(), output, child.last_words()

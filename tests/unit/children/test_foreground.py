@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.children.foreground import LONGEST_SEQUENCE, Screen
+from app.children.foreground import LONGEST_SEQUENCE, OutputFilter
 
 SHOWN = {
     "text": "Open https://example.com/?a=1;b\r\n\tcode: ünï\b\a",
@@ -52,7 +52,7 @@ def test_no_sequence_comes_about_by_dropping_another(size: int) -> None:
 
 
 def test_a_sequence_without_an_end_holds_back_only_so_much() -> None:
-    screen = Screen()
+    screen = OutputFilter()
     screen.filter(b"\x1b]0;" + b"x" * LONGEST_SEQUENCE)
 
     assert screen.filter(b"words") == b"words"
@@ -60,6 +60,6 @@ def test_a_sequence_without_an_end_holds_back_only_so_much() -> None:
 
 def show(text: str, size: int) -> str:
     """Show a text in pieces."""
-    data, screen = text.encode(), Screen()
+    data, screen = text.encode(), OutputFilter()
     pieces = (data[at : at + size] for at in range(0, len(data), size))
     return b"".join(map(screen.filter, pieces)).decode()

@@ -7,30 +7,30 @@ from pathlib import Path
 import pytest
 
 from app.children import layout
-from app.children.layout import Confinement, Mount, Rule, arguments, hiding_folder, plan, survey
+from app.children.layout import Confinement, Mount, PathRule, arguments, hiding_folder, plan, survey
 
 HOME = Path("/home/ada")
 
 
-def laid(*mounts: Mount) -> list[tuple[Rule, str]]:
+def laid(*mounts: Mount) -> list[tuple[PathRule, str]]:
     return [(mount.rule, str(mount.path)) for mount in plan(mounts)]
 
 
 def test_a_prefix_is_shown_again_inside_the_hidden_home() -> None:
-    view = laid(Mount(Rule.PREFIX, HOME / ".nvm/v22"), Mount(Rule.VEIL, HOME))
+    view = laid(Mount(PathRule.PREFIX, HOME / ".nvm/v22"), Mount(PathRule.VEIL, HOME))
 
-    assert view == [(Rule.VEIL, "/home/ada"), (Rule.PREFIX, "/home/ada/.nvm/v22")]
+    assert view == [(PathRule.VEIL, "/home/ada"), (PathRule.PREFIX, "/home/ada/.nvm/v22")]
 
 
 def test_a_prefix_that_is_visible_anyway_needs_nothing() -> None:
-    assert laid(Mount(Rule.PREFIX, Path("/usr/lib"))) == []
+    assert laid(Mount(PathRule.PREFIX, Path("/usr/lib"))) == []
 
 
 def test_a_prefix_never_shows_the_home_itself_nor_what_lies_above() -> None:
-    home = Mount(Rule.VEIL, HOME)
+    home = Mount(PathRule.VEIL, HOME)
 
-    assert laid(Mount(Rule.PREFIX, HOME), Mount(Rule.PREFIX, HOME.parent), home) == [
-        (Rule.VEIL, "/home/ada")
+    assert laid(Mount(PathRule.PREFIX, HOME), Mount(PathRule.PREFIX, HOME.parent), home) == [
+        (PathRule.VEIL, "/home/ada")
     ]
 
 
@@ -38,10 +38,12 @@ def test_a_prefix_inside_a_masked_folder_stays_hidden_even_inside_the_hidden_hom
     data = HOME / "data"
 
     view = laid(
-        Mount(Rule.VEIL, HOME), Mount(Rule.MASK, data), Mount(Rule.PREFIX, data / "codex/bin")
+        Mount(PathRule.VEIL, HOME),
+        Mount(PathRule.MASK, data),
+        Mount(PathRule.PREFIX, data / "codex/bin"),
     )
 
-    assert view == [(Rule.VEIL, "/home/ada")]
+    assert view == [(PathRule.VEIL, "/home/ada")]
 
 
 def test_a_secret_inside_a_shown_prefix_hides_its_folder_but_not_what_else_is_in_it(
@@ -66,9 +68,12 @@ def test_a_secret_inside_a_shown_prefix_hides_its_folder_but_not_what_else_is_in
     )
 
     view = {mount.path: mount.rule for mount in plan(rules)}
-    assert view[top] is Rule.VEIL
-    assert view[checkout] is Rule.VEIL
-    assert {path.name for path, rule in view.items() if rule is Rule.PREFIX} == {"app", "run.py"}
+    assert view[top] is PathRule.VEIL
+    assert view[checkout] is PathRule.VEIL
+    assert {path.name for path, rule in view.items() if rule is PathRule.PREFIX} == {
+        "app",
+        "run.py",
+    }
     assert checkout / "data" not in view  # hidden with all around it
 
 
@@ -90,7 +95,9 @@ def test_a_secret_behind_a_link_hides_the_folder_of_the_link_too(tmp_path: Path)
     rules = survey(Confinement(home=tmp_path, workspace=tmp_path, secrets=(tmp_path / ".env",)))
 
     hidden = Path("/", tmp_path.parts[1])
-    assert hidden in {mount.path for mount in rules if mount.rule in (Rule.VEIL, Rule.SCRATCH)}
+    assert hidden in {
+        mount.path for mount in rules if mount.rule in (PathRule.VEIL, PathRule.SCRATCH)
+    }
 
 
 def test_what_is_read_only_in_a_workspace_is_a_mount_and_so_is_each_folder_above_it(
@@ -105,9 +112,9 @@ def test_what_is_read_only_in_a_workspace_is_a_mount_and_so_is_each_folder_above
 
     inside = [mount for mount in plan(rules) if mount.path.is_relative_to(tmp_path / "workspace")]
     assert [(mount.rule, mount.path) for mount in inside] == [
-        (Rule.WRITE, tmp_path / "workspace"),
-        (Rule.PIN, tmp_path / "workspace/lib"),
-        (Rule.SHOW, deep),
+        (PathRule.WRITE, tmp_path / "workspace"),
+        (PathRule.PIN, tmp_path / "workspace/lib"),
+        (PathRule.SHOW, deep),
     ]
     assert arguments(inside)[-6:] == [
         *("--bind", str(deep.parent), str(deep.parent)),
@@ -116,22 +123,24 @@ def test_what_is_read_only_in_a_workspace_is_a_mount_and_so_is_each_folder_above
 
 
 def test_what_is_asked_for_in_words_is_shown_inside_a_masked_folder() -> None:
-    view = laid(Mount(Rule.MASK, Path("/data")), Mount(Rule.SHOW, Path("/data/mirrors/a.git")))
+    view = laid(
+        Mount(PathRule.MASK, Path("/data")), Mount(PathRule.SHOW, Path("/data/mirrors/a.git"))
+    )
 
-    assert view == [(Rule.MASK, "/data"), (Rule.SHOW, "/data/mirrors/a.git")]
+    assert view == [(PathRule.MASK, "/data"), (PathRule.SHOW, "/data/mirrors/a.git")]
 
 
 def test_a_masked_path_is_not_shown_by_asking_for_the_same_path() -> None:
-    view = laid(Mount(Rule.SHOW, Path("/data")), Mount(Rule.MASK, Path("/data")))
+    view = laid(Mount(PathRule.SHOW, Path("/data")), Mount(PathRule.MASK, Path("/data")))
 
-    assert view == [(Rule.MASK, "/data")]
+    assert view == [(PathRule.MASK, "/data")]
 
 
 def test_hidden_folders_are_empty_and_closed() -> None:
     options = arguments(
         [
-            Mount(Rule.SCRATCH, Path("/tmp")),
-            Mount(Rule.MASK, Path("/data")),
+            Mount(PathRule.SCRATCH, Path("/tmp")),
+            Mount(PathRule.MASK, Path("/data")),
         ]
     )
 
@@ -149,7 +158,7 @@ def test_what_does_not_exist_gets_no_rule_but_home_and_workspace_do(tmp_path: Pa
         Confinement(home=gone, workspace=gone, person=gone, masked=(gone,), prefixes=(gone,))
     )
 
-    assert {mount.rule for mount in rules if mount.path == gone} == {Rule.WRITE}
+    assert {mount.rule for mount in rules if mount.path == gone} == {PathRule.WRITE}
 
 
 def test_links_are_resolved_and_those_on_the_way_are_kept(tmp_path: Path) -> None:
@@ -160,8 +169,8 @@ def test_links_are_resolved_and_those_on_the_way_are_kept(tmp_path: Path) -> Non
 
     rules = survey(Confinement(home=tmp_path, workspace=tmp_path, prefixes=(prefix,)))
 
-    assert Mount(Rule.PREFIX, real / "bin") in rules
-    assert Mount(Rule.LINK, tmp_path / "current", target="versions/22") in rules
+    assert Mount(PathRule.PREFIX, real / "bin") in rules
+    assert Mount(PathRule.LINK, tmp_path / "current", target="versions/22") in rules
 
 
 def test_a_home_of_slash_is_not_hidden(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from app.children.process import Tail
 from app.children.sandbox import Sandbox
-from app.children.spawn import Command, spawn
+from app.children.spawn import ChildCommand, spawn
 from app.children.stop import StopSteps, running, stop
 from app.errors import AgentNotStarted
 from tests.unit.children.conftest import Launch, World
@@ -96,7 +96,11 @@ async def test_writing_to_a_child_that_does_not_read_waits_until_it_is_stopped(
 ) -> None:
     steps = StopSteps(close=0)
     async with running(
-        Command(("sleep", "1000")), name="claude", env=world.env, cwd=world.workspace, steps=steps
+        ChildCommand(("sleep", "1000")),
+        name="claude",
+        env=world.env,
+        cwd=world.workspace,
+        steps=steps,
     ) as child:
         child.write(b"x" * 4 * MEGABYTE)
         with pytest.raises(TimeoutError):
@@ -140,7 +144,9 @@ async def test_a_command_that_does_not_exist_is_named_with_a_remedy(launch: Laun
 
 async def test_a_workspace_that_does_not_exist_is_no_start(world: World) -> None:
     with pytest.raises(AgentNotStarted):
-        await spawn(Command(("true",)), name="claude", env=world.env, cwd=world.workspace / "gone")
+        await spawn(
+            ChildCommand(("true",)), name="claude", env=world.env, cwd=world.workspace / "gone"
+        )
 
 
 async def test_its_identity_lasts_and_differs_from_the_next_ones(

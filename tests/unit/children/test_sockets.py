@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.children import sandbox
-from app.children.layout import Confinement, Mount, Rule, survey
+from app.children.layout import Confinement, Mount, PathRule, survey
 from app.children.sandbox import DaemonSockets
 
 
@@ -61,6 +61,6 @@ def test_the_folder_of_a_socket_is_hidden_and_that_of_the_agent_keeps_its_own() 
 
     mounts = survey(confinement, map(Path, daemons))
 
-    assert Mount(Rule.VEIL, Path("/x/run")) in mounts
-    covered = {mount.path for mount in mounts if mount.rule is Rule.COVER}
+    assert Mount(PathRule.VEIL, Path("/x/run")) in mounts
+    covered = {mount.path for mount in mounts if mount.rule is PathRule.COVER}
     assert covered == {Path("/x/b.sock"), Path("/var/lib/c.sock")}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from app.children.spawn import Command, spawn
+from app.children.spawn import ChildCommand, spawn
 from app.errors import AgentNotStarted
 from tests.unit.children.conftest import World
 from tests.unit.children.helpers import BOUND, outcome
@@ -77,7 +77,10 @@ def test_no_descriptor_is_left_open(loop_factory: Make, world: World) -> None:
             await outcome(["cat", os.devnull], world.env, world.workspace)
             with pytest.raises(AgentNotStarted):
                 await spawn(
-                    Command(("/no/such/command",)), name="x", env=world.env, cwd=world.workspace
+                    ChildCommand(("/no/such/command",)),
+                    name="x",
+                    env=world.env,
+                    cwd=world.workspace,
                 )
         assert descriptors() == before
 

@@ -11,7 +11,7 @@ import pytest
 
 from app.children.process import Child
 from app.children.sandbox import Sandbox
-from app.children.spawn import Command
+from app.children.spawn import ChildCommand
 from app.children.stop import StopSteps, running, stop
 from tests.unit.children.conftest import Launch, World
 from tests.unit.children.helpers import BOUND, carriers, exists, line, rest
@@ -208,7 +208,7 @@ async def test_stopping_twice_and_at_once_is_one_stop(sandbox: Sandbox, launch: 
 async def test_the_block_stops_its_child_also_when_it_fails(world: World) -> None:
     with pytest.raises(ZeroDivisionError):
         async with running(
-            Command(("sleep", "1000")),
+            ChildCommand(("sleep", "1000")),
             name="claude",
             env=world.env,
             cwd=world.workspace,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.agents.catalog import known_agents
-from app.cli.visits import Visitor, known_login
+from app.cli.visits import AgentVisit, known_login
 from app.config import AgentConfig
 
 PROGRAMS = {program.name: program for program in known_agents()}
@@ -25,7 +25,7 @@ def test_a_known_login_begins_like_the_agents_own_command(
     driver: str, command: str, login: str | None
 ) -> None:
     entry = AgentConfig(name="it", command=tuple(command.split()), driver=driver)
-    visiting = Visitor(entry, PROGRAMS[driver], None, None)  # type: ignore[arg-type]  # nobody is visited
+    visiting = AgentVisit(entry, PROGRAMS[driver], None, None)  # type: ignore[arg-type]  # nobody is visited
 
     commands = [" ".join(method.command or ()) for method in known_login(visiting)]
 

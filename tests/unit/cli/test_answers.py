@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from app.cli.answers import Allow, Person, Question, Rule, match
+from app.cli.answers import Allow, KeyboardAnswers, Question, RuleAnswers, match
 from app.server.shapes import OptionOut
-from app.terminal.screen import Plain, Screen
+from app.terminal.screen import PlainLines, Screen
 
 OPTIONS = [
     OptionOut(id="allow", name="Allow once", kind="allow_once"),
@@ -44,7 +44,7 @@ class Desk:
     """A terminal with a person at it: what they see, and their keyboard."""
 
     shown: Shown
-    person: Person
+    person: KeyboardAnswers
     keys: int
 
     def type(self, text: str) -> None:
@@ -61,7 +61,7 @@ class Desk:
 def desk() -> Iterator[Desk]:
     keys, keyboard = pty.openpty()
     shown = Shown()
-    yield Desk(shown, Person(Screen(io.StringIO(), Plain(shown)), keyboard), keys)
+    yield Desk(shown, KeyboardAnswers(Screen(io.StringIO(), PlainLines(shown)), keyboard), keys)
     os.close(keys)
     os.close(keyboard)
 
@@ -85,9 +85,9 @@ def question(options: list[OptionOut]) -> Question:
 async def test_a_rule_allows_once_if_it_says_so_and_else_rejects(
     allow: Allow | None, options: list[OptionOut], chosen: str | None
 ) -> None:
-    screen = Screen(io.StringIO(), Plain(io.StringIO()))
+    screen = Screen(io.StringIO(), PlainLines(io.StringIO()))
 
-    assert await Rule(screen, allow).choose(question(options)) == chosen
+    assert await RuleAnswers(screen, allow).choose(question(options)) == chosen
 
 
 @pytest.mark.parametrize("allow", [Allow.ONCE, Allow.REJECT, None])
@@ -95,14 +95,14 @@ async def test_no_rule_decides_whether_a_limit_or_a_budget_counts(allow: Allow |
     err = io.StringIO()
     pause = Question("demo", "demo has spent $2.00. Go on?", OPTIONS, kind="pause")
 
-    assert await Rule(Screen(io.StringIO(), Plain(err)), allow).choose(pause) is None
+    assert await RuleAnswers(Screen(io.StringIO(), PlainLines(err)), allow).choose(pause) is None
 
     assert err.getvalue() == "? demo asks: demo has spent $2.00. Go on?\n"
 
 
 async def test_where_no_person_is_a_limit_that_answers_itself_is_waited_for() -> None:
     limit = Question("demo", "It goes on by itself then.", OPTIONS, kind="pause", resumes=True)
-    rule = Rule(Screen(io.StringIO(), Plain(io.StringIO())), None)
+    rule = RuleAnswers(Screen(io.StringIO(), PlainLines(io.StringIO())), None)
 
     choosing = asyncio.ensure_future(rule.choose(limit))
     await asyncio.wait([choosing], timeout=0)
@@ -115,7 +115,7 @@ async def test_a_question_is_not_said_to_be_answered_by_allowing() -> None:
     err = io.StringIO()
     colour = Question("demo", "Which colour?", OPTIONS, kind="question")
 
-    assert await Rule(Screen(io.StringIO(), Plain(err)), None).choose(colour) == "no"
+    assert await RuleAnswers(Screen(io.StringIO(), PlainLines(err)), None).choose(colour) == "no"
 
     assert err.getvalue().endswith("  Reject (no one is at the terminal)\n")
 
@@ -123,7 +123,7 @@ async def test_a_question_is_not_said_to_be_answered_by_allowing() -> None:
 async def test_without_a_rule_it_is_said_how_to_allow() -> None:
     err = io.StringIO()
 
-    await Rule(Screen(io.StringIO(), Plain(err)), None).choose(question(OPTIONS))
+    await RuleAnswers(Screen(io.StringIO(), PlainLines(err)), None).choose(question(OPTIONS))
 
     assert "? demo asks: Run `ls`\n  $ ls\n" in err.getvalue()
     assert "--allow once" in err.getvalue()

@@ -15,7 +15,7 @@ from app.cli.conversation import AgentUnknown, Conversation, Item
 from app.errors import BridgeError, Conflict, NotFound
 from app.model.updates import AskView, ShownFact
 from app.server.shapes import EntryOut, NewSession, SessionTurn, TurnOut, UnfinishedOut
-from app.terminal.screen import Plain, Screen
+from app.terminal.screen import PlainLines, Screen
 
 TURN = 7
 SECONDS = 5.0
@@ -111,7 +111,7 @@ class Talk:
     def __init__(self, bridge: Bridge, desk: Desk | None = None) -> None:
         self.out, self.err = io.StringIO(), io.StringIO()
         self.desk = desk or Desk()
-        self.conversation = Conversation(bridge, Screen(self.out, Plain(self.err)), self.desk)
+        self.conversation = Conversation(bridge, Screen(self.out, PlainLines(self.err)), self.desk)
 
     async def run(self, *meanwhile: Callable[[], Awaitable[object]]) -> TurnOut:
         async with asyncio.timeout(SECONDS), asyncio.TaskGroup() as group:
@@ -251,7 +251,7 @@ async def test_a_closed_stdout_stops_the_turn() -> None:
 
     bridge = Bridge()
     bridge.push("text", "hello")
-    conversation = Conversation(bridge, Screen(Closed(), Plain(io.StringIO())), Desk())
+    conversation = Conversation(bridge, Screen(Closed(), PlainLines(io.StringIO())), Desk())
 
     with pytest.raises(BrokenPipeError):
         await conversation.run(NEW)

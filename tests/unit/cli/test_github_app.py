@@ -31,7 +31,7 @@ from app.services.github.manifest import (
     propose_name,
     store,
 )
-from app.services.service import Finding, Verdict
+from app.services.service import Finding, Severity
 from app.store.database import locked
 from app.terminal.api import BridgeUnreachable
 from sim.github.world import SimulatedGithub
@@ -253,10 +253,10 @@ async def test_the_doctor_says_what_an_app_lacks(tmp_path: Path) -> None:
         found = await findings(github, tmp_path, **settings)
 
     assert [each.verdict for each in found] == [
-        Verdict.PROBLEM,
-        Verdict.PROBLEM,
-        Verdict.WARNING,
-        Verdict.WARNING,
+        Severity.PROBLEM,
+        Severity.PROBLEM,
+        Severity.WARNING,
+        Severity.WARNING,
     ]
     assert "issues: write" in found[0].reason
     assert "issue_comment" in found[1].reason
@@ -273,9 +273,9 @@ async def test_the_doctor_sees_by_the_log_that_deliveries_do_not_arrive(tmp_path
 
         app, log = await findings(github, tmp_path, **settings)
 
-    assert app.verdict is Verdict.OK
+    assert app.verdict is Severity.OK
     assert app.reason.endswith("may not push workflow files")
-    assert log.verdict is Verdict.PROBLEM
+    assert log.verdict is Severity.PROBLEM
     assert "/webhooks/github/claude" in log.remedy
 
 
@@ -288,5 +288,5 @@ async def test_the_doctor_knows_a_wrong_key(tmp_path: Path) -> None:
             github, tmp_path, **settings | {"GITHUB_PRIVATE_KEY": other.private_pem}
         )
 
-    assert (found.verdict, found.what) == (Verdict.PROBLEM, "github:claude")
+    assert (found.verdict, found.what) == (Severity.PROBLEM, "github:claude")
     assert "GITHUB_PRIVATE_KEY" in found.remedy

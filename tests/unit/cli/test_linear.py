@@ -19,8 +19,8 @@ from app.errors import ConfigurationError, NotFound
 from app.model.inbound import Delivery
 from app.services import registered_services
 from app.services.linear import doctor
-from app.services.linear.auth import SCOPES, Grant, Grants
-from app.services.service import Finding, Verdict
+from app.services.linear.auth import SCOPES, Grants, LinearGrant
+from app.services.service import Finding, Severity
 from sim.linear import App, Linear
 from tests.support.bridge import DEMO
 from tests.support.doctor import check_context
@@ -30,7 +30,7 @@ from tests.support.memory import open_stores
 pytestmark = pytest.mark.anyio
 
 Configure = Callable[..., Configuration]
-Keep = Callable[[Configuration, Grant], Awaitable[None]]
+Keep = Callable[[Configuration, LinearGrant], Awaitable[None]]
 
 
 @pytest.fixture
@@ -126,8 +126,8 @@ async def test_credentials_that_work_are_told_with_the_name_they_have(
 ) -> None:
     (token, hook) = await findings(configure(**credentials(app, "demo", minted=True)))
 
-    assert (token.verdict, token.reason) == (Verdict.OK, "is demo in Acme")
-    assert hook.verdict is Verdict.OK
+    assert (token.verdict, token.reason) == (Severity.OK, "is demo in Acme")
+    assert hook.verdict is Severity.OK
 
 
 async def test_a_token_that_expired_is_a_problem_with_a_remedy(
@@ -138,7 +138,7 @@ async def test_a_token_that_expired_is_a_problem_with_a_remedy(
 
     (token, _) = await findings(configure(**given))
 
-    assert token.verdict is Verdict.PROBLEM
+    assert token.verdict is Severity.PROBLEM
     assert "LINEAR_ACCESS_TOKEN" in token.remedy
 
 
@@ -157,7 +157,7 @@ async def test_a_linear_that_does_not_answer_is_a_problem(
 
     (token, _) = await findings(configure(**credentials(app, "demo")))
 
-    assert token.verdict is Verdict.PROBLEM
+    assert token.verdict is Severity.PROBLEM
     assert "LINEAR_API_URL" in token.remedy
 
 
@@ -175,7 +175,7 @@ async def test_looking_changes_nothing_at_linear(
     session = linear.delegate(linear.issue("Do this"), app, linear.person("Ann"))
     (token, _) = await findings(configure(**credentials(app, "demo")))
 
-    assert token.verdict is Verdict.OK
+    assert token.verdict is Severity.OK
     assert linear.fields() == ["viewer", "agentSessionUpdate"]
     assert (session.activities, session.plan) == ([], [])
 
@@ -189,7 +189,7 @@ async def test_what_linear_does_not_tell_is_said_to_be_unknown(
     monkeypatch.setattr(doctor, "may_write", unclear)
     (token, _) = await findings(configure(**credentials(app, "demo")))
 
-    assert token.verdict is Verdict.WARNING
+    assert token.verdict is Severity.WARNING
     assert "could not check whether it can write" in token.reason
 
 
@@ -197,7 +197,7 @@ async def test_what_linear_does_not_tell_is_said_to_be_unknown(
 def keep() -> Keep:
     """Keep a grant as the bridge does."""
 
-    async def kept(configuration: Configuration, grant: Grant) -> None:
+    async def kept(configuration: Configuration, grant: LinearGrant) -> None:
         clock = SystemClock()
         sealer = Sealer(ensure_secrets(configuration).secret_key)
         with open_stores(configuration.data_dir, clock) as (_, stores):
@@ -212,19 +212,19 @@ async def test_an_installation_is_looked_at_and_never_renewed(
     configuration = configure(**credentials(app, "demo", minted=True))
     token, later = next(iter(app.tokens)), SystemClock().now() + 3600
 
-    await keep(configuration, Grant(app.client_id, token, "refresh", later))
+    await keep(configuration, LinearGrant(app.client_id, token, "refresh", later))
     (works, _) = await findings(configuration)
-    await keep(configuration, Grant(app.client_id, "no token", "refresh", later))
+    await keep(configuration, LinearGrant(app.client_id, "no token", "refresh", later))
     (refused, _) = await findings(configuration)
-    await keep(configuration, Grant(app.client_id, token, "refresh", 0.0))
+    await keep(configuration, LinearGrant(app.client_id, token, "refresh", 0.0))
     (old, _) = await findings(configuration)
-    await keep(configuration, Grant(app.client_id, ended="it was revoked"))
+    await keep(configuration, LinearGrant(app.client_id, ended="it was revoked"))
     (ended, _) = await findings(configuration)
 
-    assert (works.verdict, works.reason) == (Verdict.OK, "is demo in Acme")
-    assert (refused.verdict, "renews" in refused.remedy) == (Verdict.PROBLEM, True)
-    assert (old.verdict, "renewed" in old.reason) == (Verdict.OK, True)
-    assert (ended.verdict, ended.reason) == (Verdict.PROBLEM, "it was revoked")
+    assert (works.verdict, works.reason) == (Severity.OK, "is demo in Acme")
+    assert (refused.verdict, "renews" in refused.remedy) == (Severity.PROBLEM, True)
+    assert (old.verdict, "renewed" in old.reason) == (Severity.OK, True)
+    assert (ended.verdict, ended.reason) == (Severity.PROBLEM, "it was revoked")
     assert "https://bridge.example.com/install/linear/demo" in ended.remedy
     assert "token" not in linear.fields()
 
@@ -238,23 +238,23 @@ async def test_an_address_that_linear_cannot_reach_is_a_warning(
 
     (_, hook) = await findings(configure(**given, **plain))
 
-    assert hook.verdict is Verdict.WARNING
+    assert hook.verdict is Severity.WARNING
     assert "BRIDGE_BASE_URL" in hook.remedy
 
 
 @pytest.mark.parametrize(
     ("signatures", "verdict", "words"),
     [
-        ((), Verdict.OK, "none has arrived yet"),
-        ((None, None), Verdict.WARNING, "none arrive"),
-        ((None, "signed"), Verdict.OK, "they arrive"),
+        ((), Severity.OK, "none has arrived yet"),
+        ((None, None), Severity.WARNING, "none arrive"),
+        ((None, "signed"), Severity.OK, "they arrive"),
     ],
 )
 async def test_webhooks_that_never_arrive_are_told_from_those_that_do(
     configure: Configure,
     app: App,
     signatures: tuple[str | None, ...],
-    verdict: Verdict,
+    verdict: Severity,
     words: str,
 ) -> None:
     configuration = configure(**credentials(app, "demo"))

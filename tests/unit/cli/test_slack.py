@@ -16,7 +16,7 @@ from app.config import AgentRecord, Configuration, ensure_secrets, load
 from app.config.sealing import Sealer
 from app.errors import NotFound
 from app.services import registered_services
-from app.services.service import Finding, Verdict
+from app.services.service import Finding, Severity
 from app.services.slack.doctor import check_events, checks
 from app.services.slack.manifest import EVENTS, OPTIONAL, SCOPES, creation_address, manifest, steps
 from app.store.database import Database
@@ -170,7 +170,7 @@ async def test_an_app_that_is_set_up_well_is_ok(
 
     [finding] = await findings(configure(**tokens(simulated, app)))
 
-    assert finding.verdict is Verdict.OK
+    assert finding.verdict is Severity.OK
     assert app.user in finding.reason
 
 
@@ -182,7 +182,7 @@ async def test_an_app_without_agent_sessions_is_said_to_show_less(
 
     [finding] = await findings(configure(**tokens(simulated, app)))
 
-    assert finding.verdict is Verdict.WARNING
+    assert finding.verdict is Severity.WARNING
     assert error in finding.reason
     assert "!stop" in finding.remedy
 
@@ -192,7 +192,7 @@ async def test_missing_scopes_are_named(configure: Configure, simulated: Simulat
 
     [finding] = await findings(configure(**tokens(simulated, app)))
 
-    assert finding.verdict is Verdict.PROBLEM
+    assert finding.verdict is Severity.PROBLEM
     assert "files:read" in finding.reason
     assert "manifest slack claude" in finding.remedy
 
@@ -204,7 +204,7 @@ async def test_an_app_of_an_earlier_manifest_works_and_is_told_what_it_lacks(
 
     [finding] = await findings(configure(**tokens(simulated, app)))
 
-    assert finding.verdict is Verdict.WARNING
+    assert finding.verdict is Severity.WARNING
     assert "commands, reactions:write" in finding.reason
 
 
@@ -217,7 +217,7 @@ async def test_a_token_that_slack_refuses_is_named_without_its_value(
 
     [finding] = await findings(configure(**given))
 
-    assert finding.verdict is Verdict.PROBLEM
+    assert finding.verdict is Severity.PROBLEM
     assert name in finding.remedy
     assert given[name] not in f"{finding}"
 
@@ -257,7 +257,7 @@ async def test_an_app_that_was_told_everything_hears_everything(configure: Confi
     finding = await heard(configure(**GIVEN), *SAMPLES.values())
 
     assert set(SAMPLES) == set(EVENTS)
-    assert (finding.verdict, finding.reason) == (Verdict.OK, "every kind arrived recently")
+    assert (finding.verdict, finding.reason) == (Severity.OK, "every kind arrived recently")
 
 
 @pytest.mark.parametrize("event", EVENTS)
@@ -268,7 +268,7 @@ async def test_what_never_arrived_is_named_without_a_verdict(
 
     finding = await heard(configure(**GIVEN), *others.values())
 
-    assert finding.verdict is Verdict.OK
+    assert finding.verdict is Severity.OK
     assert f"not yet: {event}." in finding.reason
 
 
@@ -277,7 +277,7 @@ async def test_mentions_without_messages_are_a_fault_in_the_subscriptions(
 ) -> None:
     finding = await heard(configure(**GIVEN), SAMPLES["app_mention"], SAMPLES["message.im"])
 
-    assert finding.verdict is Verdict.WARNING
+    assert finding.verdict is Severity.WARNING
     assert "message.channels" in finding.remedy
 
 
@@ -298,4 +298,4 @@ async def test_before_the_first_start_nothing_was_heard(configure: Configure) ->
 async def test_a_slack_that_cannot_be_reached_is_a_warning(configure: Configure) -> None:
     [finding] = await findings(configure(**GIVEN))
 
-    assert finding.verdict is Verdict.WARNING
+    assert finding.verdict is Severity.WARNING

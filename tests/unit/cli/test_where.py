@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.where import ANSWERS, Where, named, usual, words
+from app.cli.ask import WORK_TREES, Where, choose_named, choose_usual
+from app.cli.conversation import describe_place
 from app.errors import Conflict
 
 
@@ -23,7 +24,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def choice(**options: object) -> str | None:
     plain: dict[str, object] = {"repository": None, "folder": None, "here": False, "scratch": False}
-    return named(**{**plain, **options})  # type: ignore[arg-type]  # as the command line gives them
+    return choose_named(**{**plain, **options})  # type: ignore[arg-type]  # as the command line gives them
 
 
 def test_options_name_the_place(tree: Path, tmp_path: Path) -> None:
@@ -42,7 +43,7 @@ def test_here_outside_of_a_work_tree_is_the_folder(
     monkeypatch.chdir(tmp_path)
 
     assert choice(here=True) == f"folder:{tmp_path}"
-    assert usual(tmp_path / "data", None) == Where()
+    assert choose_usual(tmp_path / "data", None) == Where()
 
 
 @pytest.mark.parametrize("answer", [True, False])
@@ -55,8 +56,8 @@ def test_a_person_is_asked_once_for_each_work_tree(
         asked.append(question)
         return answer
 
-    first = usual(tmp_path / "data", confirm)
-    again = usual(tmp_path / "data", None)
+    first = choose_usual(tmp_path / "data", confirm)
+    again = choose_usual(tmp_path / "data", None)
 
     assert asked == [f"Work in {tree}?"]
     assert first == again == Where(f"folder:{tree}" if answer else None)
@@ -65,19 +66,19 @@ def test_a_person_is_asked_once_for_each_work_tree(
 def test_without_a_person_nothing_is_assumed_and_the_way_is_said(
     tree: Path, tmp_path: Path
 ) -> None:
-    assert usual(tmp_path, None) == Where(hint=f"to work in {tree}, add --here")
+    assert choose_usual(tmp_path, None) == Where(hint=f"to work in {tree}, add --here")
 
 
 @pytest.mark.parametrize("kept", ["", "[]", '{"x": "yes"}'])
 def test_a_damaged_memory_is_only_forgotten(tree: Path, tmp_path: Path, kept: str) -> None:
-    (tmp_path / ANSWERS).write_text(kept)
+    (tmp_path / WORK_TREES).write_text(kept)
 
-    assert usual(tmp_path, lambda _question: True) == Where(f"folder:{tree}")
-    assert json.loads((tmp_path / ANSWERS).read_text()) == {str(tree): True}
+    assert choose_usual(tmp_path, lambda _question: True) == Where(f"folder:{tree}")
+    assert json.loads((tmp_path / WORK_TREES).read_text()) == {str(tree): True}
 
 
 def test_the_place_is_said_in_words() -> None:
-    assert words(None) == ""
-    assert words("none") == "Working in an empty folder"
-    assert words("folder:/a/b") == "Working in /a/b"
-    assert words("acme/widget") == "Working in a clone of acme/widget"
+    assert describe_place(None) == ""
+    assert describe_place("none") == "Working in an empty folder"
+    assert describe_place("folder:/a/b") == "Working in /a/b"
+    assert describe_place("acme/widget") == "Working in a clone of acme/widget"

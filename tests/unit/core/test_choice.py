@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.repositories.directory import Directory
-from app.core.turns.choice import OFFERED, Choice, RepositoryChoice, find_named, question
+from app.core.turns.choice import OFFERED, ChosenRepository, RepositoryChoice, find_named, question
 from app.errors import RepositoryError
 from app.model.inbound import Effect, Heard
 from app.model.keys import PlaceKey
 from app.model.types import TurnState
 from app.model.updates import Ask
 from app.services import find_area
+from tests.support.base import make_base
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Rules, running_desk
 from tests.support.memory import decision, heard, open_stores
@@ -233,15 +234,12 @@ async def test_a_default_asks_nobody_and_what_an_area_remembers_stands_above_it(
         await places.accept(decision(message, "demo"))
         [session] = stores.sessions.in_place(message.place)
         choice = RepositoryChoice(
-            places,
-            stores.sessions,
+            make_base(stores, clock),
             directory,
-            clock,
-            adapters={},
             list_repositories=shelf.repositories,
         )
 
-        assert await choice.settle(session, session.key, None, list) == Choice(name)
+        assert await choice.settle(session, session.key, None, list) == ChosenRepository(name)
         assert places.place(message.place).repository == name
     assert shelf.looks == 0
 

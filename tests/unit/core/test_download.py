@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.core.files import attachments as module
-from app.core.files.attachments import FileRefused, download
+from app.core.files.attachments import PlatformFileRefused, download
 from app.model.types import File
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +46,7 @@ async def test_two_agents_download_the_same_file_at_once_300_times(tmp_path: Pat
 
 async def test_a_file_that_is_stored_is_not_requested_again(tmp_path: Path) -> None:
     async def refuse() -> AsyncGenerator[bytes]:
-        raise FileRefused("it is gone")
+        raise PlatformFileRefused("it is gone")
         yield b""
 
     await download(FILE, chunks(b"text"), tmp_path, service="Slack")
@@ -59,7 +59,7 @@ async def test_a_download_that_fails_halfway_leaves_a_note_and_nothing_else(
 ) -> None:
     async def broken() -> AsyncGenerator[bytes]:
         yield b"half"
-        raise FileRefused("the connection broke")
+        raise PlatformFileRefused("the connection broke")
 
     note = await download(FILE, broken(), tmp_path, service="Slack")
 

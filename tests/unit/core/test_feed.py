@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.feed import Feed, News, Unfinished
+from app.core.feed import Feed, PlaceNews, Unfinished
 from app.model.keys import PlaceKey
 from app.model.types import Entry, TurnRef
 from app.store.stores import Stores
@@ -31,7 +31,7 @@ async def turn(stores: Stores) -> TurnRef:
     return ref
 
 
-async def take(news: AsyncIterator[News]) -> News:
+async def take(news: AsyncIterator[PlaceNews]) -> PlaceNews:
     async with asyncio.timeout(5):
         return await anext(news)
 
@@ -48,7 +48,7 @@ async def test_text_that_has_become_a_row_is_not_shown_again(stores: Stores) -> 
     feed.notify(ref.session)
 
     assert [row.text for row in (await take(news)).rows] == ["Hello"]
-    assert await take(news) == News()
+    assert await take(news) == PlaceNews()
 
 
 async def test_text_without_a_row_is_shown_while_it_grows(stores: Stores) -> None:

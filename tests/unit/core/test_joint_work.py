@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.repositories.joint_work import DIFF_CHARACTERS, Joined
+from app.core.repositories.joint_work import DIFF_CHARACTERS, SharedWork
 from app.model.delegation import DelegationLimits, NewDelegation, WorkspaceKind
 from app.model.proposals import Work
 from tests.support.agent_values import make_agent
@@ -16,7 +16,7 @@ from tests.support.pair import ANN, BRANCH, Pair, pair
 from tests.support.yard import SECRET
 
 
-def words(joined: Joined) -> Sequence[str]:
+def words(joined: SharedWork) -> Sequence[str]:
     """List what an agent is told."""
     return (*joined.notes, *(text for _, text in joined.data))
 
@@ -41,7 +41,7 @@ async def test_what_was_left_uncommitted_comes_along_and_both_push_to_one_branch
         assert here.yard.server.show("acme/app", BRANCH, "more.txt") == "by codex"
         names = here.yard.server.log("acme/app", BRANCH, "%an")
         assert "codex[bot]" in names
-        assert await here.begin("codex") == (Joined(), taken)
+        assert await here.begin("codex") == (SharedWork(), taken)
 
         await here.hand_to("demo")
         back, again = await here.begin("demo")
@@ -131,7 +131,7 @@ async def test_nothing_to_review_is_a_turn_as_usual(tmp_path: Path, text: str) -
     async with pair(tmp_path) as here:
         joined, _ = await here.begin("codex", text)
 
-        assert joined == Joined()
+        assert joined == SharedWork()
         assert here.provider.describe(here.session("codex")).branch == "agent/codex/web-t1"
 
 

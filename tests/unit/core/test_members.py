@@ -8,7 +8,7 @@ from secrets import token_hex
 
 import pytest
 
-from app.core.feed import News
+from app.core.feed import PlaceNews
 from app.model.agents import unmet
 from app.model.keys import PlaceKey
 from app.model.ports import AgentListener
@@ -43,7 +43,7 @@ async def test_a_message_to_a_front_runs_at_a_worker_and_is_posted_by_the_desk_a
 
         members.worker.launcher.script = write
         news = members.front.feed.news(PLACE, after=0, idle=5)
-        assert await anext(news) == News()
+        assert await anext(news) == PlaceNews()
 
         accepted = await members.ask("go")
 

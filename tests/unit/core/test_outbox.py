@@ -12,13 +12,13 @@ from typing_extensions import override
 
 from app.core.outbox import Outbox
 from app.errors import PostDelayed, PostRejected
-from app.metrics import Metrics
 from app.model.keys import SessionKey
 from app.model.posts import NewPost, PostContent, PostSend, PostSent
 from app.store.database import Database
 from app.store.posts import finish_post, insert_post
 from app.store.stores import Stores
 from app.vault import Vault
+from tests.support.base import make_base
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores
 from tests.support.recorder import Recorder
@@ -59,7 +59,7 @@ class Scene:
     def again(self) -> Outbox:
         """Build the outbox of the next run."""
         return Outbox(
-            self.stores.posts, {"web:demo": self.recorder}, self.clock, Vault([SECRET]), Metrics()
+            make_base(self.stores, self.clock, {"web:demo": self.recorder}, Vault([SECRET]))
         )
 
 
@@ -68,7 +68,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     clock = ManualClock()
     recorder = Recorder()
     with open_stores(tmp_path, clock) as (database, stores):
-        outbox = Outbox(stores.posts, {"web:demo": recorder}, clock, Vault([SECRET]), Metrics())
+        outbox = Outbox(make_base(stores, clock, {"web:demo": recorder}, Vault([SECRET])))
         yield Scene(database, stores, clock, recorder, outbox)
         await outbox.close(grace=0)
 
@@ -101,7 +101,7 @@ async def test_what_takes_several_calls_goes_on_from_what_was_kept(scene: Scene)
     platform = Stepwise()
     platform.failures = [PostDelayed("not now")]
     first, second = (
-        Outbox(scene.stores.posts, {"web:demo": platform}, scene.clock, Vault(), Metrics())
+        Outbox(make_base(scene.stores, scene.clock, {"web:demo": platform}, Vault()))
         for _ in range(2)
     )
     new = NewPost("files:1", TARGET, PostContent(kind="files"))
@@ -345,7 +345,7 @@ async def announcing(tmp_path: Path) -> AsyncIterator[Scene]:
     clock = ManualClock()
     recorder = Recorder(first_word_seconds=10.0)
     with open_stores(tmp_path, clock) as (database, stores):
-        outbox = Outbox(stores.posts, {"web:demo": recorder}, clock, Vault(), Metrics())
+        outbox = Outbox(make_base(stores, clock, {"web:demo": recorder}, Vault()))
         yield Scene(database, stores, clock, recorder, outbox)
         await outbox.close(grace=0)
 

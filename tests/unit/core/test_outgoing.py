@@ -6,12 +6,15 @@ import os
 import socket
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.files.outgoing import Given, Outgoing
+from app.clock import SystemClock
+from app.core.files.outgoing import Given, OutgoingFiles
 from app.model.keys import SessionKey
 from app.model.policy import PRESETS
 from app.model.ports import AgentListener
@@ -19,7 +22,9 @@ from app.model.posts import MadeFile
 from app.model.text import safe_name
 from app.model.types import Turn, TurnState
 from app.model.updates import AskOption, AskRequest, FileUpdate, ToolUpdate
+from app.store.stores import Stores
 from app.vault import Vault
+from tests.support.base import make_base
 from tests.support.desk import Desk, Rules, running_desk, say_ok
 from tests.support.memory import decision, heard
 
@@ -40,11 +45,12 @@ class Workplace:
         self.uploads = root / "uploads"
         self.workspace.mkdir(parents=True)
         self.folder.mkdir()
-        self._outgoing = Outgoing(
+        self._outgoing = OutgoingFiles(
+            # It is asked for nothing but the post of a turn.
+            make_base(
+                cast("Stores", SimpleNamespace(posts=self)), SystemClock(), vault=Vault([SECRET])
+            ),
             self.uploads,
-            self,  # type: ignore[arg-type]  # it is asked for nothing but the post of a turn
-            {},
-            Vault([SECRET]),
             link=lambda url: f"https://bridge.example/uploads/{url}",
         )
 

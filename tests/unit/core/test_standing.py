@@ -21,7 +21,7 @@ from app.agents.personas import (
     write_system_prompt,
 )
 from app.core.tools.wording import list_colleagues
-from app.core.turns.prompt import Asked, Said, compose
+from app.core.turns.prompt import QuotedMessage, TurnPrompt, compose
 from app.model.keys import SessionKey
 from app.model.types import Message, Speaker
 from app.model.workspaces import WorkspaceView
@@ -48,13 +48,13 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
 
 def prompt(standing: SystemPrompt) -> str:
     return compose(
-        Asked(
+        TurnPrompt(
             SessionKey("web", "t1", "ada"),
             [Message(Speaker("ann", "Ann"), "fix it", "m1", 0.0)],
             workspace=WorkspaceView("empty", ""),
             standing=write_for_prompt(standing, None),
             place_prompt="Answer briefly.",
-            said=[Said("Bob", "it fails")],
+            said=[QuotedMessage("Bob", "it fails")],
         )
     )
 

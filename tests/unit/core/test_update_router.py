@@ -25,6 +25,7 @@ from app.model.updates import (
 )
 from app.store.stores import Stores
 from app.vault import Vault
+from tests.support.base import make_base
 from tests.support.clock import ManualClock
 from tests.support.memory import decision, heard, open_stores
 
@@ -45,11 +46,9 @@ class Scene:
 
     def router(self) -> UpdateRouter:
         router = UpdateRouter(
+            make_base(self.stores, self.clock, vault=Vault([SECRET])),
             self.ref,
-            transcript=self.stores.transcript,
             feed=self.feed,
-            clock=self.clock,
-            vault=Vault([SECRET]),
             on_progress=lambda: self.shown.append(router.content("working")),
         )
         return router

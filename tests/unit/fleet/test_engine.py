@@ -64,7 +64,11 @@ class Claims:
 
 async def start(turns: LateTurns, claims: Claims, *, max_turns: int) -> FleetTurnEngine:
     context = SimpleNamespace(
-        turns=turns, agents={}, clock=SystemClock(), feed=SimpleNamespace(notify=lambda _: None)
+        stores=SimpleNamespace(turns=turns),
+        agents={},
+        clock=SystemClock(),
+        signals=ALONE,
+        feed=SimpleNamespace(notify=lambda _: None),
     )
     engine = FleetTurnEngine(
         cast("TurnContext", context),
@@ -72,7 +76,6 @@ async def start(turns: LateTurns, claims: Claims, *, max_turns: int) -> FleetTur
         max_turns=max_turns,
         total=None,
         worker=cast("FleetWorker", Worker()),
-        signals=ALONE,
     )
     await engine.start()
     return engine

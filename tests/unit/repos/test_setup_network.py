@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.children.network.access import Rules
+from app.children.network.access import NetworkRules
 from app.children.network.dialing import Dialer
 from app.children.network.link import NetworkPlan
 from app.children.sandbox import Bubblewrap
@@ -37,7 +37,7 @@ async def test_a_setup_fetches_from_the_internet_and_says_what_was_refused(tmp_p
     server = await asyncio.start_server(hello, "127.0.0.1", 0)
     routes = {PUBLIC: server.sockets[0].getsockname()[1]}
     outside = Staged({"public.example": [PUBLIC]}, routes)
-    plan = NetworkPlan(Rules("open"), Dialer(outside, {1}))
+    plan = NetworkPlan(NetworkRules("open"), Dialer(outside, {1}))
     async with open_yard(tmp_path, network=plan) as yard:
         script = f"#!/bin/sh\n{TOOL} get http://public.example/\n{TOOL} connect 10.0.0.1:80\n"
         files = {".agent-bridge/setup": script, "tool.py": inspect.getsource(inside)}

@@ -9,11 +9,12 @@ import pytest
 from sqlalchemy import Connection, delete, select, text
 
 from app.errors import Conflict, StoreUnavailable
+from app.features.memory.store import MemoryStore
 from app.model.delegation import DelegationLimits, NewDelegation
 from app.model.updates import AskOption, AskRequest
 from app.store import moving, tables
 from app.store.database import Database, sqlite_url
-from app.store.dialects import Field
+from app.store.dialects import JsonField
 from app.store.guarding import Guard, put_on_guard
 from app.store.moving import move
 from app.store.stores import Stores
@@ -80,7 +81,7 @@ async def fill(database: Database) -> Stores:
     ref = (await stores.turns.queued())[0]
     await opened(stores, ASK, ref)
     entries = [("1", "Zürich, Österreich"), ("2", "other words")]
-    await stores.memory.index("demo", "2026-01-01", "v1", entries)
+    await stores.open(MemoryStore).index("demo", "2026-01-01", "v1", entries)
     for task in ("one", "two"):
         new = NewDelegation("message", "codex", ref.session, ref.turn, task, ANN)
         assert (await stores.delegations.begin(new, DEEP)).delegation is not None
@@ -122,7 +123,7 @@ async def test_every_row_is_there_and_numbers_go_on(source: Database, target: Da
         "memory_text": 2,
     }
     stores = Stores.on(target, lambda: 20.0)
-    assert await stores.memory.search("demo", ["zurich"], every=True, limit=5) == [
+    assert await stores.open(MemoryStore).search("demo", ["zurich"], every=True, limit=5) == [
         ("2026-01-01", "1")
     ]
     new = NewDelegation("message", "codex", 1, 1, "three", ANN)
@@ -146,7 +147,7 @@ async def test_rows_with_what_a_server_refuses_are_moved_and_fail_no_turn(
 
     target.open()
     await check_turns(target)
-    row = target.one(select(tables.transcript.c.data, Field(tables.transcript.c.data, "value")))
+    row = target.one(select(tables.transcript.c.data, JsonField(tables.transcript.c.data, "value")))
     kept = "a\ufffdb\ufffdc \\u0000"
     assert row == ({"value": kept, "number": None}, kept)
 

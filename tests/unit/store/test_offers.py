@@ -13,7 +13,7 @@ from app.model.posts import PostContent
 from app.model.proposals import Proposed
 from app.model.types import SessionState, TurnRef, TurnState
 from app.model.updates import Ask
-from app.model.workspaces import Checkout, Opened, Repository
+from app.model.workspaces import Checkout, OpenedClone, Repository
 from app.store.stores import Stores
 from tests.support.clock import ManualClock
 from tests.support.memory import decision, heard, open_stores
@@ -39,7 +39,7 @@ async def proposed(stores: Stores) -> tuple[Proposed, TurnRef]:
     await stores.turns.starting(ref.turn)
     repository = Repository("o/r", "https://git.example/o/r.git")
     await stores.checkouts.begin(Checkout(ref.session, 1, repository, "branch", "agent/demo/1"))
-    await stores.checkouts.ready(ref.session, 1, Opened("main", "c0"), "")
+    await stores.checkouts.ready(ref.session, 1, OpenedClone("main", "c0"), "")
     await stores.checkouts.sent(ref.session, 1, "c1")
     found = stores.proposals.find("demo", "o/r", "agent/demo/1")
     assert found is not None

@@ -9,7 +9,8 @@ import pytest
 from app.core.consent.views import PAGE, view_of
 from app.model.updates import AskFact, AskRequest
 from app.server.shapes import EntryOut
-from app.terminal import output as lines
+from app.terminal import framing
+from app.terminal import screen as lines
 
 
 def entry(
@@ -41,27 +42,27 @@ def test_a_tool_call_says_who_allowed_it_if_anyone_was_asked() -> None:
     ],
 )
 def test_what_a_terminal_would_obey_is_taken_out(text: str, shown: str) -> None:
-    assert lines.printable(text) == shown
+    assert framing.printable(text) == shown
 
 
 def test_an_error_of_many_lines_becomes_one() -> None:
-    assert lines.one_line("it broke:\n  Traceback\n\n  boom") == "it broke: Traceback boom"
+    assert framing.one_line("it broke:\n  Traceback\n\n  boom") == "it broke: Traceback boom"
 
 
 def test_a_line_is_cut_where_it_gets_too_long() -> None:
-    assert lines.one_line("x" * 50, limit=10) == "x" * 9 + "…"
+    assert framing.one_line("x" * 50, limit=10) == "x" * 9 + "…"
 
 
 def test_columns_are_as_wide_as_their_widest_cell_and_end_without_blanks() -> None:
     rows = [("ID", "STATE"), ("12345", "idle"), ("6", "x")]
 
-    assert list(lines.columns(rows)) == ["ID     STATE", "12345  idle", "6      x"]
+    assert list(framing.columns(rows)) == ["ID     STATE", "12345  idle", "6      x"]
 
 
 def test_columns_count_an_emoji_as_the_two_columns_it_takes() -> None:
     rows = [("🦊 Foxy", "x"), ("⚙️ Gear", "x"), ("Longest", "x")]
 
-    assert list(lines.columns(rows)) == ["🦊 Foxy  x", "⚙️ Gear   x", "Longest  x"]
+    assert list(framing.columns(rows)) == ["🦊 Foxy  x", "⚙️ Gear   x", "Longest  x"]
 
 
 def shown(*facts: AskFact) -> list[str]:

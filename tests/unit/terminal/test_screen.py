@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.server.shapes import EntryOut
-from app.terminal.screen import Margin, Plain, Screen, margin
+from app.terminal.screen import Margin, PlainLines, Screen, margin
 
 
 class TerminalFile(io.StringIO):
@@ -32,7 +32,7 @@ def steps(*states: str) -> EntryOut:
 
 def test_what_an_agent_made_is_shown_with_its_path() -> None:
     err = io.StringIO()
-    screen = Screen(io.StringIO(), Plain(err), uploads=Path("/data/uploads"))
+    screen = Screen(io.StringIO(), PlainLines(err), uploads=Path("/data/uploads"))
 
     files = [{"name": "a.md", "media_type": "text/markdown", "url": "0a1b/a.md", "size": 1}]
     screen.show(entry("notice", "Made a.md (1 byte).", files=files))
@@ -43,7 +43,7 @@ def test_what_an_agent_made_is_shown_with_its_path() -> None:
 
 def test_nothing_but_the_answer_goes_to_stdout() -> None:
     out, err = io.StringIO(), io.StringIO()
-    screen = Screen(out, Plain(err))
+    screen = Screen(out, PlainLines(err))
 
     for row in (
         entry("message", "words"),
@@ -82,7 +82,7 @@ def test_no_answer_leaves_stdout_empty() -> None:
 
 def test_of_a_known_plan_only_what_was_done_is_shown_again() -> None:
     err = io.StringIO()
-    screen = Screen(io.StringIO(), Plain(err))
+    screen = Screen(io.StringIO(), PlainLines(err))
 
     screen.show(steps("pending", "pending"))
     screen.show(steps("in_progress", "pending"))
@@ -94,7 +94,7 @@ def test_of_a_known_plan_only_what_was_done_is_shown_again() -> None:
 
 def test_a_tool_call_is_shown_when_it_begins_and_when_it_ends() -> None:
     err = io.StringIO()
-    screen = Screen(io.StringIO(), Plain(err))
+    screen = Screen(io.StringIO(), PlainLines(err))
 
     for status in ("pending", "in_progress", "in_progress", "completed"):
         screen.show(entry("tool", "Run ls", call="c", status=status))
@@ -104,7 +104,7 @@ def test_a_tool_call_is_shown_when_it_begins_and_when_it_ends() -> None:
 
 def test_the_last_notice_is_dropped_where_the_error_says_it_anyway() -> None:
     err = io.StringIO()
-    screen = Screen(io.StringIO(), Plain(err))
+    screen = Screen(io.StringIO(), PlainLines(err))
 
     screen.show(entry("notice", "it broke"))
     screen.end(notice=False)
@@ -115,7 +115,7 @@ def test_the_last_notice_is_dropped_where_the_error_says_it_anyway() -> None:
 
 def test_a_line_beside_the_answer_does_not_write_into_it_where_both_are_seen() -> None:
     terminal = TerminalFile()
-    screen = Screen(terminal, Plain(terminal), one_terminal=True)
+    screen = Screen(terminal, PlainLines(terminal), one_terminal=True)
 
     screen.show(entry("text", "half a line"))
     screen.line("! note")
@@ -161,7 +161,7 @@ def test_quiet_shows_nothing_beside_the_answer() -> None:
 
 def test_while_a_person_is_asked_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    plain = Plain(io.StringIO())
+    plain = PlainLines(io.StringIO())
     monkeypatch.setattr(plain, "status", told.append)
     screen = Screen(io.StringIO(), plain)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.config import AgentConfig
-from app.server.page.view.agents import Field, Group, Kind, Offered
+from app.server.page.view.agents import AgentField, Group, Kind, Offered
 
 RULES = "rules"
 """The choice of permissions that are no preset."""
@@ -18,10 +18,12 @@ def _field(
     hint: str = "",
     choices: Offered = (),
     usual: str = "",
-) -> Field:
+) -> AgentField:
     """Describe a key in the words of `AgentConfig`, or with a hint of how to write it here."""
     about = AgentConfig.model_fields[key]
-    return Field(key, about.title or key, kind, hint or about.description or "", choices, usual)
+    return AgentField(
+        key, about.title or key, kind, hint or about.description or "", choices, usual
+    )
 
 
 GROUPS = (
@@ -46,7 +48,7 @@ GROUPS = (
                 "options", "pairs", hint="Further options of the agent: NAME=value, one per line."
             ),
             _field("auth"),
-            Field(
+            AgentField(
                 "extends",
                 "Extends",
                 "choice",
@@ -177,5 +179,5 @@ GROUPS = (
         ),
     ),
 )
-FIELDS: Mapping[str, Field] = {field.key: field for group in GROUPS for field in group.fields}
+FIELDS: Mapping[str, AgentField] = {field.key: field for group in GROUPS for field in group.fields}
 """The fields that are shown one by one; variables have a part of their own."""

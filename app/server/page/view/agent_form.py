@@ -15,7 +15,7 @@ from typing import Any
 from app.errors import ConfigurationError
 from app.model.agents import Choices
 from app.server.page.view.agent_fields import FIELDS, GROUPS, RULES
-from app.server.page.view.agents import Field, Group, Offered
+from app.server.page.view.agents import AgentField, Group, Offered
 
 ENV = "env"
 _OF_ENTRIES = ("agents", "AGENTS_JSON")
@@ -56,11 +56,11 @@ def groups(
 
 
 def _fill(
-    field: Field,
+    field: AgentField,
     entry: Mapping[str, Any],
     former: Mapping[str, Any],
     problems: Mapping[str, str],
-) -> Field:
+) -> AgentField:
     value = entry.get(field.key)
     return replace(
         field,
@@ -71,7 +71,7 @@ def _fill(
     )
 
 
-def _offer(field: Field, around: Around) -> Field:
+def _offer(field: AgentField, around: Around) -> AgentField:
     offers = around.offers
     match field.key:
         case "driver":
@@ -93,7 +93,7 @@ def _offer(field: Field, around: Around) -> Field:
     return field
 
 
-def show(field: Field, value: Any) -> str:
+def show(field: AgentField, value: Any) -> str:
     """Show a value of an entry as people write it."""
     match field.kind:
         case "flag":
@@ -113,7 +113,7 @@ def show(field: Field, value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def read(field: Field, form: Mapping[str, str]) -> Any:
+def read(field: AgentField, form: Mapping[str, str]) -> Any:
     """Read what people wrote in a field; None if it is empty.
 
     Raises:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from app.core.memory.log import Remembered
 from app.server.page.view.personas import FileLine
-from app.server.page.view.roster import Agent
+from app.server.page.view.roster import AgentView
 
 Kind = Literal[
     "text",
@@ -26,7 +25,7 @@ Offered = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class AgentField:
     """One key of an entry."""
 
     key: str
@@ -55,14 +54,14 @@ class Group:
     """Fields that belong together."""
 
     title: str
-    fields: tuple[Field, ...]
+    fields: tuple[AgentField, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AgentLine:
     """An agent in the list."""
 
-    agent: Agent
+    agent: AgentView
     driver: str = ""
     model: str = ""
     services: tuple[str, ...] = ()
@@ -79,14 +78,6 @@ class AgentLine:
     def path(self) -> str:
         """The address of its page."""
         return f"/agents/{self.agent.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryNote:
-    """One thing that an agent remembers, and the thread it came from."""
-
-    entry: Remembered
-    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +124,7 @@ class Credential:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ServiceConnection:
     """An agent on a service, or on none."""
 
     name: str
@@ -154,7 +145,7 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class AgentDetails:
     """One agent with everything that can be changed."""
 
     line: AgentLine
@@ -163,18 +154,18 @@ class Shown:
     """The names of its variables."""
     known: tuple[str, ...]
     """The variables that its program takes."""
-    connections: tuple[Connection, ...]
+    connections: tuple[ServiceConnection, ...]
     titles: tuple[str, ...]
     """The titles of its last sessions."""
     files: tuple[FileLine, ...]
     """Who it is and what it remembers."""
-    tools: tuple[ToolLine, ...] = ()
+    tools: tuple[AgentTool, ...] = ()
     """The bridge's tools that it may use."""
     problems: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class ToolLine:
+class AgentTool:
     """A tool of the bridge that an agent may use."""
 
     name: str

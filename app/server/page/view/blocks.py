@@ -21,7 +21,7 @@ LOG = "log"
 
 
 @dataclass(slots=True)
-class Said:
+class SaidBlock:
     """A message."""
 
     id: str
@@ -50,7 +50,7 @@ class Silence:
 
 
 @dataclass(slots=True)
-class Failed:
+class FailedBlock:
     """The failure of a turn."""
 
     id: str
@@ -66,7 +66,7 @@ class Failed:
 
 
 @dataclass(slots=True)
-class Note:
+class NoteBlock:
     """A notice from the bridge."""
 
     id: str
@@ -82,7 +82,7 @@ class Note:
 
 
 @dataclass(slots=True)
-class Words:
+class WordsBlock:
     """A piece of an agent's text or thoughts."""
 
     id: str
@@ -103,7 +103,7 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Call:
+class CallBlock:
     """The current state of a tool call, and the calls of its sub-agent."""
 
     id: str
@@ -154,11 +154,11 @@ class Batch:
 
     id: str
     home: str
-    calls: list[Call] = field(default_factory=list)
+    calls: list[CallBlock] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Question:
+class QuestionBlock:
     """An ask: a question for a person to decide."""
 
     id: str
@@ -191,7 +191,7 @@ class Question:
 
 
 @dataclass(slots=True)
-class Head:
+class HeadBlock:
     """The agent of a turn, with duration and cost."""
 
     id: str
@@ -208,12 +208,12 @@ class Head:
 
 
 @dataclass(slots=True)
-class Turn:
+class TurnBlock:
     """Everything one agent did in one turn."""
 
     id: str
     agent: str
-    head: Head
+    head: HeadBlock
     session: int
     number: int
     home: str = LOG
@@ -227,7 +227,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedBlock:
     """What an agent was asked by another one."""
 
     delegation: int
@@ -244,10 +244,10 @@ class Asked:
 
 
 @dataclass(slots=True)
-class ErrandHead(Head):
+class ErrandHead(HeadBlock):
     """What an agent was asked by another one, and how far it is."""
 
-    asked: Asked = field(kw_only=True)
+    asked: AskedBlock = field(kw_only=True)
     session: int = field(kw_only=True)
     state: str = "queued"
 
@@ -258,13 +258,25 @@ class ErrandHead(Head):
 
 
 @dataclass(slots=True)
-class Errand(Turn):
+class ErrandBlock(TurnBlock):
     """Everything one agent did for another one, folded under the turn that asked."""
 
     head: ErrandHead
 
 
-Block = Said | Silence | Failed | Note | Words | Plan | Call | Batch | Question | Head | Turn
+Block = (
+    SaidBlock
+    | Silence
+    | FailedBlock
+    | NoteBlock
+    | WordsBlock
+    | Plan
+    | CallBlock
+    | Batch
+    | QuestionBlock
+    | HeadBlock
+    | TurnBlock
+)
 
 
 STEPS = 40
@@ -313,10 +325,10 @@ def split(blocks: Sequence[Block], limit: int) -> Split:
     return Split(earlier, shown, blocks[cut].id)
 
 
-def calls_of(block: Block) -> Sequence[Call]:
+def calls_of(block: Block) -> Sequence[CallBlock]:
     """Return the calls that a block shows, without those of sub-agents."""
     match block:
-        case Call():
+        case CallBlock():
             return (block,)
         case Batch():
             return block.calls
@@ -324,19 +336,19 @@ def calls_of(block: Block) -> Sequence[Call]:
 
 
 def _steps(block: Block) -> int:
-    if isinstance(block, Words):
+    if isinstance(block, WordsBlock):
         return len(block.text) // STEP_CHARACTERS
     return len(calls_of(block))
 
 
 def _stays(block: Block) -> bool:
     match block:
-        case Plan() | Note() | Failed() | Turn():
+        case Plan() | NoteBlock() | FailedBlock() | TurnBlock():
             return True
-        case Question():
+        case QuestionBlock():
             return block.state == "open"
     return any(not (call.has_ended or call.stopped) for call in calls_of(block))
 
 
-def _has_failed(call: Call) -> bool:
+def _has_failed(call: CallBlock) -> bool:
     return call.status == "failed" and not call.rejected

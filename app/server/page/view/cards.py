@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from app.model.text import compare, reveal_line
 from app.server.page.view import diffs, highlight
-from app.server.page.view.blocks import Call
+from app.server.page.view.blocks import CallBlock
 from app.server.page.view.diffs import Row
 from app.server.page.view.highlight import visible
 
@@ -87,7 +87,7 @@ def given(value: Any, title: str = "") -> str:
     )
 
 
-def result_of(call: Call) -> str:
+def result_of(call: CallBlock) -> str:
     """Return the line that a command ended with, where tools such as tests sum up."""
     if call.kind != "execute" or not call.has_ended or call.rejected:
         return ""
@@ -133,7 +133,7 @@ _VERB: Final = re.compile(
 )
 
 
-def describe(call: Call | None) -> tuple[str, str]:
+def describe(call: CallBlock | None) -> tuple[str, str]:
     """Return a verb and its object, such as a command; nothing if no call runs."""
     if call is None:
         return "", ""

@@ -11,7 +11,7 @@ from app.model.conversations import last_words, path_of, plain, title_of
 from app.model.keys import PlaceKey
 from app.model.types import Session, SessionState, Thread
 from app.model.workspaces import FOLDER, NONE
-from app.server.page.view.roster import Agent, Roster
+from app.server.page.view.roster import AgentView, PageRoster
 
 Dot = Literal["wait", "work", "limit", "fail", ""]
 MARKS: Mapping[Dot, str] = {
@@ -52,7 +52,7 @@ class ThreadLine:
     """The number of its last row, by which a browser knows what is new."""
     said: str = ""
     """The last words in it."""
-    faces: tuple[Agent, ...] = ()
+    faces: tuple[AgentView, ...] = ()
     """Its agents, for their pictures."""
     repository: str = ""
     """Where its agents work, as short as a chip is."""
@@ -77,7 +77,7 @@ class ThreadList:
 
 def thread_list(
     threads: Sequence[Thread],
-    roster: Roster,
+    roster: PageRoster,
     *,
     current: PlaceKey | None = None,
     more: str = "",
@@ -95,13 +95,13 @@ def thread_list(
     return ThreadList(tuple((name, tuple(lines)) for name, lines in groups.items() if lines), more)
 
 
-def archived_list(threads: Sequence[Thread], roster: Roster) -> ThreadList:
+def archived_list(threads: Sequence[Thread], roster: PageRoster) -> ThreadList:
     """List archived threads."""
     lines = tuple(_line(thread, roster, None) for thread in threads)
     return ThreadList((("Archived" if lines else "No archived threads", lines),))
 
 
-def _group(thread: Thread, roster: Roster, grouped: str) -> str:
+def _group(thread: Thread, roster: PageRoster, grouped: str) -> str:
     match grouped:
         case "agent":
             return ", ".join(roster[each.key.agent].title for each in thread.sessions) or "No agent"
@@ -110,14 +110,14 @@ def _group(thread: Thread, roster: Roster, grouped: str) -> str:
     return RECENT
 
 
-def found_list(threads: Sequence[Thread], roster: Roster, words: Sequence[str]) -> ThreadList:
+def found_list(threads: Sequence[Thread], roster: PageRoster, words: Sequence[str]) -> ThreadList:
     """List what a search found."""
     lines = tuple(_line(thread, roster, None, words) for thread in threads)
     return ThreadList((("Found", lines) if lines else ("No thread found", ()),))
 
 
 def _line(
-    thread: Thread, roster: Roster, current: PlaceKey | None, words: Sequence[str] = ()
+    thread: Thread, roster: PageRoster, current: PlaceKey | None, words: Sequence[str] = ()
 ) -> ThreadLine:
     agents = ", ".join(roster[session.key.agent].title for session in thread.sessions)
     return ThreadLine(

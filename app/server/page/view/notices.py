@@ -12,8 +12,8 @@ from typing import Final
 from app.model.asks import CANCEL, GO_ON, HAND_OVER
 from app.model.posts import NoteCode
 from app.server.page.view import cards
-from app.server.page.view.blocks import Failed, Note, Question
-from app.server.page.view.roster import Agent
+from app.server.page.view.blocks import FailedBlock, NoteBlock, QuestionBlock
+from app.server.page.view.roster import AgentView
 
 _NOTES: Final = {
     str(NoteCode.CUT_OFF): "The bridge restarted; {agent} is picking up where it left off.",
@@ -49,7 +49,7 @@ _ONE_LINE: Final = 120
 """Characters of a path or address that still fit into a sentence."""
 
 
-def notice(note: Note, agent: str) -> str:
+def notice(note: NoteBlock, agent: str) -> str:
     """Word what happened, as Markdown."""
     if note.facts.get("interrupted"):
         return "Interrupted by your next message."
@@ -60,20 +60,20 @@ def notice(note: Note, agent: str) -> str:
     return _PULL.sub(r"[#\1](\g<0>)", words)
 
 
-def failure_title(failed: Failed, agent: str) -> str:
+def failure_title(failed: FailedBlock, agent: str) -> str:
     """Say what failed, in a few words."""
     words = _FAILURES.get(str(failed.facts.get("kind", "")), "{agent} failed:")
     return words.format(agent=agent)
 
 
-def failure_cause(failed: Failed) -> str:
+def failure_cause(failed: FailedBlock) -> str:
     """Say why, where the title does not."""
     if failed.facts.get("kind") in _PLAIN:
         return ""
     return str(failed.facts.get("message") or failed.text)
 
 
-def failure_details(failed: Failed) -> list[str]:
+def failure_details(failed: FailedBlock) -> list[str]:
     """List what only a person who looks for the cause wants to see."""
     facts = failed.facts
     status, code = facts.get("status"), facts.get("code")
@@ -90,7 +90,7 @@ def failure_details(failed: Failed) -> list[str]:
     ]
 
 
-def wish(question: Question) -> tuple[str, str]:
+def wish(question: QuestionBlock) -> tuple[str, str]:
     """Say what an agent wants to do: the verb, and the one thing it is about, if it is short."""
     verb = _WANTS.get(question.tool, "")
     if not verb or question.kind not in {"", "permission"}:
@@ -113,7 +113,7 @@ def wish(question: Question) -> tuple[str, str]:
     return "create" if is_new else verb, things[0]
 
 
-def title_adds(question: Question, thing: str) -> bool:
+def title_adds(question: QuestionBlock, thing: str) -> bool:
     """Tell whether the agent's own title says more than what it wants to do."""
     rest = cards.short_path(question.view.heading.strip("`").strip())
     said = [each for each in rest.replace("`", "").split() if each != thing]
@@ -129,7 +129,7 @@ def in_order(options: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
 
 
 def option_name(
-    option: Mapping[str, str], question: Question, agent: Callable[[str], Agent]
+    option: Mapping[str, str], question: QuestionBlock, agent: Callable[[str], AgentView]
 ) -> str:
     """Name an option, as everywhere."""
     if question.kind == "pause":
@@ -138,7 +138,7 @@ def option_name(
 
 
 def _pause_option(
-    option: Mapping[str, str], question: Question, agent: Callable[[str], Agent]
+    option: Mapping[str, str], question: QuestionBlock, agent: Callable[[str], AgentView]
 ) -> str:
     if option["id"].startswith(HAND_OVER):
         return f"Give it to {agent(option['id'].removeprefix(HAND_OVER)).title}"
@@ -154,7 +154,7 @@ def rejects(options: Sequence[Mapping[str, str]]) -> bool:
     return any(str(option.get("kind", "")).startswith("reject") for option in options)
 
 
-def removed_words(agents: Sequence[Agent]) -> str:
+def removed_words(agents: Sequence[AgentView]) -> str:
     """Say that the agents of a thread are gone, and what to do."""
     names = " and ".join(agent.title.removesuffix(" (removed)") for agent in agents)
     verb = "was" if len(agents) == 1 else "were"

@@ -34,7 +34,7 @@ class FileLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptVersion:
     """An earlier version of a file."""
 
     number: int
@@ -56,7 +56,7 @@ class Editor:
     text: str
     digest: str
     problem: str = ""
-    versions: tuple[Kept, ...] = ()
+    versions: tuple[KeptVersion, ...] = ()
     there: bool = True
 
     @property

@@ -13,7 +13,7 @@ from app.model.types import Entry
 from app.model.workspaces import Changes, WorkspaceView
 from app.server.page.view.blocks import ErrandHead
 from app.server.page.view.listing import Dot, ThreadList, dot_of, short_name
-from app.server.page.view.roster import Agent, Missing, Roster, Trouble
+from app.server.page.view.roster import AgentView, Missing, PageRoster, Trouble
 
 _OUTCOMES = {"merged": ("merged", "acc"), "closed": ("closed", "")}
 _CHECKS = {
@@ -25,7 +25,7 @@ _REVIEWS = {"approved": ("approved", "good"), "changes": ("changes requested", "
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class WorkLine:
     """Where one agent works, or several that share it."""
 
     agent: str
@@ -92,11 +92,11 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ThreadAgent:
     """An agent that is in a thread."""
 
     session: int
-    agent: Agent
+    agent: AgentView
     state: str
     stoppable: bool
     failed: bool = False
@@ -117,7 +117,7 @@ class Waiting:
     """Messages that are queued for an agent."""
 
     session: int
-    agent: Agent
+    agent: AgentView
     messages: tuple[tuple[int, str, str], ...]
     """The number of each message, its speaker and its text."""
     held: bool = False
@@ -133,7 +133,7 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class WorkOrigin:
     """Who asked for the work in a place of agents, and where people talk about it."""
 
     agent: str
@@ -157,8 +157,8 @@ class Place:
     service: str = ""
     """What people call the service; empty for the page itself."""
     began: Entry | None = None
-    members: tuple[Member, ...] = ()
-    gone: tuple[Agent, ...] = ()
+    members: tuple[ThreadAgent, ...] = ()
+    gone: tuple[AgentView, ...] = ()
     """The agents that were removed, where no other one is left."""
     waiting: tuple[Waiting, ...] = ()
     decisions: tuple[Decided, ...] = ()
@@ -170,11 +170,11 @@ class Place:
     """The agent that a new thread begun here goes to."""
     pinned: bool = False
     archived: bool = False
-    origin: Origin | None = None
+    origin: WorkOrigin | None = None
     """Who asked, if agents work for others here."""
     errands: tuple[ErrandHead, ...] = ()
     """What its agents asked others, and is not done yet."""
-    work: tuple[Work, ...] = ()
+    work: tuple[WorkLine, ...] = ()
     """Where its agents work; once, if they share a folder or have nothing of their own yet."""
 
     @property
@@ -198,16 +198,16 @@ class Place:
         return {each.session for each in self.work if each.changes and each.changes.files}
 
     @property
-    def busy(self) -> tuple[Member, ...]:
+    def busy(self) -> tuple[ThreadAgent, ...]:
         """The members that can be stopped."""
         return tuple(member for member in self.members if member.stoppable)
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageView:
     """Everything that a page shows."""
 
-    roster: Roster
+    roster: PageRoster
     threads: ThreadList
     csrf: str
     visitor: str
@@ -243,14 +243,14 @@ def tokens(used: int | None, size: int | None) -> str:
     return f"{_short(used)} of {_short(size)}" if size else _short(used)
 
 
-def work_of(agent: str, session: int, view: WorkspaceView) -> Work:
+def work_of(agent: str, session: int, view: WorkspaceView) -> WorkLine:
     """Describe the workspace of a session."""
     match view.kind:
         case "empty":
-            return Work(agent, "", "None. Files are in a scratch folder.", session)
+            return WorkLine(agent, "", "None. Files are in a scratch folder.", session)
         case "folder":
-            return Work(agent, short_name(view.written), view.name, session, is_folder=True)
-    return Work(
+            return WorkLine(agent, short_name(view.written), view.name, session, is_folder=True)
+    return WorkLine(
         agent,
         view.name,
         view.name,

@@ -23,13 +23,28 @@ from app.model.delegation import SERVICE
 from app.model.text import duration, money, reveal_line, size_words
 from app.model.wording import DELEGATED
 from app.server.page.view import cards, diffs, highlight, markdown, notices
-from app.server.page.view.agents import AgentLine, Crew, MemoryNote, NewForm, Shown
-from app.server.page.view.blocks import MORE_STEPS, STEPS, Block, Call, Said, Split, Words, split
+from app.server.page.view.agents import AgentDetails, Crew, NewForm
+from app.server.page.view.blocks import (
+    MORE_STEPS,
+    STEPS,
+    Block,
+    CallBlock,
+    SaidBlock,
+    Split,
+    WordsBlock,
+    split,
+)
 from app.server.page.view.listing import ThreadList, short_name
 from app.server.page.view.personas import Editor, Prompt
-from app.server.page.view.place import Page, Place
-from app.server.page.view.roster import Agent, Roster
-from app.server.page.view.workspace import Changes, Folder, Piece, Workspace, address_of
+from app.server.page.view.place import PageView, Place
+from app.server.page.view.roster import AgentView, PageRoster
+from app.server.page.view.workspace import (
+    ChangeHunk,
+    Folder,
+    WorkspaceChanges,
+    WorkspacePage,
+    address_of,
+)
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NOUNS = {"read": "files", "search": "searches", "fetch": "pages"}
@@ -46,7 +61,7 @@ class Renderer:
     """Renders the blocks of a thread, with the agents of one bridge."""
 
     def __init__(
-        self, roster: Roster, place: str = "", *, begin: int = 0, steps: int = STEPS
+        self, roster: PageRoster, place: str = "", *, begin: int = 0, steps: int = STEPS
     ) -> None:
         """Take the agents, the path of the thread, from which the rest of it is fetched.
 
@@ -62,8 +77,8 @@ class Renderer:
 
     def block(self, block: Block) -> str:
         """Render one block with its content."""
-        name = type(block).__name__.lower()
-        if isinstance(block, Said) and block.repeats is not None:
+        name = type(block).__name__.removesuffix("Block").lower()
+        if isinstance(block, SaidBlock) and block.repeats is not None:
             name = "said_again"
         macro = getattr(self._macros, name, None) or getattr(self._talk, name)
         return str(macro(block, self))
@@ -72,7 +87,7 @@ class Renderer:
         """Render the log of a failed turn."""
         return str(self._talk.log_tail(text))
 
-    def call_whole(self, call: Call) -> str:
+    def call_whole(self, call: CallBlock) -> str:
         """Render the full input and output of a call."""
         return str(self._macros.call_body(call, self, self.changes(call, whole=True), True))
 
@@ -102,7 +117,7 @@ class Renderer:
         """Render a message."""
         return Markup(markdown.html(text, self._at, breaks=breaks))  # noqa: S704 - cleaned there
 
-    def parts(self, words: Words) -> Iterator[Markup | Mapping[str, Any]]:
+    def parts(self, words: WordsBlock) -> Iterator[Markup | Mapping[str, Any]]:
         """Render a text, with the files that are named in it between its parts."""
         left, lines = list(words.files), []
         for line in words.text.split("\n") if left else ():
@@ -116,7 +131,7 @@ class Renderer:
             lines = []
         yield self.markdown("\n".join(lines) if words.files else words.text)
 
-    def agent(self, name: str) -> Agent:
+    def agent(self, name: str) -> AgentView:
         """Look up an agent."""
         return self._roster[name]
 
@@ -124,11 +139,11 @@ class Renderer:
         """Return whether a message mentions an agent."""
         return self._at.search(text) is not None
 
-    def others(self, name: str) -> list[Agent]:
+    def others(self, name: str) -> list[AgentView]:
         """List the other agents that are offered."""
         return [agent for agent in self._roster.offered if agent.id != name]
 
-    def among(self, names: tuple[str, ...]) -> list[Agent]:
+    def among(self, names: tuple[str, ...]) -> list[AgentView]:
         """List the offered agents with these names, or all that are offered if none has one."""
         here = [agent for name in names if (agent := self._roster.agents.get(name))]
         return [agent for agent in here if agent.visible] or list(self._roster.offered)
@@ -148,41 +163,41 @@ class Renderer:
         """The path of the thread."""
         return self._place
 
-    def changes(self, call: Call, *, whole: bool = False) -> list[cards.Change]:
+    def changes(self, call: CallBlock, *, whole: bool = False) -> list[cards.Change]:
         """Compare the files that a call changed."""
         return [cards.change(diff, whole=whole) for diff in call.data.get("diffs") or ()]
 
 
-def page(shown: Page) -> str:
+def page(shown: PageView) -> str:
     """Render a whole page."""
     return _environment().get_template("page.html").render(page=shown)
 
 
-def missing_page(shown: Page, words: str) -> str:
+def missing_page(shown: PageView, words: str) -> str:
     """Render a page that says what was not found."""
     return _environment().get_template("page.html").render(page=shown, lost=words)
 
 
-def changes(shown: Workspace, made: Changes) -> str:
+def changes(shown: WorkspacePage, made: WorkspaceChanges) -> str:
     """Render the page with the changes of a workspace."""
     return (
         _environment().get_template("changes.html").render(shown=shown, changes=made, on="changes")
     )
 
 
-def change_lines(shown: Workspace, digest: str, number: int, piece: Piece) -> str:
+def change_lines(shown: WorkspacePage, digest: str, number: int, piece: ChangeHunk) -> str:
     """Render some lines of one changed file."""
     macros: Any = _environment().get_template("diff.html").module
     return str(macros.piece(shown, digest, number, piece))
 
 
-def change_gone(shown: Workspace) -> str:
+def change_gone(shown: WorkspacePage) -> str:
     """Render that the changes of a page are no longer those of its workspace."""
     macros: Any = _environment().get_template("diff.html").module
     return str(macros.gone(shown))
 
 
-def files(shown: Workspace, folder: Folder) -> str:
+def files(shown: WorkspacePage, folder: Folder) -> str:
     """Render the page with the files of a workspace."""
     return _environment().get_template("files.html").render(shown=shown, folder=folder, on="files")
 
@@ -197,16 +212,10 @@ def crew_page(template: str, crew: Crew, **shown: object) -> str:
     return _environment().get_template(template).render(crew=crew, **shown)
 
 
-def agent(crew: Crew, shown: Shown) -> str:
+def agent(crew: Crew, shown: AgentDetails) -> str:
     """Render the page of one agent."""
     template = _environment().get_template("agent.html")
     return template.render(crew=crew, shown=shown, on=shown.line.path)
-
-
-def memory(crew: Crew, line: AgentLine, notes: Sequence[MemoryNote], query: str) -> str:
-    """Render the page with what an agent remembers."""
-    template = _environment().get_template("memory.html")
-    return template.render(crew=crew, line=line, notes=notes, query=query, on=line.path)
 
 
 def new_agent(crew: Crew, form: NewForm) -> str:
@@ -232,12 +241,12 @@ def feature_page(template: str, **shown: object) -> str:
     return _environment().get_template(template).render(**shown)
 
 
-def place_panels(place: Place, roster: Roster) -> dict[str, str]:
+def place_panels(place: Place, roster: PageRoster) -> dict[str, str]:
     """Render the panels around a thread, by the id of their element."""
     return {name: _panel(name, place, roster) for name in ("state", "status", "side", "to")}
 
 
-def start_panels(roster: Roster, picked: str) -> dict[str, str]:
+def start_panels(roster: PageRoster, picked: str) -> dict[str, str]:
     """Render the agents of a page without a thread, by the id of their element."""
     macros: Any = _environment().get_template("panels.html").module
     made = {
@@ -248,18 +257,18 @@ def start_panels(roster: Roster, picked: str) -> dict[str, str]:
     return {name: str(html).strip() for name, html in made.items()}
 
 
-def paused_panel(sentences: Sequence[str], roster: Roster) -> str:
+def paused_panel(sentences: Sequence[str], roster: PageRoster) -> str:
     """Render which agents lost their isolation, and what the operator paused."""
     macros: Any = _environment().get_template("panels.html").module
     return str(macros.paused(sentences, roster)).strip()
 
 
-def threads_panel(threads: ThreadList, roster: Roster) -> str:
+def threads_panel(threads: ThreadList, roster: PageRoster) -> str:
     """Render the list of threads."""
     return _panel("threads", threads, roster)
 
 
-def _panel(name: str, shown: Place | ThreadList, roster: Roster) -> str:
+def _panel(name: str, shown: Place | ThreadList, roster: PageRoster) -> str:
     macros: Any = _environment().get_template("panels.html").module
     return str(getattr(macros, name)(shown, roster)).strip()
 
@@ -389,16 +398,16 @@ def _ago(at: float) -> Markup:
     )
 
 
-def _kind_of(call: Call) -> str:
+def _kind_of(call: CallBlock) -> str:
     kind = str(call.data.get("kind") or call.kind)
     return _SHOWN_KINDS.get(kind, kind)
 
 
-def _noun_of(call: Call) -> str:
+def _noun_of(call: CallBlock) -> str:
     return _NOUNS.get(call.kind, "calls")
 
 
-def _opened(call: Call, changes: list[cards.Change]) -> bool:
+def _opened(call: CallBlock, changes: list[cards.Change]) -> bool:
     """Return whether changes are few enough to show at once; an open ask shows them itself."""
     return not call.asked and 0 < sum(len(change.lines) for change in changes) <= _OPEN_DIFF_LINES
 

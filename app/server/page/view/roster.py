@@ -18,7 +18,7 @@ READY = Availability()
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class AgentView:
     """An agent as the page shows it."""
 
     id: str
@@ -76,10 +76,10 @@ class Trouble:
 
 
 @dataclass(frozen=True)
-class Roster:
+class PageRoster:
     """All agents of the bridge, by id."""
 
-    agents: Mapping[str, Agent]
+    agents: Mapping[str, AgentView]
     removed: Mapping[str, str]
     """The names of agents that were removed, by id."""
     titles: Mapping[str, str]
@@ -90,11 +90,11 @@ class Roster:
     @classmethod
     def of(
         cls,
-        agents: Iterable[Agent],
+        agents: Iterable[AgentView],
         label_of: Callable[[str], str] = str,
         removed: Mapping[str, str] = MappingProxyType({}),
         titles: Mapping[str, str] = MappingProxyType({}),
-    ) -> Roster:
+    ) -> PageRoster:
         """Give each agent a colour and a picture; two letters where one is ambiguous."""
         listed = list(agents)
         first = Counter(agent.title[:1].upper() for agent in listed)
@@ -114,43 +114,43 @@ class Roster:
         )
 
     @property
-    def offered(self) -> tuple[Agent, ...]:
+    def offered(self) -> tuple[AgentView, ...]:
         """The agents that people can choose from."""
         return tuple(agent for agent in self.agents.values() if agent.visible)
 
     @property
-    def exposed(self) -> tuple[Agent, ...]:
+    def exposed(self) -> tuple[AgentView, ...]:
         """The agents that lost their isolation, and no person has seen it yet."""
         return tuple(
             agent for agent in self.agents.values() if agent.isolation_change and not agent.isolated
         )
 
     @property
-    def names(self) -> Names:
+    def names(self) -> MentionNames:
         """The names of the agents in messages; that of a removed one too, until another has it."""
         there = [(agent.id, agent.name, agent.title) for agent in self.agents.values()]
         taken = {name for _, name, _ in there}
         gone = [(agent, name, "") for agent, name in self.removed.items() if name not in taken]
-        return Names.of((*there, *gone))
+        return MentionNames.of((*there, *gone))
 
-    def __getitem__(self, agent: str) -> Agent:
+    def __getitem__(self, agent: str) -> AgentView:
         """Return an agent by its id; one that was removed keeps its name and has no colour."""
         if agent in self.agents:
             return self.agents[agent]
         name = self.removed.get(agent, agent)
         called = self.titles.get(agent, name)
         title = f"{called} (removed)" if agent in self.removed else called or "bridge"
-        return Agent(agent, name, title, letters=_letters(called, 1))
+        return AgentView(agent, name, title, letters=_letters(called, 1))
 
 
 @dataclass(frozen=True)
-class Names:
+class MentionNames:
     """The names of agents that may follow an @; no two agents share one."""
 
     spoken: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, agents: Iterable[tuple[str, str, str]]) -> Names:
+    def of(cls, agents: Iterable[tuple[str, str, str]]) -> MentionNames:
         """Take ids, names and titles; a title that could mean two agents means none."""
         listed = list(agents)
         names = {name.casefold(): agent for agent, name, _ in listed}

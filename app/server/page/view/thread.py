@@ -19,21 +19,21 @@ from app.model.updates import kept_view
 from app.server.page.view import markdown
 from app.server.page.view.blocks import (
     LOG,
-    Asked,
+    AskedBlock,
     Batch,
     Block,
-    Call,
-    Errand,
+    CallBlock,
+    ErrandBlock,
     ErrandHead,
-    Failed,
-    Head,
-    Note,
+    FailedBlock,
+    HeadBlock,
+    NoteBlock,
     Plan,
-    Question,
-    Said,
+    QuestionBlock,
+    SaidBlock,
     Silence,
-    Turn,
-    Words,
+    TurnBlock,
+    WordsBlock,
 )
 
 BATCH_CALLS = 25
@@ -58,7 +58,7 @@ class Fold:
         agent_of: Callable[[int], str],
         *,
         whole: bool = True,
-        asked_of: Callable[[int], Asked | None] = lambda _turn: None,
+        asked_of: Callable[[int], AskedBlock | None] = lambda _turn: None,
     ) -> None:
         """Begin a thread; `whole` says that nothing came before the first row.
 
@@ -67,21 +67,21 @@ class Fold:
         self.blocks: list[Block] = []
         self.usage: dict[int, Mapping[str, Any]] = {}
         """The last report of each session about its tokens and cost."""
-        self.questions: dict[int, Question] = {}
+        self.questions: dict[int, QuestionBlock] = {}
         self._agent_of = agent_of
         self._asked_of = asked_of
-        self._errands: dict[int, Errand] = {}
+        self._errands: dict[int, ErrandBlock] = {}
         self._whole = whole
-        self.refusals: list[Call] = []
+        self.refusals: list[CallBlock] = []
         """The calls that a rule refused."""
-        self._turns: dict[int, Turn] = {}
-        self._latest: dict[int, Turn] = {}
+        self._turns: dict[int, TurnBlock] = {}
+        self._latest: dict[int, TurnBlock] = {}
         self._broken: set[str] = set()
-        self._calls: dict[tuple[int, str], Call] = {}
+        self._calls: dict[tuple[int, str], CallBlock] = {}
         self._told: dict[str, float] = {}
         self._seen: dict[int, float] = {}
         self._spent: dict[int, float] = {}
-        self._failures: dict[int, Failed] = {}
+        self._failures: dict[int, FailedBlock] = {}
         self._unanswered: dict[int, Silence] = {}
         self._last_message = 0
         self._up: dict[str, Block] = {}
@@ -124,7 +124,7 @@ class Fold:
         """Return the block that contains another one."""
         return self._up.get(block.id)
 
-    def latest(self, session: int) -> Turn | None:
+    def latest(self, session: int) -> TurnBlock | None:
         """Return the last turn of a session that has a row."""
         return self._latest.get(session)
 
@@ -138,15 +138,15 @@ class Fold:
         """Return when an agent got its last message."""
         return self._told.get(agent)
 
-    def running(self, turn: Turn) -> Call | None:
+    def running(self, turn: TurnBlock) -> CallBlock | None:
         """Return the call that runs in a turn, the last if there are several."""
         return max(self._unended(turn), key=_row, default=None)
 
-    def _unended(self, turn: Turn) -> list[Call]:
+    def _unended(self, turn: TurnBlock) -> list[CallBlock]:
         calls = (call for (number, _), call in self._calls.items() if number == turn.number)
         return [each for each in calls if not each.has_ended]
 
-    def _close(self, turn: Turn) -> None:
+    def _close(self, turn: TurnBlock) -> None:
         """End a turn: what has not come to its end by now never will."""
         for call in self._unended(turn):
             call.stopped = True
@@ -154,7 +154,7 @@ class Fold:
 
     def _take(self, row: Entry) -> None:
         last = self._latest.get(row.session or 0)
-        if row.turn is None and isinstance(last, Errand):
+        if row.turn is None and isinstance(last, ErrandBlock):
             row = replace(row, turn=last.number)
         if row.kind == "message" and row.turn is None:
             self._take_message(row)
@@ -165,7 +165,7 @@ class Fold:
             turn = self._turn(row)
             self._take_work(turn, row)
             self._clock(turn, row)
-            if isinstance(turn, Errand):
+            if isinstance(turn, ErrandBlock):
                 self._follow_errand(turn, row)
         elif row.kind == "notice" and row.text:
             agent = self._agent_of(row.session) if row.session is not None else row.speaker
@@ -183,7 +183,7 @@ class Fold:
         self._last_message = row.id
         if not row.data.get("answers"):  # else the card of the ask shows the answer
             run = row.data.get("schedule")
-            said = Said(f"m{row.id}", row.speaker, row.text, row.at, files, to, repeats, run)
+            said = SaidBlock(f"m{row.id}", row.speaker, row.text, row.at, files, to, repeats, run)
             self._put(self.blocks, said)
 
     def _take_silence(self, row: Entry) -> None:
@@ -193,7 +193,7 @@ class Fold:
 
     def _go_on(self, to: tuple[str, ...], repeats: Mapping[str, Any]) -> None:
         """Put away the offers that a new message took or made pointless."""
-        taken: list[Failed | Silence] = [
+        taken: list[FailedBlock | Silence] = [
             failed
             for failed in self._failures.values()
             if failed.agent in to or failed.turn == repeats.get("turn")
@@ -205,7 +205,7 @@ class Fold:
                 each.over = True
                 self._mark(each)
 
-    def _take_work(self, turn: Turn, row: Entry) -> None:
+    def _take_work(self, turn: TurnBlock, row: Entry) -> None:
         match row.kind:
             case "text" | "thought":
                 self._take_words(turn, row)
@@ -222,13 +222,13 @@ class Fold:
                     self._close(turn)
                 self._take_notice(turn, row)
 
-    def _take_notice(self, turn: Turn, row: Entry) -> None:
+    def _take_notice(self, turn: TurnBlock, row: Entry) -> None:
         if row.data.get("end") == "failed":
             facts = row.data.get("failure") or {"kind": row.note.code if row.note else ""}
-            failed = Failed(
+            failed = FailedBlock(
                 f"n{row.id}", row.id, row.turn or 0, turn.agent, row.text, facts, turn.place
             )
-            failed.over = isinstance(turn, Errand)
+            failed.over = isinstance(turn, ErrandBlock)
             self._failures[failed.turn] = failed
             self._put(turn.body, failed, turn)
             return
@@ -240,10 +240,10 @@ class Fold:
         self._put(turn.body, replace(note, text="", files=files) if files else note, turn)
 
     def _place_files(
-        self, turn: Turn, files: Iterable[Mapping[str, Any]]
+        self, turn: TurnBlock, files: Iterable[Mapping[str, Any]]
     ) -> Iterator[Mapping[str, Any]]:
         """Show files where the text names them; yield the others."""
-        words = [each for each in turn.body if isinstance(each, Words) and each.kind == "text"]
+        words = [each for each in turn.body if isinstance(each, WordsBlock) and each.kind == "text"]
         for file in files:
             line, home = next(_named_places(words, file), ("", None))
             if home is None:
@@ -252,17 +252,17 @@ class Fold:
                 home.files.append((line, file))
                 self._mark(home)
 
-    def _turn(self, row: Entry) -> Turn:
+    def _turn(self, row: Entry) -> TurnBlock:
         assert row.turn is not None
         assert row.session is not None
         turn = self._turns.get(row.turn)
         return turn if turn is not None else self._open(row.session, row.turn, at=row.at)
 
-    def _open(self, session: int, number: int, *, at: float) -> Turn:
+    def _open(self, session: int, number: int, *, at: float) -> TurnBlock:
         """Put a new turn into the thread, or under the turn that asked for it."""
         turn = self._begin(session, number, at=at)
         up = None
-        if isinstance(turn, Errand):
+        if isinstance(turn, ErrandBlock):
             asked = turn.head.asked
             if asked.delegation in self._errands:  # it goes on after an answer
                 turn = self._turns[number] = self._errands[asked.delegation]
@@ -282,7 +282,7 @@ class Fold:
         self._homes[turn.place] = turn.body
         return turn
 
-    def _begin(self, session: int, number: int, *, at: float) -> Turn:
+    def _begin(self, session: int, number: int, *, at: float) -> TurnBlock:
         """Begin a turn at the time of its message, or when the turn before it ended."""
         agent = self._agent_of(session)
         if (asked := self._asked_of(number)) is not None:
@@ -290,10 +290,10 @@ class Fold:
         known = [when for when in (self._told.get(agent), self._seen.get(session)) if when]
         began = min(at, max(known, default=at))
         name = f"t{number}"
-        head = Head(f"{name}-head", agent, began, began, name, turn=number)
-        return Turn(name, agent, head, session, number)
+        head = HeadBlock(f"{name}-head", agent, began, began, name, turn=number)
+        return TurnBlock(name, agent, head, session, number)
 
-    def _begin_errand(self, session: int, number: int, asked: Asked) -> Errand:
+    def _begin_errand(self, session: int, number: int, asked: AskedBlock) -> ErrandBlock:
         """Begin what an agent does for another one."""
         name = f"t{number}"
         head = ErrandHead(
@@ -307,9 +307,9 @@ class Fold:
             session=session,
         )
         home = LOG if asked.caller_turn is None else f"t{asked.caller_turn}-body"
-        return Errand(name, asked.agent, head, session, number, home)
+        return ErrandBlock(name, asked.agent, head, session, number, home)
 
-    def _follow_errand(self, turn: Errand, row: Entry) -> None:
+    def _follow_errand(self, turn: ErrandBlock, row: Entry) -> None:
         """Keep up with how far an agent is that works for another one."""
         head, before = turn.head, turn.head.state
         match row.kind:
@@ -324,7 +324,7 @@ class Fold:
         if head.state != before:
             self._mark(head)
 
-    def _clock(self, turn: Turn, row: Entry) -> None:
+    def _clock(self, turn: TurnBlock, row: Entry) -> None:
         assert row.session is not None
         self._seen[row.session] = row.at
         head = turn.head
@@ -332,7 +332,7 @@ class Fold:
             self._mark(head)
         head.ended = row.at
 
-    def _take_words(self, turn: Turn, row: Entry) -> None:
+    def _take_words(self, turn: TurnBlock, row: Entry) -> None:
         assert row.kind in {"text", "thought"}
         parent = self._calls.get((turn.number, str(row.data.get("parent"))))
         if parent is not None:
@@ -341,7 +341,7 @@ class Fold:
         last = self._open_words(turn, row.kind)
         if last is None:
             kind: Literal["text", "thought"] = "text" if row.kind == "text" else "thought"
-            last = Words(f"w{row.id}", kind, row.text, turn.place)
+            last = WordsBlock(f"w{row.id}", kind, row.text, turn.place)
             self._broken.discard(turn.id)
             self._put(turn.body, last, turn)
         else:
@@ -350,33 +350,33 @@ class Fold:
         if row.kind == "text":
             last.text, *more = markdown.pieces(last.text)
             for number, text in enumerate(more, 1):
-                piece = Words(f"w{row.id}-{number}", "text", text, turn.place)
+                piece = WordsBlock(f"w{row.id}-{number}", "text", text, turn.place)
                 self._put(turn.body, piece, turn)
 
-    def _take_inner_words(self, parent: Call, row: Entry) -> None:
+    def _take_inner_words(self, parent: CallBlock, row: Entry) -> None:
         """Show what a sub-agent says under the call that started it."""
         last = parent.inside[-1] if parent.inside else None
-        if isinstance(last, Words):
+        if isinstance(last, WordsBlock):
             last.text += row.text
             self._mark(last)
             return
-        self._put(parent.inside, Words(f"w{row.id}", "text", row.text, parent.place), parent)
+        self._put(parent.inside, WordsBlock(f"w{row.id}", "text", row.text, parent.place), parent)
         self._open_inside(parent)
 
-    def _open_inside(self, parent: Call) -> None:
+    def _open_inside(self, parent: CallBlock) -> None:
         """Show the inside of a call from its first block on."""
         if len(parent.inside) == 1:
             self._homes[parent.place] = parent.inside
             self._mark(parent)
 
-    def _open_words(self, turn: Turn, kind: str) -> Words | None:
+    def _open_words(self, turn: TurnBlock, kind: str) -> WordsBlock | None:
         """Return the block that more text of this kind is appended to."""
         last = turn.body[-1] if turn.body else None
-        if not isinstance(last, Words) or last.kind != kind or turn.id in self._broken:
+        if not isinstance(last, WordsBlock) or last.kind != kind or turn.id in self._broken:
             return None
         return last
 
-    def _take_call(self, turn: Turn, row: Entry) -> None:
+    def _take_call(self, turn: TurnBlock, row: Entry) -> None:
         assert row.turn is not None
         key = (row.turn, str(row.data["call"]))
         known = self._calls.get(key)
@@ -385,7 +385,7 @@ class Fold:
             return
         parent = self._calls.get((row.turn, str(row.data.get("parent"))))
         kind = row.data.get("kind") or "other"
-        call = Call(f"c{row.id}", row.id, row.data, turn.place, kind, began=row.at)
+        call = CallBlock(f"c{row.id}", row.id, row.data, turn.place, kind, began=row.at)
         self._update_call(call, row)
         if parent is None:
             self._put_call(turn.body, call, turn)
@@ -395,7 +395,7 @@ class Fold:
             self._open_inside(parent)
         self._calls[key] = call
 
-    def _update_call(self, call: Call, row: Entry) -> None:
+    def _update_call(self, call: CallBlock, row: Entry) -> None:
         if row.data.get("status") == "in_progress" and call.status == "pending":
             call.began = row.at
         call.row, call.data = row.id, row.data
@@ -408,7 +408,7 @@ class Fold:
             call.rejected = _rejected(decided)
         self._mark(call)
 
-    def _put_call(self, into: list[Block], call: Call, up: Turn | Call) -> None:
+    def _put_call(self, into: list[Block], call: CallBlock, up: TurnBlock | CallBlock) -> None:
         if call.kind not in HARMLESS:
             self._put(into, call, up)
             return
@@ -422,7 +422,7 @@ class Fold:
         self._up[call.id] = batch
         self._mark(batch)
 
-    def _take_plan(self, turn: Turn, row: Entry) -> None:
+    def _take_plan(self, turn: TurnBlock, row: Entry) -> None:
         steps = tuple(row.data.get("steps", ()))
         if turn.plan is not None:
             turn.plan.steps = steps
@@ -432,12 +432,12 @@ class Fold:
         turn.plan = Plan(f"{turn.id}-plan", steps, turn.place)
         self._put(turn.body, turn.plan, turn)
 
-    def _take_question(self, turn: Turn, row: Entry) -> None:
+    def _take_question(self, turn: TurnBlock, row: Entry) -> None:
         data = row.data
         number = int(data["ask"])
         known = self.questions.get(number)
         if known is None:
-            known = self.questions[number] = Question(
+            known = self.questions[number] = QuestionBlock(
                 f"a{number}",
                 number,
                 turn.agent,
@@ -455,7 +455,7 @@ class Fold:
                 str(data.get("url", "")),
             )
             self._put(turn.body, known, turn)
-        if isinstance(turn, Errand) and known.agent != turn.agent:
+        if isinstance(turn, ErrandBlock) and known.agent != turn.agent:
             # It is shown where people talk, and asked by the agent that works for the one there.
             known.agent = turn.agent
             self._mark(known)
@@ -472,7 +472,7 @@ class Fold:
             call.began = row.at
             self._mark(call)
 
-    def _take_usage(self, turn: Turn, row: Entry) -> None:
+    def _take_usage(self, turn: TurnBlock, row: Entry) -> None:
         assert row.session is not None
         known = self.usage.get(row.session, {})
         fresh = {name: value for name, value in row.data.items() if value is not None}
@@ -511,7 +511,7 @@ class Fold:
         return up is not None
 
 
-def _row(call: Call) -> int:
+def _row(call: CallBlock) -> int:
     return call.row
 
 
@@ -525,7 +525,9 @@ def _rejected(decided: Mapping[str, Any]) -> str:
     return "Not allowed: no answer"
 
 
-def _named_places(words: Iterable[Words], file: Mapping[str, Any]) -> Iterator[tuple[str, Words]]:
+def _named_places(
+    words: Iterable[WordsBlock], file: Mapping[str, Any]
+) -> Iterator[tuple[str, WordsBlock]]:
     """Find the lines that name a file, by its size or its name, and that no other file took."""
     ends = (f", {size_words(int(file.get('size') or 0))}]", f"/{file.get('name')}]")
     for each in words:
@@ -537,18 +539,18 @@ def _named_places(words: Iterable[Words], file: Mapping[str, Any]) -> Iterator[t
                 yield line, each
 
 
-def _note(row: Entry, agent: str, home: str = LOG) -> Note:
+def _note(row: Entry, agent: str, home: str = LOG) -> NoteBlock:
     files = tuple(row.data.get("files", ()))
     code = str(row.note.code) if row.note is not None else ""
-    return Note(f"n{row.id}", row.text, home, agent, files, row.session, code, row.data)
+    return NoteBlock(f"n{row.id}", row.text, home, agent, files, row.session, code, row.data)
 
 
-def _clocked(head: Head, at: float) -> tuple[int, int]:
+def _clocked(head: HeadBlock, at: float) -> tuple[int, int]:
     """Return what a head shows of a time: when, and how long after the start."""
     return int(at), int(at - head.began)
 
 
-def _can_take(batch: Block | None, call: Call) -> bool:
+def _can_take(batch: Block | None, call: CallBlock) -> bool:
     return (
         isinstance(batch, Batch)
         and len(batch.calls) < BATCH_CALLS
@@ -556,5 +558,5 @@ def _can_take(batch: Block | None, call: Call) -> bool:
     )
 
 
-def _live(turn: Turn, unfinished: Unfinished) -> Words:
-    return Words(f"{turn.id}-live", unfinished.kind, unfinished.text, turn.place)
+def _live(turn: TurnBlock, unfinished: Unfinished) -> WordsBlock:
+    return WordsBlock(f"{turn.id}-live", unfinished.kind, unfinished.text, turn.place)

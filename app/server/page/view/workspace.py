@@ -43,7 +43,7 @@ _NUMBER = re.compile(r"/(\d{1,12})/?$")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ChangeHunk:
     """Some lines of a file's change."""
 
     blocks: tuple[diffs.Block, ...]
@@ -59,14 +59,14 @@ class ShownFile:
 
     number: int
     change: FileChange
-    piece: Piece | None = None
+    piece: ChangeHunk | None = None
     """Its first lines, if they come with the page."""
     settings_of: str = ""
     """The agent program whose own settings it is, if so."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ChangePart:
     """Changes that got equally far."""
 
     title: str
@@ -81,10 +81,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class WorkspaceChanges:
     """All changes of a workspace."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ChangePart, ...]
     digest: str
 
     @property
@@ -104,7 +104,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
+class WorkspacePage:
     """A workspace as the page shows it."""
 
     session: int
@@ -133,12 +133,14 @@ class Workspace:
         return f" #{found[1]}" if found else ""
 
 
-def read(found: Sequence[Diff], settings_of: Callable[[str], str] = lambda _path: "") -> Changes:
+def read(
+    found: Sequence[Diff], settings_of: Callable[[str], str] = lambda _path: ""
+) -> WorkspaceChanges:
     """Parse what git wrote, and prepare the lines that come with the page.
 
     `settings_of` names the agent program whose own settings a file is.
     """
-    parts: list[Part] = []
+    parts: list[ChangePart] = []
     count, room = 0, FIRST_LINES
     for diff in found:
         parsed = changes.parse(diff.text)
@@ -152,7 +154,7 @@ def read(found: Sequence[Diff], settings_of: Callable[[str], str] = lambda _path
             room -= len(change.body) if comes else 0
             count += 1
         parts.append(
-            Part(
+            ChangePart(
                 TITLES[diff.scope],
                 tuple(files),
                 parsed.lead,
@@ -162,7 +164,7 @@ def read(found: Sequence[Diff], settings_of: Callable[[str], str] = lambda _path
             )
         )
     said = "\0".join(each for diff in found for each in (diff.scope, diff.text, diff.stat))
-    return Changes(tuple(parts), hashlib.sha256(said.encode()).hexdigest()[:16])
+    return WorkspaceChanges(tuple(parts), hashlib.sha256(said.encode()).hexdigest()[:16])
 
 
 def _warnings(diff: Diff) -> Iterator[str]:
@@ -183,12 +185,12 @@ def some(names: Sequence[str], count: int) -> str:
     return ", ".join(names[:NAMED]) + more
 
 
-def piece(change: FileChange, after: int = 0) -> Piece:
+def piece(change: FileChange, after: int = 0) -> ChangeHunk:
     """Prepare some lines of a file's change, from the one with this number."""
     lines = list(islice(changes.lines_of(change), after, after + LINES_AT_ONCE))
     left = max(0, len(change.body) - after - len(lines))
     rows = diffs.rows(lines, highlight.language_of(change.path))
-    return Piece(
+    return ChangeHunk(
         tuple(diffs.blocks(rows)),
         after + len(lines) if left else 0,
         left,
@@ -231,7 +233,7 @@ class Crumb:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class FilePage:
     """A file as the page shows it."""
 
     name: str
@@ -253,7 +255,7 @@ class Folder:
     entries: tuple[Listed, ...]
     more: bool = False
     """Whether it has more entries than are listed."""
-    opened: Opened | None = None
+    opened: FilePage | None = None
     count: str = ""
     """How many files a scratch folder has, in words."""
 
@@ -280,19 +282,19 @@ def in_order(entries: Iterable[Listed]) -> tuple[Listed, ...]:
     return tuple(sorted(entries, key=lambda each: (not each.folder, each.name.casefold())))
 
 
-def open_file(path: PurePosixPath, content: bytes, *, size: int, cut: bool) -> Opened:
+def open_file(path: PurePosixPath, content: bytes, *, size: int, cut: bool) -> FilePage:
     """Prepare the beginning of a file."""
     name, address, words = name_of(path), address_of(path), size_words(size)
     shown = highlight.show(_text(str(path)))
     if picture_type(content[:HEAD_BYTES]):
-        return Opened(name, address, words, shown, picture=True)
+        return FilePage(name, address, words, shown, picture=True)
     if b"\0" in content[:_PROBED_BYTES]:
-        return Opened(name, address, words, shown, binary=True)
+        return FilePage(name, address, words, shown, binary=True)
     text = content.decode(errors="replace").removesuffix("\n")
     code = "\n".join(highlight.show(line) for line in text.split("\n"))
     lines = highlight.lines(code, highlight.language_of(path.name)) if text else []
     made = tuple(Markup(line) for line in lines)  # noqa: S704 - escaped there
-    return Opened(name, address, words, shown, made, cut=cut)
+    return FilePage(name, address, words, shown, made, cut=cut)
 
 
 def count_words(count: int, *, more: bool) -> str:

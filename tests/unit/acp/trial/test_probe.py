@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.acp import probe
-from app.acp.card import Card, Step, write_card
+from app.acp.card import Card, ProbeStep, write_card
 from app.acp.launch import AgentLaunch
 from app.acp.probe import STEPS, Probe, red_square
 from app.acp.visits import Visits
@@ -98,7 +98,7 @@ async def test_what_an_agent_offers_and_cannot_do_fails_in_its_own_words(tmp_pat
 
 async def test_an_earlier_card_keeps_nobody_from_looking_again(tmp_path: Path) -> None:
     path = tmp_path / "card.json"
-    write_card(path, Card("demo", COMMAND, VERSION, 0.0, (Step("resume", "fails", 0.0),)))
+    write_card(path, Card("demo", COMMAND, VERSION, 0.0, (ProbeStep("resume", "fails", 0.0),)))
 
     card = await Bench(tmp_path, card=path).probed()
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from app.children import sandbox as sandboxes
-from app.children.network.access import Rules
+from app.children.network.access import NetworkRules
 from app.children.network.dialing import Dialer
-from app.children.network.link import Handover, Link, NetworkPlan
+from app.children.network.link import NetworkLink, NetworkPlan, PortHandover
 from app.children.process import Child
 from app.children.sandbox import Bubblewrap, DaemonSockets
-from app.children.spawn import Command, Guard
+from app.children.spawn import ChildCommand, SandboxWrapper
 from app.children.stop import spawn_linked, stop
 from app.errors import AgentNotStarted
 from tests.support.outside import PUBLIC, Staged
@@ -39,15 +39,15 @@ async def hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 async def started(
     bubblewrap: Bubblewrap, world: World, plan: NetworkPlan, script: str
-) -> tuple[Child, Link]:
-    def wrap(handover: Handover | None) -> Command:
+) -> tuple[Child, NetworkLink]:
+    def wrap(handover: PortHandover | None) -> ChildCommand:
         prefixes = sandboxes.entry_prefixes()
         confinement = world.confinement(handover=handover, prefixes=prefixes)
         return bubblewrap.wrap([PYTHON, "-c", script], confinement)
 
     child = await spawn_linked(
         wrap,
-        lambda: Link(plan, "test"),
+        lambda: NetworkLink(plan, "test"),
         name="claude",
         env={**world.env, **plan.environment},
         cwd=world.workspace,
@@ -57,7 +57,7 @@ async def started(
 
 
 def plan_of(names: Staged, *forwards: int) -> NetworkPlan:
-    return NetworkPlan(Rules("open"), Dialer(names, {1}), forwards)
+    return NetworkPlan(NetworkRules("open"), Dialer(names, {1}), forwards)
 
 
 async def test_programs_inside_reach_the_internet_by_the_proxy_and_local_ports_as_they_are(
@@ -121,12 +121,12 @@ async def test_a_sandbox_is_built_again_if_a_daemon_ended_while_it_was_built(
     monkeypatch.setattr(DaemonSockets, "find", lambda _self: gone)
     ends = iter([True])
 
-    current = Guard.current_options
+    current = SandboxWrapper.current_options
 
-    def options(guard: Guard) -> Iterator[str]:
+    def options(guard: SandboxWrapper) -> Iterator[str]:
         return iter(guard.options) if next(ends, False) else current(guard)
 
-    monkeypatch.setattr(Guard, "current_options", options)
+    monkeypatch.setattr(SandboxWrapper, "current_options", options)
 
     child, _ = await started(bubblewrap, world, plan_of(Staged({})), "print('runs')")
     output = await rest(child)
@@ -139,7 +139,7 @@ async def test_a_sandbox_is_built_again_if_a_daemon_ended_while_it_was_built(
 async def test_an_agent_without_a_network_has_nothing_to_hand_over(
     bubblewrap: Bubblewrap, world: World
 ) -> None:
-    plan = replace(plan_of(Staged({})), rules=Rules("none"))
+    plan = replace(plan_of(Staged({})), rules=NetworkRules("none"))
 
     child, link = await started(bubblewrap, world, plan, "print('runs')")
     output = await rest(child)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from app.children.network import access, proxy
-from app.children.network.access import Access, Rules, SessionHosts
+from app.children.network.access import NetworkAccess, NetworkRules, SessionHosts
 from app.children.network.dialing import Dialer
 from app.children.network.proxy import HEAD_BYTES, Proxy
 from app.config.network import HostPattern
@@ -20,7 +20,7 @@ from tests.support.outside import PUBLIC, Staged
 
 pytestmark = pytest.mark.anyio
 BOUND = 5.0
-OPEN = Rules("open")
+OPEN = NetworkRules("open")
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -85,12 +85,16 @@ async def serving(handler: Handler) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def station(
-    rules: Rules = OPEN, *, own_port: int = 1, hosts: SessionHosts | None = None, **environment: str
+    rules: NetworkRules = OPEN,
+    *,
+    own_port: int = 1,
+    hosts: SessionHosts | None = None,
+    **environment: str,
 ) -> AsyncIterator[Station]:
     tasks, record = Tasks("test"), Record()
     async with serving(echo) as far:
         outside = Staged({"public.example": [PUBLIC]}, {PUBLIC: far})
-        gate = Access(rules, hosts or SessionHosts(), tasks)
+        gate = NetworkAccess(rules, hosts or SessionHosts(), tasks)
         gate.witness = record
         proxy = Proxy(gate, Dialer(outside, {own_port}, environment))
         async with serving(proxy.serve) as port:
@@ -158,7 +162,7 @@ async def test_a_name_with_one_private_address_is_refused_as_a_whole() -> None:
 
 
 async def test_a_name_that_is_not_allowed_is_never_looked_up() -> None:
-    async with station(Rules("restricted", (HostPattern("public.example"),))) as here:
+    async with station(NetworkRules("restricted", (HostPattern("public.example"),))) as here:
         assert "403" in await here.connect("secret-in-a-name.example:443")
         assert "200" in await here.connect("public.example:443")
 
@@ -166,7 +170,7 @@ async def test_a_name_that_is_not_allowed_is_never_looked_up() -> None:
 
 
 async def test_the_same_host_is_noted_once_and_all_of_them_are_bounded() -> None:
-    async with station(Rules("restricted")) as here:
+    async with station(NetworkRules("restricted")) as here:
         for number in range(access._NOTES + 5):
             await here.connect(f"10.0.0.{number}:80")
             await here.connect(f"10.0.0.{number}:81")
@@ -177,13 +181,13 @@ async def test_the_same_host_is_noted_once_and_all_of_them_are_bounded() -> None
 async def test_a_refused_host_is_logged_once_per_session(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", access.__name__)
     session = SessionHosts()
-    async with station(Rules("restricted"), hosts=session) as here:
+    async with station(NetworkRules("restricted"), hosts=session) as here:
         await here.connect("10.0.0.1:80")
         await here.connect("10.0.0.1:80")
-    async with station(Rules("restricted"), hosts=session) as here:
+    async with station(NetworkRules("restricted"), hosts=session) as here:
         await here.connect("10.0.0.1:80")
         assert len(here.record.notes) == 1
-    async with station(Rules("restricted"), hosts=SessionHosts()) as here:
+    async with station(NetworkRules("restricted"), hosts=SessionHosts()) as here:
         await here.connect("10.0.0.1:80")
 
     refused = [line for line in caplog.messages if line.startswith("network: refused 10.0.0.1:80")]
@@ -195,7 +199,7 @@ async def test_made_up_names_do_not_fill_the_log(
 ) -> None:
     caplog.set_level("INFO", access.__name__)
     monkeypatch.setattr(access, "_LOGGED", 3)
-    async with station(Rules("restricted")) as here:
+    async with station(NetworkRules("restricted")) as here:
         for number in range(6):
             await here.connect(f"10.0.0.{number}:80")
 
@@ -208,7 +212,7 @@ async def test_made_up_names_do_not_fill_the_log(
 
 async def test_a_private_host_is_reached_where_the_operator_listed_it_with_its_port() -> None:
     async with serving(echo) as port:
-        listed = Rules("restricted", (HostPattern("litellm.internal", port),))
+        listed = NetworkRules("restricted", (HostPattern("litellm.internal", port),))
         async with station(listed) as here:
             here.outside.names = {"litellm.internal": ["127.0.0.1"]}
 
@@ -218,7 +222,7 @@ async def test_a_private_host_is_reached_where_the_operator_listed_it_with_its_p
 
 async def test_the_bridge_is_never_reached_whatever_is_listed() -> None:
     async with serving(echo) as port:
-        listed = Rules("open", (HostPattern("mine.internal", port),))
+        listed = NetworkRules("open", (HostPattern("mine.internal", port),))
         async with station(listed, own_port=port) as here:
             here.outside.names = {"mine.internal": ["127.0.0.1"]}
 
@@ -229,7 +233,7 @@ async def test_the_bridge_is_never_reached_whatever_is_listed() -> None:
 
 
 async def test_a_connection_waits_for_a_person_and_the_answer_holds() -> None:
-    async with station(Rules("restricted")) as here:
+    async with station(NetworkRules("restricted")) as here:
         here.record.answer = True
 
         assert "200" in await here.connect("public.example:443")
@@ -238,7 +242,7 @@ async def test_a_connection_waits_for_a_person_and_the_answer_holds() -> None:
 
 
 async def test_whoever_says_no_is_not_asked_again() -> None:
-    async with station(Rules("restricted")) as here:
+    async with station(NetworkRules("restricted")) as here:
         here.record.answer = False
 
         assert "403" in await here.connect("public.example:443")
@@ -248,7 +252,7 @@ async def test_whoever_says_no_is_not_asked_again() -> None:
 
 async def test_a_late_answer_holds_for_the_next_try(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "_HOLD_SECONDS", 0.05)
-    async with station(Rules("restricted")) as here:
+    async with station(NetworkRules("restricted")) as here:
         here.record.answer, here.record.waiting = True, asyncio.Event()
         assert "403" in await here.connect("public.example:443")
 
@@ -260,7 +264,7 @@ async def test_a_late_answer_holds_for_the_next_try(monkeypatch: pytest.MonkeyPa
 
 
 async def test_only_so_many_questions_are_open_at_a_time() -> None:
-    async with station(Rules("restricted")) as here:
+    async with station(NetworkRules("restricted")) as here:
         here.record.waiting = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             tries = [group.create_task(here.connect(f"h{n}.example:443")) for n in range(6)]

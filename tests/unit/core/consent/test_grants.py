@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.core.consent.grants import ALWAYS, ALWAYS_EDITS, offer_grants, scopes_of
 from app.model import ask_wording as wording
 from app.model.calls import call_of
-from app.model.updates import AskOption, AskRequest, Diff, GrantScope, ToolUpdate
+from app.model.updates import AskOption, AskRequest, FileDiff, GrantScope, ToolUpdate
 
 HOME = ("/w", "/real/w")
 ONCE = AskOption("a", "Allow once", "allow_once")
@@ -107,7 +107,7 @@ def test_files_are_granted_where_they_are_and_each_kind_of_work_on_its_own() -> 
 
     same = {digest(edit(path)) for path in ("a.txt", "./a.txt", "/w/a.txt:7", "/real/w/a.txt")}
 
-    assert same == {digest(ToolUpdate("c", "y", "edit", diffs=(Diff("a.txt", "", "new"),)))}
+    assert same == {digest(ToolUpdate("c", "y", "edit", diffs=(FileDiff("a.txt", "", "new"),)))}
     others = [
         edit("A.txt"),
         edit("a.txt", "b.txt"),

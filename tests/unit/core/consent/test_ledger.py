@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.core.consent.gate import Gate, Judged
+from app.core.consent.gate import JudgedRequest, PermissionGate
 from app.core.repositories.folders import Folders
 from app.errors import NotFound
 from app.model.conversations import ListFilter
@@ -134,9 +134,9 @@ async def test_what_a_rule_would_allow_is_not_allowed_after_a_stop(
 ) -> None:
     judging, stopped, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
     answers: list[str | None] = []
-    judge = Gate.judge
+    judge = PermissionGate.judge
 
-    async def slowly(self: Gate, *facts: Any) -> Judged:
+    async def slowly(self: PermissionGate, *facts: Any) -> JudgedRequest:
         judged = await judge(self, *facts)
         judging.set()
         await stopped.wait()
@@ -146,7 +146,7 @@ async def test_what_a_rule_would_allow_is_not_allowed_after_a_stop(
         answers.append(await listener.on_ask(run("make")))
         answered.set()
 
-    monkeypatch.setattr(Gate, "judge", slowly)
+    monkeypatch.setattr(PermissionGate, "judge", slowly)
     rules = Rules(policy=PRESETS["trusted"])
     async with running_desk(tmp_path, clock=clock, rules=rules) as desk:
         desk.launcher.script, desk.launcher.cancelling = script, answered.wait

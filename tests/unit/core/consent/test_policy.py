@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.model.calls import Call, call_of, subject
 from app.model.policy import PRESETS, Policy, Rule, Verdict, decide
-from app.model.updates import Diff, ToolUpdate
+from app.model.updates import FileDiff, ToolUpdate
 
 HOME = "/data/workspaces/1-web"
 GIT_STATUS = Policy((Rule("allow", command=("git status*",)),))
@@ -255,7 +255,9 @@ def test_a_path_below_a_glob_is_allowed(path: str) -> None:
 
 def test_all_paths_of_a_call_must_be_allowed() -> None:
     policy = Policy((Rule("allow", kind=("edit",), path=("docs/**",)),))
-    diff = ToolUpdate("1", "x", "edit", locations=("docs/a",), diffs=(Diff("/etc/x", None, ""),))
+    diff = ToolUpdate(
+        "1", "x", "edit", locations=("docs/a",), diffs=(FileDiff("/etc/x", None, ""),)
+    )
     deep = ToolUpdate("1", "x", "edit", input={"edits": [{"file_path": "docs/a"}, {"path": "b"}]})
     odd = ToolUpdate("1", "x", "edit", input={"path": ["docs/a", 7]})
     changes = ToolUpdate("1", "x", "edit", input={"changes": {"docs/a": {}, "src/b": {}}})

@@ -13,18 +13,18 @@ from hypothesis import strategies as some
 
 from app.errors import BackupUnusable
 from app.features.backup import archive
-from app.features.backup.archive import HOLE_BYTES, Contents, packing
+from app.features.backup.archive import HOLE_BYTES, ArchiveContents, packing
 from app.features.backup.stream import PIECE_BYTES, Secret
 from app.features.backup.unpacking import check, unpack
 
 KEY = Secret("secret key", "a long and random key of the tests")
 
 
-def contents() -> Contents:
-    return Contents(1.0, "0.1.0", "sqlite", "0008", "mark")
+def contents() -> ArchiveContents:
+    return ArchiveContents(1.0, "0.1.0", "sqlite", "0008", "mark")
 
 
-def pack(tree: Path, target: Path, secret: Secret = KEY) -> Contents:
+def pack(tree: Path, target: Path, secret: Secret = KEY) -> ArchiveContents:
     with packing(target, secret, contents()) as packer:
         packer.add_tree("data", tree, lambda path: path == "cache")
     return packer.contents

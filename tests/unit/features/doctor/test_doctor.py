@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from app.acp.card import Card, Step, card_path, write_card
+from app.acp.card import Card, ProbeStep, card_path, write_card
 from app.agents.availability import check_command, check_key
 from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import shelter_all
@@ -23,7 +23,7 @@ from app.config import Configuration, ensure_secrets, load
 from app.features.doctor import agents, machine
 from app.server.agent_shapes import AgentOut, AvailabilityOut
 from app.services import registered_services
-from app.services.service import Finding, Verdict
+from app.services.service import Finding, Severity
 from app.store.database import Database, sqlite_url
 from app.store.rollback import roll_back
 from tests.support.bridge import DEMO
@@ -81,7 +81,7 @@ def known(name: str) -> AgentProgram:
     return next(each for each in known_agents() if each.name == name)
 
 
-def verdicts(findings: Iterator[Finding]) -> list[tuple[str, Verdict]]:
+def verdicts(findings: Iterator[Finding]) -> list[tuple[str, Severity]]:
     return [(finding.what, finding.verdict) for finding in findings]
 
 
@@ -98,7 +98,7 @@ def test_before_the_first_start_all_is_well_and_nothing_is_made(
 
     found = [*machine.folder(configuration), machine.store(configuration)]
 
-    assert {finding.verdict for finding in found} == {Verdict.OK}
+    assert {finding.verdict for finding in found} == {Severity.OK}
     assert not (tmp_path / "data").exists()
 
 
@@ -116,8 +116,8 @@ def test_folders_and_files_that_others_can_read_are_warned_of(
         machine.configuration_of(configuration),
     )
 
-    assert (folder.verdict, folder.remedy) == (Verdict.WARNING, f"chmod 700 {data}")
-    assert (env.verdict, env.remedy) == (Verdict.WARNING, f"chmod 600 {dotenv}")
+    assert (folder.verdict, folder.remedy) == (Severity.WARNING, f"chmod 700 {data}")
+    assert (env.verdict, env.remedy) == (Severity.WARNING, f"chmod 600 {dotenv}")
 
 
 def test_a_full_disk_is_a_problem(
@@ -125,17 +125,17 @@ def test_a_full_disk_is_a_problem(
 ) -> None:
     monkeypatch.setattr(machine, "NO_DISK", 1 << 62)
 
-    assert ("DATA_DIR", Verdict.PROBLEM) in verdicts(machine.folder(configure()))
+    assert ("DATA_DIR", Severity.PROBLEM) in verdicts(machine.folder(configure()))
 
 
 def test_secrets_that_others_can_read_are_a_problem(configure: Configure, data: Path) -> None:
     configuration = configure()
     ensure_secrets(configuration)
-    assert ("admin token", Verdict.OK) in verdicts(machine.folder(configuration))
+    assert ("admin token", Severity.OK) in verdicts(machine.folder(configuration))
 
     (data / "secrets").chmod(0o644)
 
-    assert ("admin token", Verdict.PROBLEM) in verdicts(machine.folder(configuration))
+    assert ("admin token", Severity.PROBLEM) in verdicts(machine.folder(configuration))
 
 
 def change_store(data: Path, *statements: str) -> None:
@@ -152,12 +152,12 @@ def test_an_older_database_is_brought_up_at_the_next_start(
     configure: Configure, data: Path
 ) -> None:
     change_store(data)
-    assert machine.store(configure()).verdict is Verdict.OK
+    assert machine.store(configure()).verdict is Severity.OK
     revision = roll_back(sqlite_url(data))
 
     found = machine.store(configure())
 
-    assert (found.verdict, f"schema {revision}, upgraded" in found.reason) == (Verdict.OK, True)
+    assert (found.verdict, f"schema {revision}, upgraded" in found.reason) == (Severity.OK, True)
 
 
 @pytest.mark.parametrize("version", ["0000", "9999"])
@@ -166,7 +166,7 @@ def test_a_database_of_a_version_that_is_not_known_is_a_problem(
 ) -> None:
     change_store(data, f"update alembic_version set version_num = '{version}'")
 
-    assert machine.store(configure()).verdict is Verdict.PROBLEM
+    assert machine.store(configure()).verdict is Severity.PROBLEM
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_table_or_a_column_that_is_missing_is_a_problem(
 
     found = machine.store(configure())
 
-    assert (found.verdict, f"missing is {name}" in found.reason) == (Verdict.PROBLEM, True)
+    assert (found.verdict, f"missing is {name}" in found.reason) == (Severity.PROBLEM, True)
     assert "agent-bridge restore" in found.remedy
 
 
@@ -199,25 +199,25 @@ def test_an_upgrade_that_was_cut_off_is_told_with_what_to_do(
 
     found = machine.store(configure())
 
-    assert (found.verdict, "was cut off" in found.reason) == (Verdict.WARNING, True)
+    assert (found.verdict, "was cut off" in found.reason) == (Severity.WARNING, True)
     assert "Start the bridge" in found.remedy
 
 
 def test_a_database_that_cannot_be_read_is_a_problem(configure: Configure, data: Path) -> None:
     (data / "bridge.db").write_text("no database" * 100)
 
-    assert machine.store(configure()).verdict is Verdict.PROBLEM
+    assert machine.store(configure()).verdict is Severity.PROBLEM
 
 
 def test_a_port_that_somebody_else_has_is_a_problem(configure: Configure, taken: int) -> None:
     finding = machine.port(configure(PORT=str(taken)))
 
-    assert finding.verdict is Verdict.PROBLEM
+    assert finding.verdict is Severity.PROBLEM
     assert "PORT" in finding.remedy
 
 
 def test_a_machine_without_git_is_warned_of(configure: Configure, tmp_path: Path) -> None:
-    assert machine.git(replace(configure(), path=str(tmp_path))).verdict is Verdict.WARNING
+    assert machine.git(replace(configure(), path=str(tmp_path))).verdict is Severity.WARNING
 
 
 def test_a_command_that_is_missing_is_told_with_how_to_install_it(configure: Configure) -> None:
@@ -226,7 +226,7 @@ def test_a_command_that_is_missing_is_told_with_how_to_install_it(configure: Con
 
     finding = agents.read(entry, check_command(configuration, entry, known("claude")))
 
-    assert finding.verdict is Verdict.PROBLEM
+    assert finding.verdict is Severity.PROBLEM
     assert finding.remedy == f"Install it: {known('claude').install}"
 
 
@@ -245,25 +245,29 @@ def test_a_key_is_told_by_its_name_and_its_absence_with_the_way_to_log_in(
         if (check := check_key(each, each.agents["claude"], about)) is not None
     )
 
-    assert (missing.verdict, missing.reason) == (Verdict.WARNING, "Not logged in")
+    assert (missing.verdict, missing.reason) == (Severity.WARNING, "Not logged in")
     assert missing.remedy == ("Run `agent-bridge agents login claude`, or set ANTHROPIC_API_KEY.")
-    assert (unset.verdict, unset.remedy) == (Verdict.WARNING, about.login)
-    assert present == Finding(Verdict.OK, "claude", "gets ANTHROPIC_API_KEY")
+    assert (unset.verdict, unset.remedy) == (Severity.WARNING, about.login)
+    assert present == Finding(Severity.OK, "claude", "gets ANTHROPIC_API_KEY")
 
 
 @pytest.mark.parametrize(
     ("steps", "verdict", "words"),
     [
-        (None, Verdict.OK, "not probed yet; `agent-bridge agents probe demo`"),
-        ((Step("load", "works", 1.0), Step("list", "absent", 0.0)), Verdict.OK, "1 of 2 work"),
-        ((Step("load", "fails", 1.0, "it died"),), Verdict.WARNING, "probed: load: it died"),
+        (None, Severity.OK, "not probed yet; `agent-bridge agents probe demo`"),
+        (
+            (ProbeStep("load", "works", 1.0), ProbeStep("list", "absent", 0.0)),
+            Severity.OK,
+            "1 of 2 work",
+        ),
+        ((ProbeStep("load", "fails", 1.0, "it died"),), Severity.WARNING, "probed: load: it died"),
     ],
 )
 def test_what_a_probe_saw_is_told(
     configure: Configure,
     data: Path,
-    steps: tuple[Step, ...] | None,
-    verdict: Verdict,
+    steps: tuple[ProbeStep, ...] | None,
+    verdict: Severity,
     words: str,
 ) -> None:
     configuration = configure()
@@ -278,7 +282,7 @@ def test_what_a_probe_saw_is_told(
 
 
 def test_a_probe_of_another_command_tells_nothing(configure: Configure, data: Path) -> None:
-    failed = (Step("load", "fails", 1.0),)
+    failed = (ProbeStep("load", "fails", 1.0),)
     write_card(card_path(data, "demo"), Card("demo", ("another",), "1", 0.0, failed))
     configuration = configure()
 
@@ -296,13 +300,13 @@ def test_an_agent_that_lives_in_the_persons_home_needs_no_key(configure: Configu
 @pytest.mark.parametrize(
     ("script", "verdict"),
     [
-        ("echo v22.1.0", Verdict.OK),
-        ("echo v18.19.1", Verdict.PROBLEM),
-        ("exit 1", Verdict.PROBLEM),
+        ("echo v22.1.0", Severity.OK),
+        ("echo v18.19.1", Severity.PROBLEM),
+        ("exit 1", Severity.PROBLEM),
     ],
 )
 async def test_a_node_that_is_missing_or_too_old_is_a_problem(
-    configure: Configure, data: Path, tmp_path: Path, script: str, verdict: Verdict
+    configure: Configure, data: Path, tmp_path: Path, script: str, verdict: Severity
 ) -> None:
     program(tmp_path, "node", script)
 
@@ -319,7 +323,7 @@ async def test_a_version_is_asked_for_in_the_agents_own_environment(
 
     (finding,) = await versions(configure(), about)
 
-    assert finding == Finding(Verdict.OK, "demo", "version agent 1.2 of demo")
+    assert finding == Finding(Severity.OK, "demo", "version agent 1.2 of demo")
 
 
 @pytest.mark.parametrize("script", ["exec sleep 60", "exit 3", "yes | head -c 100000; exit 1"])
@@ -336,21 +340,21 @@ async def test_a_version_that_does_not_come_is_warned_of_within_its_bound(
 
     (finding,) = await versions(configure(), about)
 
-    assert finding.verdict is Verdict.WARNING
+    assert finding.verdict is Severity.WARNING
 
 
 @pytest.mark.parametrize(
     ("driver", "mode", "verdict", "words"),
     [
-        ("claude", None, Verdict.OK, "asks before it acts (mode default)"),
-        ("claude", "default", Verdict.OK, "asks before it acts (mode default)"),
-        ("claude", "acceptEdits", Verdict.WARNING, "mode 'acceptEdits' is not the mode"),
-        ("opencode", None, Verdict.OK, "asks before it acts"),
-        (None, None, Verdict.WARNING, "depends on its own settings"),
+        ("claude", None, Severity.OK, "asks before it acts (mode default)"),
+        ("claude", "default", Severity.OK, "asks before it acts (mode default)"),
+        ("claude", "acceptEdits", Severity.WARNING, "mode 'acceptEdits' is not the mode"),
+        ("opencode", None, Severity.OK, "asks before it acts"),
+        (None, None, Severity.WARNING, "depends on its own settings"),
     ],
 )
 def test_an_agent_that_may_act_unasked_is_warned_of(
-    configure: Configure, driver: str | None, mode: str | None, verdict: Verdict, words: str
+    configure: Configure, driver: str | None, mode: str | None, verdict: Severity, words: str
 ) -> None:
     configuration = configure({"mine": {"command": "mine", "driver": driver, "mode": mode}})
 
@@ -367,9 +371,9 @@ def test_what_a_checkout_can_do_to_an_agent_is_told(configure: Configure) -> Non
         agents.checkout(entry, each) for each in (known("claude"), known("opencode"), None)
     )
 
-    assert kept == Finding(Verdict.OK, "demo", "ignores agent settings inside repositories")
+    assert kept == Finding(Severity.OK, "demo", "ignores agent settings inside repositories")
     assert "does not start in a checkout with .opencode" in refused.reason
-    assert unknown.verdict is Verdict.WARNING
+    assert unknown.verdict is Severity.WARNING
 
 
 async def test_what_a_session_may_use_is_told_with_what_cannot_be_held(
@@ -381,9 +385,9 @@ async def test_what_a_session_may_use_is_told_with_what_cannot_be_held(
 
     held, not_held = agents.limits(entry, shelter), agents.limits(entry, old)
 
-    assert held.verdict is Verdict.OK
+    assert held.verdict is Severity.OK
     assert held.reason.startswith("limits: 2000 processes, ")
-    assert not_held.verdict is Verdict.WARNING
+    assert not_held.verdict is Severity.WARNING
     assert not_held.remedy == "Install bubblewrap 0.7 or later."
 
 
@@ -391,7 +395,7 @@ async def test_every_agent_is_tried_from_inside(configure: Configure, data: Path
     found = [each async for each in agents.check_agents(configure())]
 
     assert [finding.what for finding in found] == ["demo"] * 7
-    assert found[-1].verdict is Verdict.WARNING
+    assert found[-1].verdict is Severity.WARNING
     assert found[-1].reason.startswith("not isolated: it runs as ")
     assert found[-1].remedy == (
         'To isolate it, remove "sandbox": "none" from its entry in AGENTS_JSON.'
@@ -421,8 +425,8 @@ async def test_what_a_running_bridge_found_out_is_believed(
     found = [each async for each in agents.check_agents(configure(), {"demo": card})]
 
     assert found[-2:] == [
-        Finding(Verdict.WARNING, "demo", "Hit its limit", "Wait."),
-        Finding(Verdict.OK, "demo", "isolated (bubblewrap)"),
+        Finding(Severity.WARNING, "demo", "Hit its limit", "Wait."),
+        Finding(Severity.OK, "demo", "isolated (bubblewrap)"),
     ]
 
 
@@ -431,7 +435,7 @@ def test_an_agent_in_the_network_of_this_machine_is_worth_a_warning(configure: C
 
     finding = agents.isolation(configure().agents["demo"], words)
 
-    assert (finding.verdict, finding.reason) == (Verdict.WARNING, words)
+    assert (finding.verdict, finding.reason) == (Severity.WARNING, words)
     assert "--unshare-net" in finding.remedy
 
 
@@ -443,4 +447,4 @@ async def test_an_agent_that_cannot_be_isolated_is_a_problem(
 
     (finding,) = [each async for each in agents.check_agents(configuration)]
 
-    assert (finding.what, finding.verdict) == ("isolation", Verdict.PROBLEM)
+    assert (finding.what, finding.verdict) == ("isolation", Severity.PROBLEM)

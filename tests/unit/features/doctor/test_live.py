@@ -15,8 +15,8 @@ from app.config import Configuration, load
 from app.errors import ConfigurationError, NotFound, PostDelayed
 from app.features.doctor.live import Chosen, LiveCheck, agree, choose
 from app.services import registered_services
-from app.services.common.live import LiveStep, Undo, Verdict, compare
-from app.terminal.screen import Plain
+from app.services.common.live import LiveStep, LiveVerdict, Undo, compare
+from app.terminal.screen import PlainLines
 from app.vault import Vault
 from sim.linear import Linear
 from sim.slack.server import SimulatedSlack
@@ -47,7 +47,7 @@ def check(
     shown = io.StringIO()
     vault = Vault(configuration.secret_values())
     chosen = Chosen(service, "demo", place, only)
-    return LiveCheck(configuration, vault, chosen, Plain(shown), FastClock(SPEED)), shown
+    return LiveCheck(configuration, vault, chosen, PlainLines(shown), FastClock(SPEED)), shown
 
 
 def on_slack(slack: SimulatedSlack) -> dict[str, str]:
@@ -91,7 +91,7 @@ async def test_every_step_on_slack_says_what_it_saw_and_leaves_nothing(
             "stream",
         ]
         assert is_complete(played)
-        assert Verdict.NOT_SEEN not in {each.seen.verdict for each in played.played}
+        assert LiveVerdict.NOT_SEEN not in {each.seen.verdict for each in played.played}
         assert (left_on(slack), played.left) == ([], [])
         (app,), (channel,) = slack.apps.values(), slack.channels
         thread = slack.messages[0].ts
@@ -110,7 +110,7 @@ async def test_every_step_on_github_says_what_it_saw_and_leaves_nothing(tmp_path
 
         assert [each.step.name for each in played.played] == ["buttons", "reopen", "workflow"]
         assert is_complete(played)
-        assert Verdict.NOT_SEEN not in {each.seen.verdict for each in played.played}
+        assert LiveVerdict.NOT_SEEN not in {each.seen.verdict for each in played.played}
         assert hub.github.git.git(hub.repository.full_name, "for-each-ref") == before
         assert {each.status for each in hub.repository.checks} == {"completed"}
         assert played.left == []
@@ -124,7 +124,10 @@ async def test_every_step_on_linear_says_what_it_saw_and_leaves_nothing(tmp_path
         await played.run(agree)
 
         menu, select = played.played
-        assert (menu.seen.verdict, select.seen.verdict) == (Verdict.AS_ASSUMED, Verdict.LOOK)
+        assert (menu.seen.verdict, select.seen.verdict) == (
+            LiveVerdict.AS_ASSUMED,
+            LiveVerdict.LOOK,
+        )
         assert is_complete(played)
         assert (issue.comments, played.left) == ([], [])
         (session,) = linear.workspace.sessions.values()
@@ -147,7 +150,7 @@ async def test_a_button_that_a_person_presses_meanwhile_is_what_was_seen(tmp_pat
             await asyncio.to_thread(linear.pick, session, linear.person("Ann"), "the-value")
 
         (select,) = played.played
-        assert select.seen.verdict is Verdict.AS_ASSUMED
+        assert select.seen.verdict is LiveVerdict.AS_ASSUMED
         assert "the-value" in select.seen.words
 
 

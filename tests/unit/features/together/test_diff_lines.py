@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.features.together.model import find_outside, read_lines
-from app.model.proposals import Finding
+from app.model.proposals import ReviewFinding
 
 DIFF = """\
 diff --git a/a.py b/a.py
@@ -48,8 +48,16 @@ def test_the_lines_after_the_change_are_listed_by_file() -> None:
 
 
 def test_findings_on_other_lines_are_found() -> None:
-    inside = [Finding("a.py", 4, "x"), Finding("a.py", 21, "x"), Finding("with space.py", 2, "x")]
-    outside = [Finding("a.py", 5, "x"), Finding("gone.py", 1, "x"), Finding("not.py", 9, "x")]
+    inside = [
+        ReviewFinding("a.py", 4, "x"),
+        ReviewFinding("a.py", 21, "x"),
+        ReviewFinding("with space.py", 2, "x"),
+    ]
+    outside = [
+        ReviewFinding("a.py", 5, "x"),
+        ReviewFinding("gone.py", 1, "x"),
+        ReviewFinding("not.py", 9, "x"),
+    ]
 
     assert find_outside([*inside, *outside], read_lines(DIFF)) == outside
 

@@ -20,10 +20,10 @@ from app.features.together.model import Review
 from app.features.together.review import Reviews
 from app.features.together.store import GroupStore, ReviewStore
 from app.features.together.tools import make_submit_tool
-from app.metrics import Metrics
 from app.model.agents import Caller, Result
-from app.model.proposals import Finding, Submission
+from app.model.proposals import ReviewFinding, Submission
 from app.signals import ALONE, Signals
+from tests.support.base import make_base
 from tests.support.forge import Forge
 from tests.support.members import Hub
 from tests.support.pair import BRANCH, PLACE, Pair, pair
@@ -60,7 +60,7 @@ class Bench:
         self.here, self.host = here, host
         self.recorders = {f"web:{name}": Recorder(name) for name in ("demo", "codex")}
         clock, stores = SystemClock(), here.stores
-        self.outbox = Outbox(stores.posts, self.recorders, clock, here.yard.vault, Metrics())
+        self.outbox = Outbox(make_base(stores, clock, self.recorders, here.yard.vault))
         self.store = stores.open(ReviewStore)
         announcer = Announcer(
             stores.open(GroupStore),
@@ -87,7 +87,9 @@ class Bench:
     async def _find_home(self, _review: Review) -> tuple[int, str]:
         return self._home, "demo"
 
-    async def submit(self, verdict: str, *findings: Finding, body: str = "Two things.") -> Result:
+    async def submit(
+        self, verdict: str, *findings: ReviewFinding, body: str = "Two things."
+    ) -> Result:
         """Call the tool as Codex."""
         tool = make_submit_tool(self.reviews)
         session = self.here.session("codex")
@@ -124,7 +126,7 @@ async def bench(folder: Path, *, home: str = "demo") -> AsyncIterator[Bench]:
 @pytest.mark.long
 async def test_a_review_is_stored_published_and_told_with_its_verdict_first(tmp_path: Path) -> None:
     async with bench(tmp_path) as desk:
-        found = Finding("work.txt", 2, f"{SECRET} is wrong")
+        found = ReviewFinding("work.txt", 2, f"{SECRET} is wrong")
 
         result = await desk.submit("request_changes", found)
 
@@ -158,14 +160,15 @@ async def test_a_second_review_in_one_turn_changes_nothing(tmp_path: Path) -> No
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "found", [Finding("work.txt", 9, "beyond"), Finding("README.md", 1, "not in the diff")]
+    "found",
+    [ReviewFinding("work.txt", 9, "beyond"), ReviewFinding("README.md", 1, "not in the diff")],
 )
 async def test_a_comment_beyond_the_diff_is_refused_with_the_lines_there_are(
-    tmp_path: Path, found: Finding
+    tmp_path: Path, found: ReviewFinding
 ) -> None:
     async with bench(tmp_path) as desk:
         with pytest.raises(Conflict) as refused:
-            await desk.submit("comment", Finding("work.txt", 1, "fine"), found)
+            await desk.submit("comment", ReviewFinding("work.txt", 1, "fine"), found)
 
         assert f"{found.path}:{found.line}" in str(refused.value)
         assert "work.txt:1-3" in str(refused.value)

@@ -8,14 +8,14 @@ import pytest
 
 from app.errors import PostDelayed, PostError
 from app.services.common import people
-from app.services.common.people import Member, Members, Roster
+from app.services.common.people import Members, PlatformAgents, Profile
 from tests.support.clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_waiting_ends_as_soon_as_all_are_known() -> None:
-    roster: Roster[str] = Roster(("claude", "codex"))
+    roster: PlatformAgents[str] = PlatformAgents(("claude", "codex"))
     waiting = asyncio.ensure_future(roster.wait_for_all())
 
     roster.add("claude", "U1")
@@ -32,7 +32,7 @@ async def test_an_agent_that_stays_unknown_does_not_hold_up_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(people, "OTHERS_SECONDS", 0.01)
-    roster: Roster[str] = Roster(("claude", "codex"))
+    roster: PlatformAgents[str] = PlatformAgents(("claude", "codex"))
     roster.add("claude", "U1")
 
     async with asyncio.timeout(5):
@@ -48,23 +48,23 @@ class Platform:
         self.refusal: str | None = None
         self.error: PostError | None = None
 
-    async def look_up(self, user: str) -> Member:
+    async def look_up(self, user: str) -> Profile:
         self.asked.append(user)
         if self.error is not None:
             raise self.error
-        return Member(self.refusal, user.title())
+        return Profile(self.refusal, user.title())
 
 
 async def test_an_answer_is_cached_and_then_forgotten() -> None:
     platform, clock = Platform(), ManualClock()
     found = Members(platform.look_up, clock, seconds=60.0)
 
-    assert await found.find("ann") == await found.find("ann") == Member(None, "Ann")
+    assert await found.find("ann") == await found.find("ann") == Profile(None, "Ann")
     assert platform.asked == ["ann"]
 
     await clock.advance(60.0)
     platform.refusal = "you are a guest"
-    assert await found.find("ann") == Member("you are a guest", "Ann")
+    assert await found.find("ann") == Profile("you are a guest", "Ann")
 
 
 async def test_an_old_answer_counts_during_an_outage_for_a_bounded_time() -> None:
@@ -74,7 +74,7 @@ async def test_an_old_answer_counts_during_an_outage_for_a_bounded_time() -> Non
     platform.error = PostDelayed("down")
 
     await clock.advance(659.0)
-    assert await found.find("ann") == Member(None, "Ann")
+    assert await found.find("ann") == Profile(None, "Ann")
     await clock.advance(1.0)
     with pytest.raises(PostDelayed):
         await found.find("ann")

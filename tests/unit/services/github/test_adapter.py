@@ -15,7 +15,7 @@ from app.model.inbound import Chore, Delivery
 from app.model.posts import Note, NoteCode, PostContent, PostSend, PostSent
 from app.model.types import Speaker
 from app.services.github.adapter import GitHubAdapter
-from app.services.github.auth import Directory
+from app.services.github.auth import GitHubApps
 from app.services.github.events import Rerun
 from app.services.github.transport import Pace
 from sim.github.answers import Reply
@@ -326,7 +326,7 @@ async def test_a_comment_is_looked_for_only_when_the_agent_knows_who_it_is(desk:
     issue = desk.github.open_issue("ann", desk.repository, "Bug")
     await desk.claude.send(notice(desk, issue))
     ours = desk.directory.known["claude"]
-    new = Directory(("claude", "codex"))
+    new = GitHubApps(("claude", "codex"))
     started = GitHubAdapter("claude", desk.connected["claude"], new, desk.clock)
 
     looking = asyncio.create_task(started.find(desk.key(issue), "ab-1"))

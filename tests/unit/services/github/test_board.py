@@ -14,13 +14,16 @@ from app.model.inbound import Answered, Chore, Heard, Inbound
 from app.model.posts import PostContent
 from app.model.types import Speaker
 from app.model.updates import AskOption
-from app.services.github import board
+from app.services.github import checks as board
 from app.services.github.events import Rerun
-from app.services.github.names import Identities, Identity
+from app.services.github.names import GitHubIdentity, Identities
 from tests.support import github_desk
 
 US = Identities.of(
-    [Identity("claude", "claude-bridge[bot]", 11), Identity("codex", "codex-bridge[bot]", 12)]
+    [
+        GitHubIdentity("claude", "claude-bridge[bot]", 11),
+        GitHubIdentity("codex", "codex-bridge[bot]", 12),
+    ]
 )
 KINDS = ("allow_once", "allow_always", "reject_once", "reject_always", "")
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from app.model.posts import PostContent, PostSend
 from app.model.types import File
 from app.services.github import wording
-from app.services.github.conversation import FILES, Files, Hosts, Origin, files_in, shown
+from app.services.github.conversation import FILES, FileOrigin, Files, Hosts, files_in, shown
 from app.services.github.names import Name, Spot
 from app.vault.octets import vault_of
 from sim.github.git import Answer
@@ -74,7 +74,7 @@ def test_no_more_than_some_files_of_one_message_are_taken() -> None:
 def test_a_file_knows_where_it_was_dropped() -> None:
     (file,) = files_in(IMAGE, SPOT, Name("comment", 41, "edited"), GITHUB)
 
-    assert Origin.parse(file.origin) == Origin(SPOT, COMMENT, IMAGE)
+    assert FileOrigin.parse(file.origin) == FileOrigin(SPOT, COMMENT, IMAGE)
 
 
 @pytest.mark.parametrize(

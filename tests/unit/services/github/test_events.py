@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.errors import DeliveryRefused, DeliveryUnreadable
 from app.services.github.events import ROUTES
-from app.services.github.names import Identities, Identity
+from app.services.github.names import GitHubIdentity, Identities
 from app.services.github.wording import HANDLE_LABELLED, HOW_TO_REVIEW
 from tests.support.github_desk import Desk, read
 
@@ -20,7 +20,7 @@ FIELDS = (
     *("action", "issue", "comment", "review", "pull_request", "repository", "sender", "changes"),
     *("id", "login", "number", "body", "user", "full_name", "from"),
 )
-US = Identities.of([Identity("claude", "claude-bridge[bot]", 11)])
+US = Identities.of([GitHubIdentity("claude", "claude-bridge[bot]", 11)])
 
 
 async def test_a_comment_is_heard_with_its_place_its_words_and_where_it_is_read(desk: Desk) -> None:

@@ -9,11 +9,11 @@ import pytest
 
 from app.errors import RepositoryError
 from app.model.keys import PlaceKey, SessionKey
-from app.model.workspaces import Head, Repository
+from app.model.workspaces import PullHead, Repository
 from app.services.github import forge
-from app.services.github.auth import Directory
+from app.services.github.auth import GitHubApps
 from app.services.github.forge import KEPT_SECONDS, GithubForge
-from app.services.github.names import Identity
+from app.services.github.names import GitHubIdentity
 from app.services.github.transport import PAUSES
 from sim.github.answers import Reply
 from tests.support.clock import ManualClock
@@ -46,7 +46,7 @@ async def test_a_pull_request_is_opened_once_and_then_changed(desk: Desk) -> Non
 async def test_the_author_of_commits_is_known_before_a_clone_is_opened_and_stays_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    directory = Directory(["claude"])
+    directory = GitHubApps(["claude"])
     clock = ManualClock()
     apis: dict[str, Any] = {"claude": None}
     made = GithubForge(apis, directory, clock, git_url="https://github.test", link=no_link)
@@ -57,9 +57,9 @@ async def test_the_author_of_commits_is_known_before_a_clone_is_opened_and_stays
 
     waiting = asyncio.ensure_future(made.author("claude"))
     await asyncio.sleep(0)
-    directory.introduce(Identity("claude", "claude-bridge[bot]"))
+    directory.introduce(GitHubIdentity("claude", "claude-bridge[bot]"))
     first = await waiting
-    directory.introduce(Identity("claude", "claude-bridge[bot]", 7))
+    directory.introduce(GitHubIdentity("claude", "claude-bridge[bot]", 7))
 
     assert first is not None
     assert await made.author("claude") == first
@@ -121,7 +121,7 @@ async def test_a_turn_begins_although_github_hesitates(desk: Desk) -> None:
     head = await office.head(pull)
     token = await office.forge.token(office.repository, "claude")
 
-    assert head == Head("topic", commit, "main", "topic")
+    assert head == PullHead("topic", commit, "main", "topic")
     assert token in desk.secrets
     assert len(office.clock.slept) == 3
 

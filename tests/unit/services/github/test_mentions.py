@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from app.services.github.names import Identities, Identity
-from app.services.github.payloads import Account
+from app.services.github.names import GitHubIdentity, Identities
+from app.services.github.payloads import GitHubAccount
 
 US = Identities.of(
-    [Identity("claude", "claude-bridge[bot]", 11), Identity("codex", "codex-bridge[bot]", 12)]
+    [
+        GitHubIdentity("claude", "claude-bridge[bot]", 11),
+        GitHubIdentity("codex", "codex-bridge[bot]", 12),
+    ]
 )
 
 
@@ -59,9 +62,9 @@ def test_a_command_is_what_follows_the_mentions_at_the_beginning(text: str, spok
 
 
 def test_nobody_but_a_bot_is_taken_for_one_of_us_by_its_login() -> None:
-    assert US.agent(Account(id=99, login="claude-bridge[bot]", type="Bot")) == "claude"
-    assert US.agent(Account(id=99, login="claude-bridge[bot]")) is None
-    assert US.agent(Account(id=12, login="renamed[bot]", type="Bot")) == "codex"
+    assert US.agent(GitHubAccount(id=99, login="claude-bridge[bot]", type="Bot")) == "claude"
+    assert US.agent(GitHubAccount(id=99, login="claude-bridge[bot]")) is None
+    assert US.agent(GitHubAccount(id=12, login="renamed[bot]", type="Bot")) == "codex"
 
 
 def test_the_address_in_commits_is_the_one_github_links_to_the_bot() -> None:

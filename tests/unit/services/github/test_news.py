@@ -15,14 +15,14 @@ from app.model.workspaces import Judged
 from app.services.github.checks import (
     LOG_CHARACTERS,
     RUN_CHARACTERS,
-    Said,
+    CheckReport,
     end_of_log,
     examine,
     excerpt,
     read_checks,
 )
-from app.services.github.names import Identities, Identity
-from app.services.github.payloads import Annotation, CheckRun, Output
+from app.services.github.names import GitHubIdentity, Identities
+from app.services.github.payloads import Annotation, CheckOutput, CheckRun
 from sim.github.state import Check, Status
 from tests.support import github_desk
 from tests.support.github_desk import Desk
@@ -31,7 +31,7 @@ from tests.support.github_openapi import GOLDEN
 pytestmark = pytest.mark.anyio
 
 US = Identities.of(
-    [Identity("claude", "Codertocat", 21031067), Identity("codex", "codex[bot]", 12)]
+    [GitHubIdentity("claude", "Codertocat", 21031067), GitHubIdentity("codex", "codex[bot]", 12)]
 )
 
 
@@ -98,13 +98,13 @@ def test_a_status_is_news_of_the_branch_whose_head_it_is_about() -> None:
 
 
 def test_an_excerpt_is_short_and_plain() -> None:
-    noisy = Output(title="\x1b[31mred\x1b[0m", summary="x" * 5_000, text="never seen")
+    noisy = CheckOutput(title="\x1b[31mred\x1b[0m", summary="x" * 5_000, text="never seen")
     said = [
-        Said(
+        CheckReport(
             CheckRun(id=1, name="build\n", conclusion="failure", output=noisy),
             [Annotation(path="a\x00.py", start_line=3, message="two\nlines")],
         ),
-        Said(CheckRun(id=2, name="lint", conclusion="timed_out"), log="x\n" * 5_000),
+        CheckReport(CheckRun(id=2, name="lint", conclusion="timed_out"), log="x\n" * 5_000),
     ]
 
     text = excerpt(said)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.errors import RepositoryError
-from app.model.proposals import Finding, Submission, Verdict
+from app.model.proposals import ReviewFinding, Submission, Verdict
 from sim.github.answers import Reply
 from sim.github.state import Issue, Review
 from tests.support.github_desk import BRANCH, Desk, Office
@@ -32,9 +32,9 @@ def pull_of(desk: Desk) -> Issue:
 
 def submission(office: Office, desk: Desk, verdict: Verdict = "request_changes") -> Submission:
     found = (
-        Finding(FILE, 2, "@ann why?"),
-        Finding(FILE, 99, "beyond"),
-        Finding("no.py", 1, "none"),
+        ReviewFinding(FILE, 2, "@ann why?"),
+        ReviewFinding(FILE, 99, "beyond"),
+        ReviewFinding("no.py", 1, "none"),
     )
     pull = pull_of(desk).pull
     assert pull is not None

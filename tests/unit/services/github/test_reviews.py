@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.services.github.reviews import Remark, read_remarks, sort_remarks
+from app.services.github.reviews import LineRemark, read_remarks, sort_remarks
 
 ANSWER = """Two things.
 
@@ -32,9 +32,9 @@ def test_a_block_of_comments_is_taken_out_of_an_answer() -> None:
 
     assert left == "Two things.\n\n\nThat is all."
     assert remarks == (
-        Remark("a.py", 2, 2, "Why two?"),
-        Remark("b/c d.md", 3, 4, "Shorter:\n```suggestion\nx:1: = 1\n  y\n```"),
-        Remark("a.py", 7, 7, "Gone."),
+        LineRemark("a.py", 2, 2, "Why two?"),
+        LineRemark("b/c d.md", 3, 4, "Shorter:\n```suggestion\nx:1: = 1\n  y\n```"),
+        LineRemark("a.py", 7, 7, "Gone."),
     )
 
 
@@ -42,7 +42,7 @@ def test_words_that_begin_no_comment_belong_to_the_one_before_or_to_the_answer()
     left, remarks = read_remarks("```review\nIn short:\na.py:1: One.\nAnd more.")
 
     assert left == "In short:"
-    assert remarks == (Remark("a.py", 1, 1, "One.\nAnd more."),)
+    assert remarks == (LineRemark("a.py", 1, 1, "One.\nAnd more."),)
 
 
 def test_a_block_that_is_only_shown_or_of_another_kind_stays() -> None:
@@ -56,20 +56,20 @@ def test_a_block_that_is_only_shown_or_of_another_kind_stays() -> None:
 
 
 def test_a_comment_fits_where_one_piece_of_the_diff_shows_all_its_lines() -> None:
-    fitting = [Remark("a.py", 1, 3, "a"), Remark("a.py", 10, 10, "b")]
+    fitting = [LineRemark("a.py", 1, 3, "a"), LineRemark("a.py", 10, 10, "b")]
     others = [
-        Remark("a.py", 4, 4, "below"),
-        Remark("a.py", 3, 10, "in two pieces"),
-        Remark("a.py", 50, 50, "a line that looks like a piece"),
-        Remark("a.py", 1, 1, ""),
-        Remark("b.py", 1, 1, "another file"),
+        LineRemark("a.py", 4, 4, "below"),
+        LineRemark("a.py", 3, 10, "in two pieces"),
+        LineRemark("a.py", 50, 50, "a line that looks like a piece"),
+        LineRemark("a.py", 1, 1, ""),
+        LineRemark("b.py", 1, 1, "another file"),
     ]
 
     assert sort_remarks([*fitting, *others], PATCHES) == (fitting, others)
 
 
 def test_a_comment_that_fits_nowhere_can_be_read_all_the_same() -> None:
-    assert str(Remark("a.py", 1, 2, "One.\nTwo.")) == "- `a.py:1-2`: One.\n  Two."
+    assert str(LineRemark("a.py", 1, 2, "One.\nTwo.")) == "- `a.py:1-2`: One.\n  Two."
 
 
 FENCES = ("```review", "```", "~~~review", "~~~", "  ```", "```suggestion", "````")

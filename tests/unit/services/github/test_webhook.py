@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import DeliveryRefused
-from app.services.github.webhook import Hook
+from app.services.github.webhook import AppWebhook
 
 NEW, OLD = b"the secret in use", b"the secret before"
-HOOK = Hook("github:claude", "42", (NEW, OLD))
+HOOK = AppWebhook("github:claude", "42", (NEW, OLD))
 BODY = b'{"action":"created"}'
 FUZZED = 10_000
 

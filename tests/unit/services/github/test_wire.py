@@ -22,14 +22,14 @@ from app.model.types import Speaker
 from app.model.updates import AskOption
 from app.services.github import api
 from app.services.github.events import name_repository, parse
-from app.services.github.names import Identities, Identity, Spot
+from app.services.github.names import GitHubIdentity, Identities, Spot
 from app.services.github.wording import OTHER_ACCOUNT
 from sim.github.rest import GRAPHQL
 from sim.github.state import Check
 from tests.support.github_desk import Desk, Office, read
 from tests.support.github_openapi import GOLDEN, golden, operation, shapes
 
-US = Identities.of([Identity("claude", "claude-bridge[bot]", 11)])
+US = Identities.of([GitHubIdentity("claude", "claude-bridge[bot]", 11)])
 PACKAGES = (
     "@octokit/webhooks-examples@7.6.1",
     "@octokit/openapi@23.0.2",

@@ -15,7 +15,6 @@ from pydantic import SecretStr
 from app.config.sealing import Sealer
 from app.core.outbox import Outbox
 from app.errors import PostDelayed, PostRejected, ServiceRefused, SpeakerUnknown
-from app.metrics import Metrics
 from app.model.inbound import Begun, Chore, Delivery, Heard
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import Fact, MadeFile, NewPost, PostContent, PostSend, ToolLine
@@ -29,6 +28,7 @@ from app.store.posts import finish_post, insert_post
 from app.vault import Vault
 from sim.linear import Anchor, App, Linear, LinearSession
 from sim.linear.workspace import STALE_SECONDS
+from tests.support.base import make_base
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores
 
@@ -267,7 +267,7 @@ async def test_half_an_hour_of_rate_limits_neither_loses_the_answer_nor_looks_de
 ) -> None:
     linear, clock = scene.linear, scene.clock
     with open_stores(tmp_path, clock) as (database, stores):
-        outbox = Outbox(stores.posts, {"linear:demo": scene.adapter}, clock, scene.vault, Metrics())
+        outbox = Outbox(make_base(stores, clock, {"linear:demo": scene.adapter}, scene.vault))
         new = NewPost("p", scene.target, STARTING)
         post = await database.writer.run(lambda c: insert_post(c, new, 0.0))
         outbox.send(post)

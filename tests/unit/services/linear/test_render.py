@@ -7,7 +7,14 @@ from uuid import UUID
 
 from app.model.posts import DelegatedLine, Fact, PostContent, ToolLine
 from app.model.updates import AskOption, PlanStep
-from app.services.linear.render import Activity, Change, Shown, Step, activity_id, steps
+from app.services.linear.render import (
+    NewActivity,
+    SessionChange,
+    ShownTurn,
+    Step,
+    activity_id,
+    steps,
+)
 from sim.linear.rules import check_content, check_signal, checked_plan
 
 WORKING = PostContent(kind="turn", state="working")
@@ -15,11 +22,13 @@ READ = ToolLine("1", "app.py", "completed", "read")
 RAN = ToolLine("2", "make test", "completed", "execute", "12 passed")
 
 
-def shown(content: PostContent, before: Shown | None = None, *, busy: bool = False) -> list[Step]:
+def shown(
+    content: PostContent, before: ShownTurn | None = None, *, busy: bool = False
+) -> list[Step]:
     """Render, and have the simulated Linear look at every shape."""
-    found = list(steps(content, before or Shown(), busy=busy))
+    found = list(steps(content, before or ShownTurn(), busy=busy))
     for step in found:
-        if isinstance(step.call, Activity):
+        if isinstance(step.call, NewActivity):
             check_content(dict(step.call.content), ephemeral=step.call.ephemeral)
             signal, metadata = step.call.signal or (None, None)
             check_signal(step.call.content["type"], signal, metadata)
@@ -32,7 +41,7 @@ def activities(found: list[Step]) -> list[tuple[str, str, bool]]:
     return [
         (step.call.content["type"], step.call.content.get("body", ""), step.call.ephemeral)
         for step in found
-        if isinstance(step.call, Activity)
+        if isinstance(step.call, NewActivity)
     ]
 
 
@@ -52,7 +61,7 @@ def test_a_turn_that_waited_says_when_it_begins() -> None:
 def test_finished_tools_become_one_action_and_are_not_shown_again() -> None:
     first = shown(replace(WORKING, tools=(READ, RAN)))
     (action, *_) = first
-    assert isinstance(action.call, Activity)
+    assert isinstance(action.call, NewActivity)
 
     again = shown(replace(WORKING, tools=(READ, RAN)), first[-1].shown)
 
@@ -65,7 +74,7 @@ def test_finished_tools_become_one_action_and_are_not_shown_again() -> None:
 def test_one_finished_tool_shows_what_it_gave_back() -> None:
     (action, *_) = shown(replace(WORKING, tools=(RAN,)))
 
-    assert isinstance(action.call, Activity)
+    assert isinstance(action.call, NewActivity)
     assert action.call.content == {
         "type": "action",
         "action": "Ran",
@@ -78,9 +87,9 @@ def test_a_long_output_is_folded_and_cannot_unfold_itself() -> None:
     tool = replace(RAN, output="\n".join(["line"] * 20 + ["+++", "end"]))
     content = PostContent(kind="turn", state="working", tools=(tool,), verbosity="full")
 
-    (step,) = steps(content, Shown())
+    (step,) = steps(content, ShownTurn())
 
-    assert isinstance(step.call, Activity)
+    assert isinstance(step.call, NewActivity)
     first, *_, last = (lines := step.call.content["result"].splitlines())
     assert (first, last) == ("+++ Output, 22 lines", "+++")
     assert lines.count("+++") == 1
@@ -90,7 +99,7 @@ def test_output_cannot_end_its_fence() -> None:
     tool = replace(RAN, output="```\n# a heading")
     (action, *_) = shown(replace(WORKING, tools=(tool,)))
 
-    assert isinstance(action.call, Activity)
+    assert isinstance(action.call, NewActivity)
     assert action.call.content["result"].startswith("````\n")
 
 
@@ -98,7 +107,7 @@ def test_a_tool_at_work_is_shown_for_as_long_as_it_is() -> None:
     tool = ToolLine("3", "make build", "in_progress", "execute")
     (glimpse,) = shown(replace(WORKING, tools=(tool,)))
 
-    assert isinstance(glimpse.call, Activity)
+    assert isinstance(glimpse.call, NewActivity)
     assert glimpse.call.ephemeral
     assert glimpse.call.content["action"] == "Running"
 
@@ -106,7 +115,7 @@ def test_a_tool_at_work_is_shown_for_as_long_as_it_is() -> None:
 def test_words_that_are_being_written_are_seen_by_their_end() -> None:
     (glimpse,) = shown(replace(WORKING, text="a" * 500 + " the end"))
 
-    assert isinstance(glimpse.call, Activity)
+    assert isinstance(glimpse.call, NewActivity)
     assert glimpse.call.content["body"].endswith("the end")
     assert len(glimpse.call.content["body"]) <= 301
 
@@ -119,7 +128,7 @@ def test_plan_and_links_change_the_session_once() -> None:
     )
     (change, *_) = found = shown(content)
 
-    assert isinstance(change.call, Change)
+    assert isinstance(change.call, SessionChange)
     assert change.call.fields == {
         "plan": [
             {"content": "look", "status": "completed"},
@@ -175,7 +184,7 @@ def test_an_ask_offers_its_options_by_name_and_id() -> None:
     content = PostContent(kind="ask", state="open", text="Run it?", ask=1, options=options)
     (step,) = shown(content)
 
-    assert isinstance(step.call, Activity)
+    assert isinstance(step.call, NewActivity)
     assert step.call.content == {"type": "elicitation", "body": "```\nRun it?\n```"}
     assert step.call.options == (
         {"label": "Allow once", "value": "Allow once"},
@@ -221,12 +230,12 @@ ASKED = DelegatedLine("Codex", "look at the tests", "working", 7, link="https://
 
 
 def test_an_agent_that_was_asked_is_an_action_with_its_state_as_the_result() -> None:
-    first = shown(replace(WORKING, delegated=(ASKED,)), Shown(glimpse="On it."))
+    first = shown(replace(WORKING, delegated=(ASKED,)), ShownTurn(glimpse="On it."))
     ended = replace(ASKED, state="done", seconds=12.0, words="All good.")
     after = shown(replace(WORKING, delegated=(ended,)), first[-1].shown)
     (working, *_), (done, *_) = first, after
-    assert isinstance(working.call, Activity)
-    assert isinstance(done.call, Activity)
+    assert isinstance(working.call, NewActivity)
+    assert isinstance(done.call, NewActivity)
 
     assert working.call.ephemeral
     assert working.call.content == {
@@ -247,7 +256,7 @@ def test_an_agent_that_goes_on_after_the_turn_that_asked_is_shown_once() -> None
 
     action, last = shown(ended)
 
-    assert isinstance(action.call, Activity)
+    assert isinstance(action.call, NewActivity)
     assert action.call.content["result"].startswith("Still working")
-    assert isinstance(last.call, Activity)
+    assert isinstance(last.call, NewActivity)
     assert last.call.content["type"] == "response"

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from app.config.sealing import Sealer
 from app.errors import PostDelayed, ServiceRefused
 from app.services.linear.api import LinearApi
-from app.services.linear.auth import Grant, Grants, Tokens
+from app.services.linear.auth import Grants, LinearGrant, LinearTokens
 from app.services.linear.settings import LinearCredentials
 from app.store.stores import Stores
 from app.vault import Vault
@@ -35,7 +35,7 @@ class Run:
     """One run of the bridge, as far as tokens go."""
 
     linear: Linear
-    tokens: Tokens
+    tokens: LinearTokens
     api: LinearApi
     grants: Grants
     app: App
@@ -79,7 +79,7 @@ class Bench:
         )
         grants = Grants("linear:demo", self.stores.sealed, Sealer(SecretStr(key)))
         vault = Vault()
-        tokens = Tokens(
+        tokens = LinearTokens(
             "linear:demo",
             credentials,
             self.linear.url,
@@ -235,7 +235,7 @@ async def test_a_revoked_installation_is_remembered_as_one(bench: Bench) -> None
             await run.works()
         kept = run.grants.read(bench.app.client_id)
 
-    assert kept == Grant(bench.app.client_id, ended=kept.ended if kept else "")
+    assert kept == LinearGrant(bench.app.client_id, ended=kept.ended if kept else "")
     async with bench.run() as run:
         with pytest.raises(ServiceRefused, match=INSTALL):
             await run.works()

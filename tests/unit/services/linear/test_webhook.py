@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from app.errors import DeliveryRefused
 from app.services.common.webhooks import DeliveryStale
-from app.services.linear.webhook import BODY_BYTES, Identity, verify
+from app.services.linear.webhook import BODY_BYTES, LinearIdentity, verify
 
 SECRET = "lin_wh_secret"
 NOW = 1_800_000_000.0
-ME = Identity("agent", "acme")
+ME = LinearIdentity("agent", "acme")
 EVENT = {"webhookTimestamp": NOW * 1000, "organizationId": "acme", "appUserId": "agent"}
 
 
@@ -27,7 +27,7 @@ def request(event: object, *, secret: str = SECRET) -> tuple[dict[bytes, bytes],
     return {b"linear-signature": signature, b"linear-delivery": b"d1"}, body
 
 
-def check(event: object, *, now: float = NOW, me: Identity | None = ME) -> Any:
+def check(event: object, *, now: float = NOW, me: LinearIdentity | None = ME) -> Any:
     headers, body = request(event)
     return verify("linear:demo", SECRET, headers, body, now=now, identity=me)
 

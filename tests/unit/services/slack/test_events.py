@@ -14,21 +14,21 @@ from app.errors import DeliveryUnreadable
 from app.model.inbound import Answered, Changed, Delivery, Heard, Inbound
 from app.model.keys import PlaceKey
 from app.model.types import File, Speaker
-from app.services.slack.auth import Seal
-from app.services.slack.events import Reader
-from app.services.slack.text import Known, everything_in, files_of, plain
+from app.services.slack.events import FrameReader
+from app.services.slack.people import Seal
+from app.services.slack.text import FrameContext, everything_in, files_of, plain
 
 SEAL = Seal("secret-key-of-the-tests")
-KNOWN = Known(
+KNOWN = FrameContext(
     agents={"UCLAUDE": "claude", "UCODEX": "codex"},
     names={"U1": "Ann", "U2": "Bob"},
     home="https://home.slack.com/",
 )
 
 
-def read(frame: Any, known: Known = KNOWN, bots: tuple[str, ...] = ()) -> Inbound | None:
+def read(frame: Any, known: FrameContext = KNOWN, bots: tuple[str, ...] = ()) -> Inbound | None:
     """Read a frame as it is stored, then again with the names of people, as the adapter does."""
-    reader = Reader("claude", bots, SEAL.open)
+    reader = FrameReader("claude", bots, SEAL.open)
     stored = Delivery("slack:claude", "Ev1", None, known.headers(), orjson.dumps(frame), 0.0)
     return None if reader.read(stored) is None else reader.interpret(frame, known)
 

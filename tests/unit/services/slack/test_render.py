@@ -13,7 +13,7 @@ from app.model.posts import DelegatedLine, Fact, Outcome, PostContent, ToolLine
 from app.model.updates import AskOption, PlanStep
 from app.services.slack import cards, render
 from app.services.slack import text as texts
-from app.services.slack.auth import Seal
+from app.services.slack.people import Seal
 from sim.slack.blocks import block_words, buttons, check_blocks, lists
 
 BUSY = PostContent(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.server.page.view.roster import Names
+from app.server.page.view.roster import MentionNames
 
-NAMES = Names.of(
+NAMES = MentionNames.of(
     [
         ("claude", "claude", "Claude Code"),
         ("codex", "codex", "Codex"),
@@ -62,14 +62,16 @@ def test_words_after_the_mention_are_what_is_said(text: str, rest: str) -> None:
 
 
 def test_a_title_that_two_agents_share_names_neither() -> None:
-    names = Names.of([("one", "one", "Twin"), ("two", "two", "Twin"), ("three", "three", "one")])
+    names = MentionNames.of(
+        [("one", "one", "Twin"), ("two", "two", "Twin"), ("three", "three", "one")]
+    )
 
     assert names.mentioned("@twin") == ()
     assert names.mentioned("@one @three") == ("one", "three")
 
 
 def test_without_agents_nobody_is_mentioned() -> None:
-    assert Names.of([]).mentioned("@claude @") == ()
+    assert MentionNames.of([]).mentioned("@claude @") == ()
 
 
 @given(st.text())

@@ -14,8 +14,8 @@ from app.model.updates import AskView, ShownFact
 from app.server.page import assets
 from app.server.page.queries import decisions_of as decisions
 from app.server.page.view import listing, render
-from app.server.page.view.place import Doing, Member, Page, Place, Steps, Waiting, tokens
-from app.server.page.view.roster import Agent, Missing, Roster
+from app.server.page.view.place import Doing, PageView, Place, Steps, ThreadAgent, Waiting, tokens
+from app.server.page.view.roster import AgentView, Missing, PageRoster
 from app.server.page.view.thread import Fold
 from tests.support.document import Element, parse
 from tests.support.threads import OPTIONS, ROSTER, Story, fold, log, shown
@@ -350,11 +350,11 @@ def test_a_picture_is_shown_where_the_text_names_it() -> None:
 
 
 def test_agents_whose_names_begin_alike_get_two_letters() -> None:
-    roster = Roster.of(
+    roster = PageRoster.of(
         [
-            Agent("claude", "claude", "Claude"),
-            Agent("codex", "codex", "Codex"),
-            Agent("gem", "gem", "Gemini"),
+            AgentView("claude", "claude", "Claude"),
+            AgentView("codex", "codex", "Codex"),
+            AgentView("gem", "gem", "Gemini"),
         ]
     )
 
@@ -363,17 +363,17 @@ def test_agents_whose_names_begin_alike_get_two_letters() -> None:
     assert roster["gone"].colour is None
 
 
-HIDING = Roster.of(
+HIDING = PageRoster.of(
     [
-        Agent("claude", "claude", "Claude", default=True),
-        Agent("fox", "fox", "Foxy", emoji="🦊"),
-        Agent("quiet", "quiet", "Quiet", visible=False),
+        AgentView("claude", "claude", "Claude", default=True),
+        AgentView("fox", "fox", "Foxy", emoji="🦊"),
+        AgentView("quiet", "quiet", "Quiet", visible=False),
     ]
 )
 
 
 def new_thread(picked: str) -> str:
-    page = Page(
+    page = PageView(
         roster=HIDING,
         threads=listing.thread_list([], HIDING),
         csrf="c",
@@ -403,7 +403,9 @@ def test_an_emoji_is_shown_with_its_agent_in_cards_choices_header_and_speakers()
     folded = Fold({1: "fox"}.__getitem__)
     folded.add(story.rows)
     said = "".join(map(render.Renderer(HIDING, "/t/web/t1").block, folded.blocks))
-    panels = render.place_panels(place(members=(Member(1, fox, "idle", stoppable=False),)), HIDING)
+    panels = render.place_panels(
+        place(members=(ThreadAgent(1, fox, "idle", stoppable=False),)), HIDING
+    )
 
     assert fox.letters == "🦊"
     assert ">🦊 Foxy</option>" in page
@@ -418,7 +420,7 @@ KEY = PlaceKey("web", "t1")
 
 
 def place(**more: object) -> Place:
-    member = Member(1, ROSTER["claude"], "working", stoppable=True)
+    member = ThreadAgent(1, ROSTER["claude"], "working", stoppable=True)
     wait = Waiting(1, ROSTER["claude"], ((12, "Bob", HOSTILE), (14, "Ann", "and this")))
     values = {"members": (member,), "waiting": (wait,), "untagged": ("claude",), **more}
     return Place(key=KEY, title=HOSTILE, **values)  # type: ignore[arg-type]
@@ -440,7 +442,7 @@ def test_the_state_shows_who_works_what_waits_and_how_to_stop_it() -> None:
 
 def test_an_agent_that_its_provider_holds_back_is_shown_as_such_and_can_be_stopped() -> None:
     session = Session(1, SessionKey("web", "t1", "claude"), KEY, SessionState.LIMITED)
-    member = Member(1, ROSTER["claude"], "limited", stoppable=listing.stoppable(session))
+    member = ThreadAgent(1, ROSTER["claude"], "limited", stoppable=listing.stoppable(session))
     limited = place(members=(member,), waiting=())
 
     panels = render.place_panels(limited, ROSTER)
@@ -455,7 +457,9 @@ def test_the_line_of_an_agent_at_work_says_what_it_does_and_where_it_is_in_its_p
         {"text": f"Step {at}", "status": at} for at in ("completed", "in_progress", "pending")
     )
     doing = Doing(1000.0, "t7", "running", "pytest -q <b>")
-    member = Member(1, ROSTER["claude"], "working", stoppable=True, doing=doing, plan=Steps(steps))
+    member = ThreadAgent(
+        1, ROSTER["claude"], "working", stoppable=True, doing=doing, plan=Steps(steps)
+    )
 
     panels = render.place_panels(place(members=(member,)), ROSTER)
 
@@ -554,7 +558,7 @@ def test_what_was_found_is_shown_around_the_word_and_cannot_be_markup() -> None:
 
 @pytest.mark.parametrize("shown_place", [None, place()])
 def test_a_whole_page_is_well_formed_and_runs_nothing_of_its_own(shown_place: Place | None) -> None:
-    page = Page(
+    page = PageView(
         roster=ROSTER,
         threads=listing.thread_list([thread("a", SessionState.IDLE)], ROSTER),
         csrf='a"b',

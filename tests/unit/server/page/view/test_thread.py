@@ -14,14 +14,14 @@ from app.server.page.stream import Patches
 from app.server.page.view.blocks import (
     STEPS,
     Batch,
-    Call,
-    Head,
+    CallBlock,
+    HeadBlock,
     Plan,
-    Question,
-    Said,
+    QuestionBlock,
+    SaidBlock,
     Silence,
-    Turn,
-    Words,
+    TurnBlock,
+    WordsBlock,
 )
 from app.server.page.view.render import Renderer
 from app.server.page.view.thread import BATCH_CALLS, PREVIEW_CHARACTERS, Fold
@@ -31,7 +31,7 @@ from tests.support.threads import AGENTS, ROSTER, Story, fold, log, shown, stori
 
 def body(rows: list[Entry], number: int = -1) -> list[Any]:
     turn = fold(rows).blocks[number]
-    assert isinstance(turn, Turn)
+    assert isinstance(turn, TurnBlock)
     return turn.body
 
 
@@ -94,15 +94,15 @@ def test_one_article_per_turn_however_two_agents_interleave() -> None:
 
     blocks = fold(rows).blocks
 
-    assert [type(block) for block in blocks] == [Said, Turn, Turn]
-    assert [block.agent for block in blocks if isinstance(block, Turn)] == ["claude", "codex"]
+    assert [type(block) for block in blocks] == [SaidBlock, TurnBlock, TurnBlock]
+    assert [block.agent for block in blocks if isinstance(block, TurnBlock)] == ["claude", "codex"]
     assert [block.text for block in body(rows, 1)] == ["ac"]
 
 
 def test_words_are_joined_until_something_else_happens() -> None:
     story = Story().row("text", "one ").row("text", "two").tool("a").row("text", "three")
 
-    assert [type(block) for block in body(story.rows)] == [Words, Batch, Words]
+    assert [type(block) for block in body(story.rows)] == [WordsBlock, Batch, WordsBlock]
     assert body(story.rows)[0].text == "one two"
 
 
@@ -136,7 +136,7 @@ def test_words_after_a_changed_plan_begin_anew() -> None:
     story = Story().row("plan", steps=[]).row("text", "one.").row("plan", steps=[{"text": "x"}])
     rows = story.row("text", "Two.").rows
 
-    assert [type(block) for block in body(rows)] == [Plan, Words, Words]
+    assert [type(block) for block in body(rows)] == [Plan, WordsBlock, WordsBlock]
 
 
 def test_a_long_answer_is_cut_between_its_blocks_and_reads_the_same() -> None:
@@ -159,7 +159,7 @@ def test_a_row_changes_only_the_piece_it_is_added_to() -> None:
 
     changed = folded.add(Story().row("text", "more").rows[-1:])
 
-    assert [type(block) for block in changed] == [Words, Head]
+    assert [type(block) for block in changed] == [WordsBlock, HeadBlock]
 
 
 def test_a_tool_call_is_one_card_with_its_last_state() -> None:
@@ -167,7 +167,7 @@ def test_a_tool_call_is_one_card_with_its_last_state() -> None:
 
     (card,) = body(rows)
 
-    assert isinstance(card, Call)
+    assert isinstance(card, CallBlock)
     assert card.data["status"] == "completed"
 
 
@@ -180,7 +180,7 @@ def test_harmless_calls_in_a_row_are_shown_together() -> None:
     batch, edit, search = body(story.rows)
 
     assert [call.data["call"] for call in batch.calls] == ["r0", "r1", "r2"]
-    assert isinstance(edit, Call)
+    assert isinstance(edit, CallBlock)
     assert isinstance(search, Batch)
 
 
@@ -204,13 +204,13 @@ def test_the_calls_of_a_sub_agent_are_inside_the_call_that_started_it() -> None:
     (inner,) = outer.calls[0].inside
 
     assert [call.data["call"] for call in inner.calls] == ["r1", "r2"]
-    assert isinstance(edit, Call)
+    assert isinstance(edit, CallBlock)
 
 
 def test_an_ask_is_open_until_somebody_answers() -> None:
     story = Story().tool("a", "pending", kind="edit").ask(5, call="a")
     card, question = body(story.rows)
-    assert isinstance(question, Question)
+    assert isinstance(question, QuestionBlock)
     assert (question.state, card.decided) == ("open", "")
 
     card, question = body(story.answer(5).rows)
@@ -233,7 +233,7 @@ def test_a_card_says_who_or_what_decided(decided: dict[str, object], words: str)
 
     (card,) = body(story.rows)
 
-    assert isinstance(card, Call)
+    assert isinstance(card, CallBlock)
     assert card.decided.startswith(words)
 
 
@@ -263,7 +263,7 @@ def test_a_turn_takes_from_its_message_to_its_last_row() -> None:
     story = Story().said("go", "claude").row("text", "a").row("text", "b").said("more", "claude")
     story.row("text", "c").row("text", "d", turn=3)
 
-    first, second = (b.head for b in fold(story.rows).blocks if isinstance(b, Turn))
+    first, second = (b.head for b in fold(story.rows).blocks if isinstance(b, TurnBlock))
 
     assert first.ended - first.began == 4
     assert second.ended - second.began == 1
@@ -273,7 +273,7 @@ def test_the_cost_of_a_turn_is_what_was_added_in_it() -> None:
     story = Story().row("usage", cost=0.25).row("text", "a", turn=3)
     story.row("usage", cost=0.75, turn=3).row("usage", cost=0.1, turn=5)
 
-    heads = [block.head for block in fold(story.rows).blocks if isinstance(block, Turn)]
+    heads = [block.head for block in fold(story.rows).blocks if isinstance(block, TurnBlock)]
 
     assert [head.cost for head in heads] == [0.25, 0.5, 0.1]
 
@@ -284,7 +284,7 @@ def test_a_thread_that_is_read_from_its_middle_does_not_guess_costs() -> None:
     part.add(Story().row("usage", cost=5.0).rows)
 
     (turn,) = part.blocks
-    assert isinstance(turn, Turn)
+    assert isinstance(turn, TurnBlock)
     assert turn.head.cost is None
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.memory.log import Remembered, add_entry, drop_entry, format_log, parse_log
+from app.features.memory.model import Remembered, add_entry, drop_entry, format_log, parse_log
 
 DAY = "2026-03-01"
 NOTE = Remembered(DAY, "- The staging database is called bluefin.", "14:05", 12, 7)

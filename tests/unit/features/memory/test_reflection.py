@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from app.core.memory.wording import WORTH_KEEPING
 from app.core.turns.prompt import holds_words_of_others
+from app.features.memory.store import MemoryStore
+from app.features.memory.wording import WORTH_KEEPING
 from app.model.asks import LEAVE, TAKE
 from app.model.ports import AgentListener
 from app.model.updates import AskOption, AskRequest, TextUpdate
@@ -49,7 +50,7 @@ async def test_the_next_message_does_not_wait_for_what_is_remembered(tmp_path: P
 
         await desk.reached(second.turns[0].turn, "done")
         assert desk.launcher.told("cancel") == [""]
-        assert await desk.stores.memory.kept() == []
+        assert await desk.stores.open(MemoryStore).kept() == []
         await desk.until(lambda: is_reflecting(desk))
 
 
@@ -86,11 +87,11 @@ async def test_people_decide_where_they_are_to(tmp_path: Path, option: str, kept
         await desk.hear(replace(heard("hello"), mentions=("demo",)))
         await desk.until(lambda: bool(desk.stores.asks.open_in(desk.session().id)))
         (ask,) = desk.stores.asks.open_in(desk.session().id)
-        assert await desk.stores.memory.kept() == []
+        assert await desk.stores.open(MemoryStore).kept() == []
 
         await desk.ledger.answer(ask.id, option, "Ann")
 
-        assert len(await desk.stores.memory.kept()) == kept
+        assert len(await desk.stores.open(MemoryStore).kept()) == kept
 
 
 async def test_in_a_fork_people_decide_always(tmp_path: Path) -> None:
@@ -105,7 +106,7 @@ async def test_in_a_fork_people_decide_always(tmp_path: Path) -> None:
         await desk.hear(replace(heard("go on"), mentions=("demo",)))
 
         await desk.until(lambda: bool(desk.stores.asks.open_in(desk.session().id)))
-        assert await desk.stores.memory.kept() == []
+        assert await desk.stores.open(MemoryStore).kept() == []
 
 
 async def test_a_plain_yes_is_for_the_agent_and_not_for_its_memory(tmp_path: Path) -> None:

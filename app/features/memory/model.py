@@ -1,4 +1,4 @@
-"""Reads and writes an agent's daily log: one entry per heading, with its session; pure.
+"""Values of memory: notes, and an agent's daily log as entries, one per heading; pure.
 
 People edit the same files by hand, so every text is a log: what has no heading is an entry too.
 """
@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from pydantic import BaseModel, ConfigDict
+
+NOTE_CHARACTERS = 2_000
+"""The longest note: five lines, with room."""
 _HEADING = re.compile(r"## (\d\d:\d\d)(?: · session (\d{1,18}))?(?: · note (\d{1,18}))?[ \t]*")
 _ID_CHARACTERS = 12
 """Enough to tell the entries of one day apart."""
@@ -32,6 +36,21 @@ class Remembered:
         return sha256(_format(self).encode()).hexdigest()[:_ID_CHARACTERS]
 
 
+class NoteOut(BaseModel):
+    """One thing that an agent remembers."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    """Tells the notes of a day apart; another one once the note is changed."""
+    day: str
+    time: str
+    """When it was noted, in UTC; empty if a person wrote it by hand."""
+    session: int | None
+    """The session it came from."""
+    text: str
+
+
 def parse_log(day: str, text: str) -> tuple[Remembered, ...]:
     """Read the entries of a day."""
     entries: list[Remembered] = []
@@ -42,7 +61,7 @@ def parse_log(day: str, text: str) -> tuple[Remembered, ...]:
             lines.append(line)
             continue
         if words := "\n".join(lines).strip():
-            entries.append(_with_text(current, words))
+            entries.append(replace(current, text=words))
         if found is not None:
             time, session, note = found.groups()
             current = Remembered(day, "", time, _number(session), _number(note))
@@ -76,10 +95,6 @@ def _format(entry: Remembered) -> str:
     # A line of the text must not begin an entry of its own.
     lines = (f" {line}" if line.startswith("## ") else line for line in entry.text.splitlines())
     return f"## {entry.time}{session}{note}\n" + "\n".join(lines) + "\n"
-
-
-def _with_text(entry: Remembered, text: str) -> Remembered:
-    return Remembered(entry.day, text, entry.time, entry.session, entry.note)
 
 
 def _number(text: str | None) -> int | None:

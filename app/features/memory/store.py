@@ -1,11 +1,11 @@
-"""The memory port: notes, and full-text search over the entries of daily logs."""
+"""Stores notes until they are in their files, and searches the entries of daily logs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, delete, select
 
 from app.model.types import TurnRef
 from app.model.updates import AskRequest
@@ -27,7 +27,7 @@ class KeptNote:
 
 
 class MemoryStore:
-    """The memory port."""
+    """What agents noted."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
@@ -120,15 +120,6 @@ class MemoryStore:
             connection.execute(remove_entries(agent))
 
         await self._database.writer.run(write)
-
-
-def decide_note(connection: Connection, ask: int, *, keep: bool) -> None:
-    """Keep the note that an ask is about, or forget it, inside the caller's commit."""
-    mine = memory_note.c.ask == ask
-    if keep:
-        connection.execute(update(memory_note).where(mine).values(state="kept"))
-    else:
-        connection.execute(delete(memory_note).where(mine))
 
 
 def _insert(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.agents.files import AgentFiles
-from app.core.tools import wording
+from app.features.memory import wording
 from app.model.asks import LEAVE, TAKE
 from app.vault import Vault
 from tests.support.at_work import at_work, helping

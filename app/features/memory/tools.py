@@ -7,19 +7,16 @@ where the operator wants that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-from app.agents.agent import Agent
-from app.core.memory import wording as notes
-from app.core.memory.keeper import NOTE_CHARACTERS, note_request
-from app.core.memory.log import Remembered
-from app.core.tools import wording
-from app.core.turns.reflection import is_trusted
-from app.core.turns.turn_context import TurnContext
+from app.agents.files import MEMORY
+from app.core.tools.wording import CUT, TOO_MANY_PROPOSED
+from app.features.memory import wording
+from app.features.memory.model import NOTE_CHARACTERS, Remembered
+from app.features.memory.service import Memory
 from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
-from app.model.types import Entry, TurnRef
-from app.retry import persist
+from app.model.types import TurnRef
 
 ENTRIES: Final = 50
 """Notes that one call returns."""
@@ -35,10 +32,9 @@ PROPOSED: Final = 3
 class MemoryTools:
     """The tools with which agents remember."""
 
-    def __init__(self, context: TurnContext, read: Callable[[str], str]) -> None:
-        """Offer tools; `read` reads an agent's MEMORY.md and may block."""
-        self._context = context
-        self._read_file = read
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._runtime = memory.runtime
 
     def tools(self) -> Sequence[Tool]:
         """List the tools."""
@@ -99,76 +95,62 @@ class MemoryTools:
     async def _read(self, caller: Caller, arguments: Arguments) -> Result:
         self._check(caller)
         day, limit = arguments.get("day", ""), arguments.get("limit", 20)
-        entries = await self._context.memory.entries(caller.agent)
+        entries = await self._memory.entries(caller.agent)
         found = [each for each in entries if day in {"", each.day}]
         result = self._show(found, limit)
         if not day:
-            text = await asyncio.to_thread(self._read_file, caller.agent)
-            result["memory"] = self._cut(self._context.vault.redact(text))
+            file = await asyncio.to_thread(self._runtime.files.read, caller.agent, MEMORY)
+            result["memory"] = self._cut("" if file is None else file.text)
         return result
 
     async def _search(self, caller: Caller, arguments: Arguments) -> Result:
         self._check(caller)
-        found = await self._context.memory.entries(caller.agent, arguments["words"])
+        found = await self._memory.entries(caller.agent, arguments["words"])
         return self._show(found, arguments.get("limit", 20))
 
     async def _write(self, caller: Caller, arguments: Arguments) -> Result:
         self._check(caller)
-        context, session = self._context, caller.session
-        text = context.vault.redact(arguments["text"].strip())
+        session, ref = caller.session, TurnRef(caller.session.id, caller.turn.id)
+        text = self._runtime.vault.redact(arguments["text"].strip())
         if not text:
             raise ToolRefused(wording.EMPTY_NOTE)
-        entries = await context.memory.entries(caller.agent)
+        entries = await self._memory.entries(caller.agent)
         if any(each.text == text for each in entries):
             return {"state": "kept", "note": wording.KNOWN_NOTE}
-        agent = context.agent(caller.agent)
-        if agent.memory != "auto" or not await is_trusted(context, session):
-            return await self._propose(caller, text, agent)
+        if not await self._memory.may_keep(session):
+            if self._runtime.ledger.count_open(session.id, "memory") >= PROPOSED:
+                raise ToolRefused(TOO_MANY_PROPOSED.format(most=PROPOSED))
+            await self._memory.propose(caller.agent, ref, text)
+            return {"state": "asked", "note": wording.NOTE_ASKED}
         last = entries[0].day if entries else ""
         today = [each for each in entries if each.day == last and each.session == session.id]
         if len(today) >= A_DAY:
             raise ToolRefused(wording.TOO_MANY_NOTES.format(most=A_DAY))
-        await context.memory.keep(caller.agent, session.id, text)
-        words = notes.KEPT.format(agent=context.name_of(caller.agent), text=text)
-        notice = Entry("notice", words, session=session.id, turn=caller.turn.id)
-        await persist(context.clock, context.transcript.append, [notice])
-        context.feed.notify(session.id)
+        await self._memory.keep(caller.agent, ref, text)
         return {"state": "kept"}
 
-    async def _propose(self, caller: Caller, text: str, agent: Agent) -> Result:
-        """Ask people whether the agent keeps a note."""
-        context, session = self._context, caller.session
-        if context.ledger.count_open(session.id, "memory") >= PROPOSED:
-            raise ToolRefused(wording.TOO_MANY_PROPOSED.format(most=PROPOSED))
-        request = note_request(context.name_of(caller.agent), text)
-        posts = await context.memory.propose(
-            caller.agent,
-            TurnRef(session.id, caller.turn.id),
-            text,
-            context.ledger.present(request),
-            seconds=agent.ask_seconds,
-        )
-        context.outbox.send(*posts)
-        context.ledger.watch()
-        context.feed.notify(session.id)
-        return {"state": "asked", "note": wording.NOTE_ASKED}
-
     def _check(self, caller: Caller) -> None:
-        if self._context.agent(caller.agent).memory == "off":
+        if self._memory.mode(caller.agent) == "off":
             raise ToolRefused(wording.MEMORY_OFF)
 
     def _show(self, entries: Sequence[Remembered], limit: int) -> dict[str, Any]:
         shown: list[dict[str, str]] = []
         room = ENTRIES_CHARACTERS
         for entry in entries[:limit]:
-            text = self._context.vault.redact(entry.text)
+            text = self._runtime.vault.redact(entry.text)
             room -= len(text)
             if room < 0 and shown:
                 break
             shown.append({"day": entry.day, "time": entry.time, "text": self._cut(text)})
         return {"notes": shown, "more": len(entries) - len(shown)}
 
-    @staticmethod
-    def _cut(text: str) -> str:
+    def _cut(self, text: str) -> str:
+        """Return the beginning of a long text, without secrets."""
+        text = self._runtime.vault.redact(text)
         more = len(text) - MEMORY_CHARACTERS
-        return text if more <= 0 else text[:MEMORY_CHARACTERS] + wording.CUT.format(more=more)
+        return text if more <= 0 else text[:MEMORY_CHARACTERS] + CUT.format(more=more)
+
+
+def list_tools(memory: Memory) -> Sequence[Tool]:
+    """List the tools with which agents remember."""
+    return MemoryTools(memory).tools()

@@ -1,1 +1,0 @@
-"""Places in which agents work for agents: always there, and silent."""
