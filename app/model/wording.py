@@ -178,6 +178,7 @@ HELP = """\
 Send a command as its own message, after a mention or with `!` in front.
 `stop` stops the turn and holds the queue · `stop all` drops the queue too · `new` starts over
 `status` · `queue` shows the queue · `queue now` runs it · `queue drop` drops it
+`!queue TEXT` keeps TEXT for the next turn · `!now TEXT` stops this turn and begins with TEXT
 `agent` shows who can take over · `agent NAME` hands over · `agent NAME words` also sends them
 `review NAME` has an agent review the work here · `panel NAME NAME: QUESTION` asks several
 `race NAME NAME: TASK` gives several the same task, and you pick the one to ship
