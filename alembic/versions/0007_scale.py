@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 
 from alembic import op
+from app.store.database.schema import write_out_notes
 from app.store.dialects import NUMBER
-from app.store.rollback import write_out_notes
 
 revision = "0007"
 down_revision = "0006"

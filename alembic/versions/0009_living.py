@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from alembic import op
-from app.store.rollback import write_out_notes
+from app.store.database.schema import write_out_notes
 
 revision = "0009"
 down_revision = "0008"

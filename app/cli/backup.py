@@ -22,11 +22,10 @@ from app.features.backup.stream import Sealing, Secret, read_sealing
 from app.features.backup.unpacking import check as check_archive
 from app.features.pause.cli import show_pending
 from app.model.text import size_words
-from app.store.database import Database, is_postgresql_address, locked, note_move
-from app.store.moving import move
-from app.store.reading import name_store
-from app.store.rollback import roll_back
-from app.store.schema import HEAD_REVISION
+from app.store.database import Database, is_postgresql_address, locked, note_move, roll_back
+from app.store.database.moving import move
+from app.store.database.schema import HEAD_REVISION
+from app.store.stores import name_store
 from app.terminal.api import is_running
 from app.terminal.framing import Yes, commands, confirm, examples, read_configuration
 

@@ -19,7 +19,7 @@ from app.fleet.worker import FleetWorker
 from app.model.types import Turn
 from app.retry import persist
 from app.signals import Topic
-from app.store.claims import ClaimStore, Reason
+from app.store.members import ClaimStore, Reason
 from app.tasks import Tasks
 
 

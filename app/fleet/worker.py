@@ -19,7 +19,7 @@ from typing_extensions import override
 from app.clock import Clock
 from app.errors import BridgeError, StoreUnavailable
 from app.retry import Retries
-from app.store.claims import COMMON, TASK, ClaimStore
+from app.store.members import COMMON, TASK, ClaimStore
 
 logger = logging.getLogger(__name__)
 

@@ -14,10 +14,9 @@ from app.fleet.worker import FleetWorker
 from app.main.members import read_name
 from app.main.resources import Resources, bridge_id
 from app.server.elsewhere import Elsewhere
-from app.store.claims import ClaimStore
-from app.store.fencing import Fence
-from app.store.members import HandedOut, MemberStore
-from app.store.signals import Notifications
+from app.store.database.backend import Fence
+from app.store.database.signals import Notifications
+from app.store.members import ClaimStore, HandedOut, MemberStore
 
 logger = logging.getLogger(__name__)
 

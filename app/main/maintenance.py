@@ -13,7 +13,7 @@ from app.features.part import Part
 from app.main.resources import Resources, bridge_id
 from app.retry import persist
 from app.server.page import uploads
-from app.store.retention import DAY_SECONDS, forget, named_files, unread_deliveries
+from app.store.upkeep import DAY_SECONDS, forget, named_files, unread_deliveries
 
 logger = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ def open_signals(configuration: Configuration, database: Database, clock: Clock)
     if configuration.database_file is not None:
         return ALONE
     # The import takes 0.2 s, and only PostgreSQL needs it.
-    from app.store.signals import Notifications  # noqa: PLC0415
+    from app.store.database.signals import Notifications  # noqa: PLC0415
 
     name = read_name(configuration.data_dir)
     return Notifications(database, configuration.database_url, name, clock)

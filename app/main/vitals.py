@@ -11,7 +11,7 @@ from app.core.turns.engine import EmbeddedTurnEngine
 from app.errors import StoreUnavailable
 from app.metrics import Vital
 from app.server.parts import Check
-from app.store.vitals import VitalStore
+from app.store.upkeep import VitalStore
 
 Ready = Callable[[], Awaitable[Sequence[Check]]]
 """Checks each part of the bridge."""

@@ -25,7 +25,7 @@ from itsdangerous import BadData, URLSafeSerializer
 from pydantic import SecretStr
 
 from app.clock import Clock
-from app.store.logins import LoginStore
+from app.store.sealed import LoginStore
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)

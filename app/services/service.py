@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from app.core.adapters import Adapter
     from app.core.repositories.forge import Forge
     from app.services.common.live import LiveStep, Undo
+    from app.store.checkouts import ProposalStore
     from app.store.inbox import DeliveryStore
     from app.store.names import NameStore
-    from app.store.proposals import ProposalStore
     from app.store.sealed import SealedStore
     from app.store.sessions import SessionStore
     from app.vault import Vault

@@ -14,27 +14,33 @@ from app.model.inbound import Accepted, Changed, Corrected, Decision, Effect, He
 from app.model.keys import AreaOf, PlaceKey, no_area
 from app.model.posts import Note, NoteCode
 from app.model.types import BridgeSessionRequest, Entry, PlaceView, TurnRef
-from app.store.commits.admission import attach, begin_afresh, release, steer
-from app.store.commits.choices import choose, pin, remember
-from app.store.commits.corrections import correct
+from app.store.commits.admission import (
+    attach,
+    begin_afresh,
+    choose,
+    hold,
+    pin,
+    release,
+    remember,
+    tell_suspended,
+)
+from app.store.commits.asks import hand_on_offers
+from app.store.commits.corrections import correct, rate
 from app.store.commits.endings import (
+    count_failure,
     drop_queued,
     hand_over,
     stop_running,
     stop_session,
     tell_waiting,
 )
-from app.store.commits.holding import hold
-from app.store.commits.offers import hand_on_offers
-from app.store.commits.ratings import rate
-from app.store.commits.schedules import count_failure
-from app.store.commits.suspending import tell_suspended
-from app.store.commits.words import keep_words
+from app.store.commits.steering import steer
 from app.store.database import Database
 from app.store.dialects import insert
 from app.store.inbox import settle
 from app.store.ledger import answer_ask, settle_choices
 from app.store.posts import insert_post
+from app.store.sealed import keep_words
 from app.store.tables import (
     decision,
     forgotten,

@@ -24,14 +24,16 @@ from app.model.keys import AreaOf, PlaceKey, SessionKey, no_area
 from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
 from app.model.updates import ASK_PERSON, Ask, AskRequest
-from app.store.commits.admission import attach
-from app.store.commits.answers import tell_answer
-from app.store.commits.asks import close_ask, decide_note, open_ask, shown_in
-from app.store.commits.choices import choose, remember
+from app.store.commits.admission import attach, choose, hold, remember, tell_suspended
+from app.store.commits.asks import (
+    close_ask,
+    decide_note,
+    decide_offer,
+    open_ask,
+    shown_in,
+    tell_answer,
+)
 from app.store.commits.endings import end_if_idle, end_waiting, go_on_after, stop_session
-from app.store.commits.holding import hold
-from app.store.commits.offers import decide_offer
-from app.store.commits.suspending import tell_suspended
 from app.store.database import Database
 from app.store.grants import write_grant
 from app.store.posts import insert_post

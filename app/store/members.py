@@ -1,24 +1,46 @@
-"""Stores which bridges share the database and which one leads, on PostgreSQL.
+"""Stores which bridges are there and which one leads, and decides which one serves a session.
 
-What becomes of a member's work is decided from the rows: all that belongs to no member is free.
+All work that belongs to no member is free. The turn table is the truth: a claim looks at it and
+starts the turn in one commit. A job of Procrastinate is a wake-up for one session: a lost one is a
+delay, and one too many does nothing.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from socket import gethostname
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from sqlalchemy import Connection, Row, delete, insert, or_, select, tuple_, update
+from procrastinate import App, SyncPsycopgConnector
+from procrastinate.exceptions import ConnectorException
+from procrastinate.types import JSONValue
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.exc import OperationalError
 
-from app.store.claims import announce_orphans
+from app.model.types import Turn, TurnState
+from app.store.commits.admission import SUSPENDED
 from app.store.commits.endings import RUNNING
 from app.store.database import Database
-from app.store.fencing import Fence
+from app.store.database.backend import Fence
 from app.store.tables import duty, machine, member, session, turn
-from app.store.turns import recover_turns
+from app.store.turns import START, recover_turns
 
 Role = Literal["all", "front", "worker"]
 """What a bridge does: a front talks with platforms and people, a worker runs turns."""
@@ -181,3 +203,212 @@ def _remember(connection: Connection, name: str, now: float) -> None:
 
 def _member_of(row: Row[Any]) -> Member:
     return Member(row.name, row.epoch, row.role, row.slots, row.load, row.beats, row.seen_at)
+
+
+COMMON: Final = "common"
+"""The queue of all workers; each also has one by its own name."""
+TASK: Final = "serve"
+"""What a job asks for: that a member serves its session, if that waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a worker learns when it wants to serve a session."""
+
+    answer: Literal["granted", "idle", "full", "elsewhere"]
+    """Whether it may: not if there is nothing to do, or as many turns run as may run; `elsewhere`
+    if another member runs a turn of the session, or was asked to."""
+    has_moved: bool = False
+    """Whether another member served the session last."""
+
+
+Reason = Literal["submitted", "announced", "served"]
+"""Why a member claims a turn: it committed the turn itself, unless another one serves the session
+better; a job says that the session waits; or it serves the session already."""
+
+_jobs = App(connector=SyncPsycopgConnector())
+"""Defers jobs on connections that it is given: it never connects by itself."""
+
+_other = turn.alias("other")
+_IS_FIRST = (
+    turn.c.id
+    == select(func.min(_other.c.id))
+    .where(_other.c.session == turn.c.session, _other.c.state == TurnState.QUEUED)
+    .scalar_subquery()
+)
+_CAN_BEGIN = and_(
+    turn.c.state == TurnState.QUEUED,
+    _IS_FIRST,
+    turn.c.held.is_(False),
+    turn.c.paused.is_(None),
+    ~SUSPENDED,
+)
+_IS_BUSY = exists().where(_other.c.session == turn.c.session, _other.c.state.in_(RUNNING))
+"""Whether a turn of the session runs; its member looks for the next one when it ends."""
+_WAITING = (
+    select(turn.c.session)
+    .join(session, session.c.id == turn.c.session)
+    .where(_CAN_BEGIN, ~_IS_BUSY)
+)
+"""The sessions that have work, and no member that does it."""
+_LAST_SERVER = _WAITING.add_columns(session.c.served_by).where(session.c.id == bindparam("of"))
+_SITUATION = (
+    select(
+        session.c.agent,
+        session.c.served_by,
+        _CAN_BEGIN.label("can_begin"),
+        _IS_BUSY.label("is_busy"),
+    )
+    .join(turn, turn.c.session == session.c.id)
+    .where(turn.c.id == bindparam("turn"))
+)
+_MEMBERS = select(member.c.name, member.c.slots, member.c.load)
+_NOTE_LOAD = (
+    update(member)
+    .where(member.c.name == bindparam("own"))
+    .values(load=bindparam("own_load", type_=JSON))
+)
+_SERVE = START.add_cte(
+    _NOTE_LOAD.cte("noted"),
+    update(session)
+    .where(session.c.id == bindparam("of_session"))
+    .values(served_by=bindparam("own"))
+    .cte("served"),
+)
+"""Starts a turn and notes who does, in one statement."""
+
+
+class ClaimStore:
+    """The claims of one member on sessions."""
+
+    def __init__(self, database: Database, own: Fence) -> None:
+        """Claim for the member that `own` names."""
+        self._database = database
+        self._own = own
+
+    async def announce(self, session_id: int) -> None:
+        """Have a session served if it waits, best by the member that served it last."""
+
+        def write(connection: Connection) -> None:
+            row = connection.execute(_LAST_SERVER, {"of": session_id}).first()
+            if row is not None:
+                free = _list_free(connection.execute(_MEMBERS).all())
+                queue = row.served_by if row.served_by in free else COMMON
+                _announce(connection, [session_id], queue)
+
+        await self._database.writer.run(write)
+
+    async def pass_on(self, session_id: int, load: Mapping[str, int]) -> bool:
+        """Have a session that waits served by another member with room; False if none has."""
+
+        def write(connection: Connection) -> bool:
+            self._note(connection, load)
+            free = _list_free(connection.execute(_MEMBERS).all(), but=self._own.name)
+            if free and connection.execute(_LAST_SERVER, {"of": session_id}).first() is not None:
+                _announce(connection, [session_id], min(free, key=lambda name: free[name]))
+            return bool(free)
+
+        return await self._database.writer.run(write)
+
+    async def announce_missing(self, known: Collection[int] = ()) -> None:
+        """Have every session served that waits, but those that are announced already."""
+
+        def write(connection: Connection) -> None:
+            waiting = connection.execute(_WAITING.order_by(turn.c.id)).scalars()
+            _announce(connection, [each for each in waiting if each not in known], COMMON)
+
+        await self._database.writer.run(write)
+
+    async def list_queues(self) -> frozenset[str]:
+        """List the queues that members look at."""
+        names = await self._database.all(select(member.c.name))
+        return frozenset({COMMON, *(row.name for row in names)})
+
+    async def claim(
+        self,
+        next_turn: Turn,
+        load: Mapping[str, int],
+        why: Reason,
+        *,
+        total: int | None,
+        of_agent: int | None,
+    ) -> Claim:
+        """Start a session's next turn here; `load` includes it.
+
+        `total` limits the turns of all members, `of_agent` those of the session's agent.
+        """
+
+        def write(connection: Connection) -> Claim:
+            now = connection.execute(_SITUATION, {"turn": next_turn.id}).first()
+            if now is None or not now.can_begin:
+                return Claim("idle")
+            if now.is_busy:
+                return Claim("elsewhere")
+            members = () if why == "served" else connection.execute(_MEMBERS).all()
+            if why == "submitted" and (better := self._find_better(members, now.served_by, load)):
+                _announce(connection, [next_turn.session], better)
+                return Claim("elsewhere")
+            loads = [load, *(each.load for each in members if each.name != self._own.name)]
+            running = sum(sum(each.values()) for each in loads)
+            same = sum(each.get(now.agent, 0) for each in loads)
+            is_full = running > (total or running) or same > (of_agent or same)
+            if is_full and why != "served":
+                return Claim("full")
+            own = {"own": self._own.name, "own_load": dict(load)}
+            connection.execute(_SERVE, {**own, "of": next_turn.id, "of_session": next_turn.session})
+            return Claim("granted", has_moved=now.served_by not in {None, self._own.name})
+
+        return await self._database.writer.run(write)
+
+    async def release(self, session_id: int, load: Mapping[str, int]) -> None:
+        """Serve a session no longer; what came at the last moment is announced."""
+
+        def write(connection: Connection) -> None:
+            self._note(connection, load)
+            if connection.execute(_LAST_SERVER, {"of": session_id}).first() is not None:
+                _announce(connection, [session_id], COMMON)
+
+        await self._database.writer.run(write)
+
+    def _note(self, connection: Connection, load: Mapping[str, int]) -> None:
+        connection.execute(_NOTE_LOAD, {"own": self._own.name, "own_load": dict(load)})
+
+    def _find_better(
+        self, members: Sequence[Row[Any, Any, Any]], last: str | None, load: Mapping[str, int]
+    ) -> str:
+        """Find the queue of who serves a session better: who served it last, or has less to do."""
+        others = _list_free(members, but=self._own.name)
+        if last == self._own.name:
+            return ""
+        if last in others:
+            return str(last)
+        least = min(others.values(), default=0)
+        return COMMON if others and least < sum(load.values()) - 1 else ""
+
+
+def announce_orphans(connection: Connection) -> None:
+    """Have the sessions served that wait for a member that is gone."""
+    is_orphan: ColumnElement[bool] = session.c.served_by.not_in(select(member.c.name))
+    waiting = connection.execute(_WAITING.where(is_orphan).order_by(turn.c.id)).scalars().all()
+    _announce(connection, waiting, COMMON)
+
+
+def _list_free(members: Sequence[Row[Any, Any, Any]], but: str = "") -> dict[str, int]:
+    """List how much the members do that can do more."""
+    running = {each.name: (sum(each.load.values()), each.slots) for each in members}
+    return {
+        name: count for name, (count, slots) in running.items() if count < slots and name != but
+    }
+
+
+def _announce(connection: Connection, sessions: Sequence[int], queue: str) -> None:
+    """Wake up a member, or any of them, for some sessions once this transaction is committed."""
+    if not sessions:
+        return
+    driver = connection.connection.driver_connection
+    wake_up = _jobs.configure_task(TASK, queue=queue, connection=driver)
+    wanted: list[dict[str, JSONValue]] = [{"session": each} for each in sessions]
+    try:
+        wake_up.batch_defer(*wanted)
+    except ConnectorException as error:
+        raise OperationalError("announce", None, error.__cause__ or error) from error

@@ -1,15 +1,33 @@
-"""Stores secrets that others gave the bridge; each is sealed before it gets here."""
+"""Stores what only the bridge may read: sealed secrets, sealed words of messages, and logins.
+
+The transcript has messages without their secrets; the agent gets them unchanged. Only the hash of a
+login's link is stored, and if several people open a link at once, one gets in.
+"""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    String,
+    Update,
+    and_,
+    cast,
+    delete,
+    func,
+    literal,
+    select,
+    update,
+)
 
 from app.store.database import Database
 from app.store.dialects import insert
-from app.store.guarding import Seals
-from app.store.tables import sealed
+from app.store.guarding import Seals, guard_of
+from app.store.tables import OPEN_TURN, heard, login, message, sealed, turn
 
 CHECK = "check:key"
 """The row by which a key is recognized."""
@@ -57,3 +75,100 @@ class SealedStore:
         return await self._database.writer.run(
             lambda connection: connection.execute(change).scalar_one_or_none()
         )
+
+
+_PREFIX = "message:"
+OF_MESSAGE = sealed.c.name == literal(_PREFIX) + cast(message.c.id, String)
+"""Joins a message with its sealed text."""
+
+_number = cast(func.substr(sealed.c.name, len(_PREFIX) + 1), Integer)
+_NEEDED = select(heard.c.message).join(turn, turn.c.id == heard.c.turn).where(OPEN_TURN)
+_FORGET = delete(sealed).where(sealed.c.name.startswith(_PREFIX), _number.not_in(_NEEDED))
+
+
+def keep_words(connection: Connection, number: int, text: str, now: float) -> None:
+    """Seal a message's text inside the caller's commit, if it holds a secret."""
+    guard = guard_of(connection)
+    if guard is not None and guard.must_seal(text):
+        row = {"name": f"{_PREFIX}{number}", "value": guard.seal(text), "kept_at": now}
+        connection.execute(insert(sealed), row)
+
+
+def forget_words(connection: Connection) -> None:
+    """Delete sealed text that no open turn needs, inside the caller's commit."""
+    connection.execute(_FORGET)
+
+
+NAME_BYTES = 16
+"""Random, not counted: a new database never reuses a name that an old cookie still has."""
+
+
+class LoginStore:
+    """The login port."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    async def offer(self, link_hash: str, *, until: float) -> None:
+        """Store a link by the hash of its secret part, and delete expired ones."""
+        now = self._now()
+        row = {
+            "id": secrets.token_urlsafe(NAME_BYTES),
+            "link_hash": link_hash,
+            "created_at": now,
+            "expires_at": until,
+        }
+
+        def write(connection: Connection) -> None:
+            connection.execute(delete(login).where(login.c.expires_at <= now))
+            connection.execute(insert(login), row)
+
+        await self._database.writer.run(write)
+
+    def is_open(self, link_hash: str) -> bool:
+        """Tell whether a link can be used, without using it."""
+        return self._database.one(select(login.c.id).where(self._open(link_hash))) is not None
+
+    async def begin(self, link_hash: str, *, until: float) -> str | None:
+        """Use up a link; return the name of the login, None if the link is not valid."""
+        change = (
+            update(login)
+            .where(self._open(link_hash))
+            .values(used_at=self._now(), expires_at=until)
+            .returning(login.c.id)
+        )
+        return await self._database.writer.run(
+            lambda connection: connection.execute(change).scalar_one_or_none()
+        )
+
+    def lasts(self, login_id: str, *, seconds: float = 0.0) -> bool:
+        """Tell whether a login was started and neither expires within `seconds` nor was revoked."""
+        found = select(login.c.id).where(
+            login.c.id == login_id,
+            login.c.used_at.is_not(None),
+            login.c.revoked_at.is_(None),
+            login.c.expires_at > self._now() + seconds,
+        )
+        return self._database.one(found) is not None
+
+    async def revoke(self, login_id: str) -> None:
+        """End a login."""
+        change = update(login).where(login.c.id == login_id, login.c.revoked_at.is_(None))
+        await self._revoke(change.values(revoked_at=self._now()))
+
+    async def revoke_all(self) -> None:
+        """End every login and every link."""
+        change = update(login).where(login.c.revoked_at.is_(None))
+        await self._revoke(change.values(revoked_at=self._now()))
+
+    def _open(self, link_hash: str) -> ColumnElement[bool]:
+        return and_(
+            login.c.link_hash == link_hash,
+            login.c.used_at.is_(None),
+            login.c.revoked_at.is_(None),
+            login.c.expires_at > self._now(),
+        )
+
+    async def _revoke(self, change: Update) -> None:
+        await self._database.writer.run(lambda connection: connection.execute(change))

@@ -24,7 +24,7 @@ from app.model.conversations import EVERYTHING, ListFilter, merge_attributes
 from app.model.inbound import RUN
 from app.model.keys import AreaOf, PlaceKey, SessionKey, no_area
 from app.model.types import ActivePlace, Activity, ProcessRecord, Session, SessionState
-from app.store.commits.holding import remove_session
+from app.store.commits.admission import remove_session
 from app.store.database import Database
 from app.store.dialects import insert
 from app.store.spending import add_spending

@@ -26,8 +26,8 @@ from app.errors import StoreUnavailable
 from app.model.keys import PlaceKey, SessionKey
 from app.model.types import Entry, Overheard
 from app.store.database import Database
+from app.store.database.backend import describe_cause
 from app.store.dialects import JsonField
-from app.store.faults import describe_cause
 from app.store.tables import (
     OPEN_TURN,
     decision,

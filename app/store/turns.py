@@ -24,15 +24,14 @@ from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.steering import Steered
 from app.model.types import OPEN_TURN_STATES, Entry, Message, Turn, TurnRef, TurnState
 from app.model.updates import AskRequest
-from app.store.commits.admission import hand_back, note_read, note_taken
-from app.store.commits.answers import leave_questions
-from app.store.commits.asks import close_asks, open_ask
+from app.store.commits.admission import SUSPENDED
+from app.store.commits.asks import close_asks, leave_questions, open_ask
 from app.store.commits.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, ended_by, say
-from app.store.commits.suspending import SUSPENDED
-from app.store.commits.words import OF_MESSAGE
+from app.store.commits.steering import hand_back, note_read, note_taken
 from app.store.database import Database
 from app.store.guarding import Kept
 from app.store.posts import insert_post, keep_content, turn_post_key
+from app.store.sealed import OF_MESSAGE
 from app.store.tables import (
     ASK_STAYS,
     OPEN_TURN,

@@ -15,9 +15,9 @@ from app.model.conversations import ListFilter
 from app.model.types import Session
 from app.server.shapes import EntryOut, SessionDetail, SessionOut, state_on
 from app.services.service import CheckContext
+from app.store.database.schema import HEAD_REVISION
 from app.store.guarding import Guard
-from app.store.reading import reading, revision
-from app.store.schema import HEAD_REVISION
+from app.store.stores import reading, revision
 from app.vault import Vault
 
 ROWS: Final = 200

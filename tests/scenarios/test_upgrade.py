@@ -19,7 +19,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from app.store.schema import HEAD_REVISION
+from app.store.database.schema import HEAD_REVISION
 from tests.scenarios.test_registry import problem, words
 from tests.support.bridge import ROOT
 from tests.support.observe import Observed, demo

@@ -16,9 +16,8 @@ from procrastinate.schema import SchemaManager
 from sqlalchemy import Engine, event, inspect, select
 
 from alembic import command
-from app.store.database import Database
+from app.store.database import Database, roll_back
 from app.store.dialects import is_postgresql
-from app.store.rollback import roll_back
 from app.store.tables import metadata
 from tests.support.nursery import ROOT, SECONDS, nursery
 

@@ -29,7 +29,7 @@ import pytest
 from psycopg.types.string import TextLoader
 
 from app.store.database import Database
-from app.store.postgresql import LOCK
+from app.store.database.postgresql import LOCK
 from app.store.tables import metadata
 
 ROOT = Path(__file__).parents[2]

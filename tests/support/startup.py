@@ -31,7 +31,7 @@ from app.server.front import Send
 from app.services import registered_services
 from app.services.github import adapter as github
 from app.services.slack import adapter as slack
-from app.store.claims import ClaimStore
+from app.store.members import ClaimStore
 from app.store.stores import Stores
 from tests.support.clock import DrivenClock, FastClock
 from tests.support.forge import Forge

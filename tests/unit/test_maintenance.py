@@ -15,7 +15,7 @@ from app.features.memory.service import Memory
 from app.features.memory.store import MemoryStore
 from app.main.maintenance import RETENTION_SECONDS, Maintenance
 from app.signals import ALONE
-from app.store.retention import DAY_SECONDS
+from app.store.upkeep import DAY_SECONDS
 from app.tasks import Tasks
 from app.vault import Vault
 from tests.support.clock import ManualClock

@@ -28,9 +28,8 @@ from app.model.updates import AskRequest
 from app.repos import wording as wording
 from app.repos.checkouts import GitCheckouts
 from app.retry import Retries, persist
-from app.store.checkouts import CheckoutStore
+from app.store.checkouts import CheckoutStore, ProposalStore
 from app.store.names import NameStore
-from app.store.proposals import ProposalStore
 from app.store.sessions import SessionStore
 from app.tasks import Tasks
 

@@ -20,11 +20,11 @@ from sqlalchemy import Connection, delete, insert, make_url, select
 from sqlalchemy.exc import DatabaseError
 
 from app.errors import BackupUnusable, StoreUnavailable
-from app.store.backend import Backend, open_backend
-from app.store.commits.suspending import ALL
-from app.store.database import FILE_NAME, sqlite_url
+from app.store.commits.admission import ALL
+from app.store.database import FILE_NAME, open_backend, sqlite_url
+from app.store.database.backend import Backend
+from app.store.database.schema import HEAD_REVISION, migrate, migrate_to, revision_of
 from app.store.dialects import MEMORY_TEXT, POSTGRESQL
-from app.store.schema import HEAD_REVISION, migrate, migrate_to, revision_of
 from app.store.tables import duty, member, metadata, process, progress, suspension
 
 if TYPE_CHECKING:

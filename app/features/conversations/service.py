@@ -24,7 +24,7 @@ from app.model.types import Thread
 from app.model.workspaces import Unshipped
 from app.retry import persist
 from app.signals import Facts, Topic
-from app.store.retention import DAY_SECONDS
+from app.store.upkeep import DAY_SECONDS
 
 logger = logging.getLogger(__name__)
 

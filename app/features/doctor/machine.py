@@ -82,8 +82,8 @@ def folder(configuration: Configuration) -> Iterator[Finding]:
 def store(configuration: Configuration) -> Finding:
     """Check the database."""
     # 0.5 s that only this check needs.
-    from app.store.reading import name_store, revision, was_cut_off  # noqa: PLC0415
-    from app.store.schema import HEAD_REVISION  # noqa: PLC0415
+    from app.store.database.schema import HEAD_REVISION  # noqa: PLC0415
+    from app.store.stores import name_store, revision, was_cut_off  # noqa: PLC0415
 
     name = name_store(configuration.database_url)
     try:

@@ -32,7 +32,7 @@ from app.model.types import Entry, Message, Session, Turn, TurnRef
 from app.model.updates import AskOption, AskRequest, BridgeUpdate, TextUpdate, ToolUpdate
 from app.retry import persist
 from app.signals import Topic
-from app.store.retention import DAY_SECONDS
+from app.store.upkeep import DAY_SECONDS
 from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)

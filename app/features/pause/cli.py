@@ -20,9 +20,9 @@ from app.errors import Conflict
 from app.features.pause.shapes import DrainOut, PauseOut
 from app.features.pause.store import Pending, SuspensionStore, describe_pause
 from app.server.shapes import Page
-from app.store.commits.suspending import AGENT, ALL, PLACE
+from app.store.commits.admission import AGENT, ALL, PLACE
 from app.store.database import Database, locked
-from app.store.reading import reading
+from app.store.stores import reading
 from app.terminal.api import Api, find_bridge
 from app.terminal.framing import (
     Json,

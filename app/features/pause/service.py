@@ -18,7 +18,7 @@ from app.features.pause.store import Suspension, SuspensionStore, describe_pause
 from app.model.keys import PlaceKey
 from app.retry import persist
 from app.server.parts import Check
-from app.store.commits.suspending import ALL
+from app.store.commits.admission import ALL
 
 RESTORED: Final = "paused: it was restored from a backup. Run `agent-bridge resume --all`"
 DRAINING: Final = "draining: no new turns begin"

@@ -13,7 +13,7 @@ from app.model import wording
 from app.model.delegation import SERVICE
 from app.model.keys import PlaceKey, SessionKey
 from app.model.types import TurnRef, TurnState
-from app.store.commits.suspending import SUSPENDED, tell_suspended
+from app.store.commits.admission import SUSPENDED, tell_suspended
 from app.store.database import Database
 from app.store.posts import UNSENT
 from app.store.tables import (

@@ -15,7 +15,7 @@ from app.server.login import SignedInRoute, visitor
 from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
-from app.store.commits.suspending import AGENT, ALL, PLACE
+from app.store.commits.admission import AGENT, ALL, PLACE
 
 Pausing = Annotated[Pauses, Depends(find_part(Pauses))]
 

@@ -13,13 +13,13 @@ from app.model.keys import PlaceKey
 from app.model.proposals import ReviewFinding
 from app.model.types import BridgeSessionRequest, TurnRef
 from app.model.updates import AskRequest
+from app.store.checkouts import say_at_home
 from app.store.commits.admission import enter
 from app.store.commits.asks import open_ask
 from app.store.database import Database
 from app.store.decisions import place_of
 from app.store.delegations import GROUP_OVER, read_last_words
 from app.store.dialects import insert
-from app.store.proposals import say_at_home
 from app.store.tables import OPEN_TURN, ask, delegation, place, review, told, turn
 
 _UNFINISHED = (

@@ -1,26 +1,93 @@
-"""Gives messages to sessions inside a commit: to the running turn, the waiting one, or a new one.
+"""Gives messages to sessions, and places to agents, inside the caller's commit.
 
-Words are committed to a running turn before they are sent to its agent. A turn that ends keeps
-those that its agent took; the others are queued.
+A message goes to the waiting turn of its session, else to a new one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
+from typing import Final
 
-from sqlalchemy import Connection, bindparam, func, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, exists, func, literal, or_, select, update
 
-from app.model.keys import SessionKey
+from app.model.delegation import SERVICE
+from app.model.keys import AreaOf, PlaceKey, SessionKey
 from app.model.posts import NewPost, Note, NoteCode, PostContent
-from app.model.steering import Steered
 from app.model.types import OPEN_TURN_STATES, BridgeSessionRequest, Entry, TurnRef, TurnState
-from app.store.commits.suspending import SUSPENDED
 from app.store.dialects import insert
 from app.store.posts import insert_post, turn_post_key
-from app.store.tables import heard, message, session, surface, transcript, turn
+from app.store.tables import (
+    checkout,
+    heard,
+    place,
+    post,
+    session,
+    surface,
+    suspension,
+    transcript,
+    turn,
+)
 from app.store.transcript import insert_entries
 
-_WAITING = (
+ALL: Final = "all"
+AGENT: Final = "agent:"
+PLACE: Final = "place:"
+PAUSED: Final = Note(NoteCode.SUSPENDED)
+
+_paused_surface, _paused_place = surface.alias("paused_surface"), place.alias("paused_place")
+_NAME = literal(PLACE) + _paused_place.c.service + ":" + _paused_place.c.name
+_IN_SCOPE = or_(
+    suspension.c.scope == literal(AGENT) + _paused_surface.c.agent,
+    and_(
+        # A turn that agents wait for may begin, so that theirs can end.
+        _paused_place.c.service != SERVICE,
+        or_(
+            suspension.c.scope == ALL,
+            suspension.c.scope == _NAME,
+            # A channel holds its threads, and a repository its issues.
+            func.substr(_NAME, 1, func.length(suspension.c.scope) + 1) == suspension.c.scope + ":",
+        ),
+    ),
+)
+_OF_TURN = (
+    select(
+        _paused_surface.c.service,
+        _paused_surface.c.external,
+        _paused_surface.c.agent,
+        suspension.c.since,
+    )
+    .select_from(_paused_surface)
+    .join(_paused_place, _paused_place.c.id == _paused_surface.c.place)
+    .join(suspension, _IN_SCOPE)
+)
+SUSPENDED = exists(_OF_TURN.where(_paused_surface.c.id == turn.c.surface).correlate(turn))
+"""Whether a row of `turn` is paused by the operator."""
+_FIRST = (
+    _OF_TURN.add_columns(turn.c.session)
+    .join(turn, turn.c.surface == _paused_surface.c.id)
+    .where(turn.c.id == bindparam("of"))
+    .order_by(suspension.c.since)
+    .limit(1)
+)
+
+
+def tell_suspended(connection: Connection, turns: Sequence[int], now: float) -> list[int]:
+    """Tell people that turns wait for the operator, once per conversation and pause."""
+    posts: list[int] = []
+    for turn_id in turns:
+        row = connection.execute(_FIRST, {"of": turn_id}).first()
+        if row is None or row.service == SERVICE:
+            continue
+        key = SessionKey(row.service, row.external, row.agent)
+        name = f"paused:{row.since}:{key}"
+        if connection.execute(select(post.c.id).where(post.c.key == name)).first() is None:
+            content = PostContent(kind="notice", reason=PAUSED)
+            posts.append(insert_post(connection, NewPost(name, key, content, row.session), now))
+            insert_entries(connection, [Entry("notice", note=PAUSED, session=row.session)], now)
+    return posts
+
+
+WAITING = (
     select(turn.c.id)
     .where(
         turn.c.session == bindparam("of"),
@@ -29,17 +96,6 @@ _WAITING = (
         turn.c.continued.is_(False),
     )
     .order_by(turn.c.id.desc())
-)
-_STEERABLE = (
-    select(turn.c.id)
-    .where(
-        turn.c.session == bindparam("of"),
-        turn.c.surface == bindparam("asked_in"),
-        turn.c.state == TurnState.PROMPTED,
-        turn.c.steerable.is_(True),
-        turn.c.stopped.is_(False),
-    )
-    .limit(1)
 )
 _BUSY = select(turn.c.id).where(
     turn.c.session == bindparam("of"),
@@ -92,13 +148,13 @@ def attach(
 
     One that is to be answered `alone` always begins a turn.
     """
-    surface_id, session_id = _surface(connection, request, place_id, now)
+    surface_id, session_id = find_surface(connection, request, place_id, now)
     connection.execute(_TOUCH, {"of": session_id, "now": now})
     # The last waiting turn: after a crash there may be two, and messages keep their order.
     here = {"of": session_id, "asked_in": surface_id}
-    waiting = None if alone else connection.execute(_WAITING, here).scalar()
+    waiting = None if alone else connection.execute(WAITING, here).scalar()
     release(connection, session_id)
-    turn_id = waiting or _new_turn(connection, session_id, surface_id, now)
+    turn_id = waiting or begin_turn(connection, session_id, surface_id, now)
     connection.execute(_HEAR, {"message": number, "session": session_id, "turn": turn_id})
     busy = (
         connection.execute(_BUSY, {"of": session_id, "before": turn_id}).first()
@@ -118,114 +174,18 @@ def attach(
     return TurnRef(session_id, turn_id), post_id
 
 
-def steer(
-    connection: Connection, request: BridgeSessionRequest, place_id: int, number: int, now: float
-) -> TurnRef | None:
-    """Put a message into the session's running turn; None if that does not take it.
-
-    What was said before it and still waits must not be overtaken.
-    """
-    if request.while_busy != "steer":
-        return None
-    surface_id, session_id = _surface(connection, request, place_id, now)
-    here = {"of": session_id, "asked_in": surface_id}
-    running = connection.execute(_STEERABLE, here).scalar()
-    if running is None or connection.execute(_WAITING, here).first() is not None:
-        return None
-    connection.execute(_TOUCH, {"of": session_id, "now": now})
-    steered = {"message": number, "session": session_id, "turn": running}
-    connection.execute(_HEAR, {**steered, "steered": Steered.SENT})
-    return TurnRef(session_id, running)
-
-
-def note_taken(connection: Connection, turn_id: int, number: int, now: float) -> None:
-    """Note that the agent of a turn has a message."""
-    taken = connection.execute(
-        update(heard)
-        .where(heard.c.turn == turn_id, heard.c.message == number)
-        .values(steered=Steered.TAKEN)
-        .returning(heard.c.session)
-    ).scalar()
-    if taken is not None:
-        note, data = Note(NoteCode.STEERED), {"message": number}
-        entry = Entry("notice", note=note, data=data, session=taken, turn=turn_id)
-        insert_entries(connection, [entry], now)
-
-
-def note_read(connection: Connection, turn_id: int, *states: Steered) -> None:
-    """Note that the agent of a turn has read the words that are in these states."""
-    connection.execute(
-        update(heard)
-        .where(heard.c.turn == turn_id, heard.c.steered.in_(states))
-        .values(steered=Steered.READ)
-    )
-
-
-def hand_back(
-    connection: Connection,
-    turn_id: int,
-    now: float,
-    *,
-    only: Collection[int] | None = None,
-    unsure: Collection[int] | None = (),
-    held: bool = False,
-) -> list[int]:
-    """Queue the messages that the agent of a turn did not take; return the posts to send.
-
-    Those of which it is `unsure` whether the agent has them are looked for before they are sent;
-    None: all of them.
-    """
-    untaken = (
-        select(message.c.id, message.c.message_id, message.c.speaker_id)
-        .join(heard, heard.c.message == message.c.id)
-        .where(heard.c.turn == turn_id, heard.c.steered == Steered.SENT)
-        .order_by(message.c.id)
-    )
-    rows = connection.execute(untaken).all()
-    back = [row for row in rows if only is None or row.id in only]
-    if not back:
-        return []
-    old = connection.execute(
-        select(turn.c.session, surface)
-        .join(surface, surface.c.id == turn.c.surface)
-        .where(turn.c.id == turn_id)
-    ).one()
-    here = {"of": old.session, "asked_in": old.id}
-    next_id = connection.execute(_WAITING, here).scalar()
-    if next_id is None:
-        next_id = _new_turn(connection, old.session, old.id, now)
-        connection.execute(update(turn).where(turn.c.id == next_id).values(held=held))
-    for row in back:
-        connection.execute(
-            update(heard)
-            .where(heard.c.turn == turn_id, heard.c.message == row.id)
-            .values(
-                turn=next_id,
-                steered=Steered.SENT if unsure is None or row.id in unsure else None,
-            )
-        )
-    content = PostContent(
-        kind="turn",
-        state="queued",
-        asker=back[0].speaker_id,
-        message_id=back[0].message_id,
-    )
-    target = SessionKey(old.service, old.external, old.agent)
-    post = NewPost(turn_post_key(next_id), target, content, old.session, next_id)
-    return [insert_post(connection, post, now)]
-
-
 def enter(connection: Connection, request: BridgeSessionRequest, place_id: int, now: float) -> int:
     """Return the session of a request, which is begun if needed, without a turn."""
-    return _surface(connection, request, place_id, now)[1]
+    return find_surface(connection, request, place_id, now)[1]
 
 
-def _new_turn(connection: Connection, session_id: int, surface_id: int, now: float) -> int:
+def begin_turn(connection: Connection, session_id: int, surface_id: int, now: float) -> int:
+    """Add a turn to the queue of a session."""
     new = {"session": session_id, "surface": surface_id, "created_at": now}
     return int(connection.execute(_ADD_TURN, new).scalar_one())
 
 
-def _surface(
+def find_surface(
     connection: Connection, request: BridgeSessionRequest, place_id: int, now: float
 ) -> tuple[int, int]:
     """Find the session of a request, or start one; a removed session starts a new conversation.
@@ -285,3 +245,62 @@ def begin_afresh(connection: Connection, session_id: int) -> None:
             read_others=False,
         )
     )
+
+
+def hold(connection: Connection, place_id: int, agent: str) -> None:
+    """Give a place to an agent inside the caller's commit; no change if it has the place."""
+    here = place.c.id == place_id
+    before = connection.execute(select(place.c.holder).where(here)).scalar_one()
+    if before == agent:
+        return
+    # Not the one addressed last: that may have been a reviewer.
+    worked = (
+        select(session.c.agent)
+        .join(checkout, checkout.c.session == session.c.id)
+        .join(surface, surface.c.session == session.c.id)
+        .where(surface.c.place == place_id, session.c.agent != agent, checkout.c.branch != "")
+        .order_by((session.c.agent == (before or "")).desc(), session.c.updated_at.desc())
+        .limit(1)
+    )
+    predecessor = connection.execute(worked).scalar()
+    connection.execute(update(place).where(here).values(holder=agent, predecessor=predecessor))
+
+
+def remove_session(connection: Connection, session_id: int) -> None:
+    """Remove an agent from its place inside the caller's commit; it no longer holds the place."""
+    gone = update(session).where(session.c.id == session_id).values(closed="removed")
+    row = connection.execute(gone.returning(session.c.place, session.c.agent)).one()
+    held = (place.c.id == row.place) & (place.c.holder == row.agent)
+    connection.execute(update(place).where(held).values(holder=None, predecessor=None))
+
+
+def choose(connection: Connection, place_id: int, repository: str) -> None:
+    """Give a place its repository."""
+    connection.execute(update(place).where(place.c.id == place_id).values(repository=repository))
+
+
+def remember(connection: Connection, place_id: int, repository: str, area_of: AreaOf) -> None:
+    """Make a repository the default for new places of the same area, if it has one."""
+    row = connection.execute(
+        select(place.c.service, place.c.name).where(place.c.id == place_id)
+    ).one()
+    area = area_of(PlaceKey(row.service, row.name))
+    if area is None:
+        return
+    kept = {"service": area.service, "name": area.name, "repository": repository}
+    connection.execute(
+        insert(place).on_conflict_do_update(
+            index_elements=[place.c.service, place.c.name], set_={"repository": repository}
+        ),
+        kept,
+    )
+
+
+def pin(connection: Connection, where: PlaceKey, repository: str) -> str:
+    """Give a place its repository if it has none; return the one it has."""
+    first = func.coalesce(place.c.repository, repository)
+    here = (place.c.service == where.service) & (place.c.name == where.name)
+    chosen = connection.execute(
+        update(place).where(here).values(repository=first).returning(place.c.repository)
+    )
+    return str(chosen.scalar_one())

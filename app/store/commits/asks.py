@@ -1,21 +1,55 @@
-"""Writes asks inside the caller's commit: opens them with their post, closes them once."""
+"""Opens, closes and settles asks inside the caller's commit: questions, late answers, offers.
+
+Only questions that an agent asked with a tool of the bridge outlive the turn that asked.
+An offer is no part of a turn's work: it outlives the turn that shows it, and starts another.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Row,
+    bindparam,
+    cast,
+    delete,
+    insert,
+    select,
+    update,
+)
 
-from app.model.asks import text_of
-from app.model.delegation import SERVICE
-from app.model.keys import SessionKey
-from app.model.posts import NewPost, Note, PostContent
-from app.model.types import Entry, TurnRef
+from app.model.asks import TAKE, text_of
+from app.model.delegation import ANSWERS, SERVICE
+from app.model.keys import PlaceKey, SessionKey
+from app.model.posts import NewPost, Note, NoteCode, PostContent
+from app.model.types import BridgeSessionRequest, Entry, Speaker, TurnRef
 from app.model.updates import AskRequest, AskView
+from app.store.commits.admission import attach
+from app.store.dialects import JsonField
 from app.store.posts import end_post, insert_post
-from app.store.tables import ASK_HOLDS, ask, delegation, memory_note, session, surface, turn
-from app.store.transcript import insert_entries
+from app.store.tables import (
+    ANSWER,
+    ASK_HOLDS,
+    ASK_IS_OPEN,
+    ASK_STAYS,
+    OFFER,
+    ask,
+    checkout,
+    delegation,
+    memory_note,
+    message,
+    place,
+    session,
+    surface,
+    transcript,
+    turn,
+)
+from app.store.transcript import insert_entries, insert_in_place
+from app.store.values import ask_of
 
 _ROOT = (
     select(delegation)
@@ -189,6 +223,160 @@ def close_asks(
     return [
         post for row in rows for post in close_ask(connection, row, {"state": state}, note, now)
     ]
+
+
+def leave_questions(connection: Connection, which: ColumnElement[bool]) -> None:
+    """Let nothing wait for the open questions among these asks; they stay open."""
+    connection.execute(update(ask).where(which, ASK_IS_OPEN, ASK_STAYS).values(adrift=True))
+
+
+def outlives(connection: Connection, turn_id: int) -> bool:
+    """Tell whether the questions of a turn stay open when it is done.
+
+    What an agent does for another agent ends with its turn, and so do its questions.
+    """
+    where = select(surface.c.service).join(turn, turn.c.surface == surface.c.id)
+    service = connection.execute(where.where(turn.c.id == turn_id)).scalar_one()
+    return str(service) != SERVICE
+
+
+def tell_unused_answers(connection: Connection, turn_id: int, now: float) -> list[int]:
+    """Begin turns for the answers that came during a turn and that its agent did not read."""
+    told = select(turn.c.told).where(turn.c.id == turn_id).scalar_subquery()
+    since = select(cast(JsonField(transcript.c.data, "ask"), Integer)).where(
+        transcript.c.turn == turn_id, transcript.c.kind == "ask", transcript.c.id > told
+    )
+    unused = connection.execute(
+        select(ask.c.id)
+        .where(ask.c.turn == turn_id, ask.c.state == "answered", ask.c.adrift.is_(True), ASK_STAYS)
+        .where(ask.c.id.in_(since.correlate(None)))
+        .order_by(ask.c.id)
+    )
+    return [tell_answer(connection, ask_id, now)[1] for ask_id in unused.scalars().all()]
+
+
+def tell_answer(connection: Connection, ask_id: int, now: float) -> tuple[TurnRef, int]:
+    """Begin a turn with the answer to a question; return it and the post to send."""
+    row = connection.execute(select(ask).where(ask.c.id == ask_id)).one()
+    asked = ask_of(row)
+    shown = connection.execute(
+        select(surface, place.c.name)
+        .join(turn, turn.c.surface == surface.c.id)
+        .join(place, place.c.id == surface.c.place)
+        .where(turn.c.id == row.turn)
+    ).one()
+    request = BridgeSessionRequest(
+        external_session_id=shown.external,
+        service_name=shown.service,
+        agent_name=shown.agent,
+        prompt=asked.answer_name,
+        speaker=Speaker(row.speaker, asked.answered_by or ""),
+        message_id="",  # there is no message to answer
+        surface=PlaceKey(shown.service, shown.name),
+    )
+    data = {"files": [], "to": [shown.agent], "answers": [ask_id]}
+    said = Entry("message", request.prompt, request.speaker.name, data)
+    number = insert_in_place(connection, shown.place, said, now)
+    connection.execute(
+        insert(message),
+        {
+            "id": number,
+            "place": shown.place,
+            "message_id": f"{ANSWER}{ask_id}",
+            "speaker_id": request.speaker.id or request.speaker.name,
+            "speaker_kind": request.speaker.kind,
+            "files": [],
+            "pointed": ANSWERS.format(question=asked.title),
+        },
+    )
+    connection.execute(update(ask).where(ask.c.id == ask_id).values(adrift=False))
+    return attach(connection, request, shown.place, number, now)
+
+
+HANDED_ON = Note(NoteCode.OFFER_HANDED_ON)
+
+
+def open_offers(connection: Connection, session_id: int) -> list[Row[Any]]:
+    """List a session's open offers."""
+    mine = select(ask).where(ask.c.session == session_id, ASK_IS_OPEN, ask.c.kind == "offer")
+    return list(connection.execute(mine.order_by(ask.c.id)))
+
+
+def withdraw_offers(connection: Connection, session_id: int, note: Note, now: float) -> list[int]:
+    """Withdraw a session's offers; return the posts that say so."""
+    return [
+        post
+        for row in open_offers(connection, session_id)
+        for post in close_ask(connection, row, {"state": "cancelled"}, note, now)
+    ]
+
+
+def hand_on_offers(connection: Connection, session_id: int, number: int, now: float) -> list[int]:
+    """Add the open offers to a message as context: its author has seen them."""
+    offered = open_offers(connection, session_id)
+    if not offered:
+        return []
+    this = message.c.id == number
+    context = connection.execute(select(message.c.context).where(this)).scalar_one()
+    texts = [text_of(row.title, row.subject) for row in offered]
+    joined = "\n\n".join(filter(None, (context, *texts)))
+    connection.execute(update(message).where(this).values(context=joined))
+    return withdraw_offers(connection, session_id, HANDED_ON, now)
+
+
+def decide_offer(
+    connection: Connection, row: Row[Any], answer: str, by: str, speaker: str, now: float
+) -> tuple[list[TurnRef], list[int]]:
+    """Start the turn of an offer, if it is taken; return it and the post to send."""
+    if answer != TAKE:
+        return [], []
+    shown = connection.execute(
+        select(surface, place.c.name)
+        .join(turn, turn.c.surface == surface.c.id)
+        .join(place, place.c.id == surface.c.place)
+        .where(turn.c.id == row.turn)
+    ).one()
+    deed = next(option["name"] for option in row.options if option["id"] == TAKE)
+    request = BridgeSessionRequest(
+        external_session_id=shown.external,
+        service_name=shown.service,
+        agent_name=shown.agent,
+        prompt=f"{deed}.",
+        speaker=Speaker(speaker, by),
+        message_id="",  # there is no message to answer
+        surface=PlaceKey(shown.service, shown.name),
+    )
+    number = _say(connection, row, shown.place, request, now)
+    ref, post = attach(connection, request, shown.place, number, now)
+    mine = (checkout.c.session == row.session) & (checkout.c.branch == row.call)
+    connection.execute(update(checkout).where(mine).values(tries=checkout.c.tries + 1))
+    return [ref], [post]
+
+
+def _say(
+    connection: Connection,
+    row: Row[Any],
+    place_id: int,
+    request: BridgeSessionRequest,
+    now: float,
+) -> int:
+    """Store the message of a taken offer: its action as text, its subject as data."""
+    data = {"files": [], "to": [request.agent_name]}
+    said = Entry("message", request.prompt, request.speaker.name, data)
+    number = insert_in_place(connection, place_id, said, now)
+    connection.execute(
+        insert(message),
+        {
+            "id": number,
+            "place": place_id,
+            "message_id": f"{OFFER}{row.id}",
+            "speaker_id": request.speaker.id or request.speaker.name,
+            "speaker_kind": request.speaker.kind,
+            "files": [],
+            "context": text_of(row.title, row.subject),
+        },
+    )
+    return number
 
 
 def decide_note(connection: Connection, ask: int, *, keep: bool) -> None:

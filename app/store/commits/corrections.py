@@ -1,4 +1,4 @@
-"""Applies edits and deletions to messages while they wait."""
+"""Applies what people do to messages later: edits and deletions while they wait, and verdicts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from app.model.inbound import Changed, Corrected
+from app.model.inbound import Changed, Corrected, Rated
 from app.model.posts import Note, NoteCode
 from app.model.types import Entry, TurnRef, TurnState
 from app.store.commits.endings import drop_turn
-from app.store.tables import heard, message, place, turn
-from app.store.transcript import insert_in_place
+from app.store.tables import heard, message, place, post, transcript, turn
+from app.store.transcript import insert_entries, insert_in_place
 
 _AT_WORK = (TurnState.STARTING, TurnState.PROMPTED, TurnState.PARKED)
 
@@ -63,3 +63,41 @@ def _take_back(
         if not connection.execute(others).scalar():
             posts += drop_turn(connection, ref, now)
     return posts
+
+
+_CODES = (NoteCode.RATED_GOOD, NoteCode.RATED_BAD)
+
+
+def rate(connection: Connection, rated: Rated, now: float) -> TurnRef | None:
+    """Note a verdict; None if its turn is gone, or if the person's last one was the same."""
+    found = connection.execute(
+        select(post.c.session, post.c.turn).where(
+            post.c.marker == rated.marker,
+            post.c.service == rated.place.service,
+            post.c.turn.is_not(None),
+        )
+    ).first()
+    if found is None:
+        return None
+    earlier = connection.execute(
+        select(transcript.c.text, transcript.c.data)
+        .where(
+            transcript.c.turn == found.turn,
+            transcript.c.kind == "notice",
+            transcript.c.text.in_(_CODES),
+        )
+        .order_by(transcript.c.id.desc())
+    ).all()
+    code = NoteCode.RATED_GOOD if rated.is_good else NoteCode.RATED_BAD
+    last = next((row.text for row in earlier if row.data.get("rater") == rated.speaker.id), None)
+    if last == code:
+        return None
+    entry = Entry(
+        "notice",
+        note=Note(code, rated.speaker.name),
+        data={"rater": rated.speaker.id},
+        session=found.session,
+        turn=found.turn,
+    )
+    insert_entries(connection, [entry], now)
+    return TurnRef(found.session, found.turn)

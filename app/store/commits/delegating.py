@@ -26,9 +26,9 @@ from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.types import BridgeSessionRequest, Entry, Speaker, TurnState
 from app.store.commits.admission import attach
 from app.store.commits.asks import target_of
-from app.store.commits.words import keep_words
 from app.store.dialects import find_next_number, insert
 from app.store.posts import insert_post
+from app.store.sealed import keep_words
 from app.store.tables import (
     OFFER,
     OPEN_TURN,

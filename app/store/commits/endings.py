@@ -1,6 +1,6 @@
 """Ends turns inside the caller's commit: stopped, dropped, given up or continued in another.
 
-A turn's asks end with it, and its post shows people how it ended.
+A turn's asks end with it, its post shows people how it ended, and schedules count how runs ended.
 """
 
 from __future__ import annotations
@@ -10,15 +10,21 @@ from typing import Literal
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 
+from app.model.inbound import RUN, PauseReason
+from app.model.keys import SessionKey
 from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.steering import Steered
 from app.model.types import Entry, TurnRef, TurnState
-from app.store.commits.admission import hand_back, note_read
-from app.store.commits.answers import leave_questions, outlives, tell_unused_answers
-from app.store.commits.asks import close_asks, target_of
-from app.store.commits.schedules import count_runs
-from app.store.commits.words import forget_words
+from app.store.commits.asks import (
+    close_asks,
+    leave_questions,
+    outlives,
+    target_of,
+    tell_unused_answers,
+)
+from app.store.commits.steering import hand_back, note_read
 from app.store.posts import address_like, end_post, finish_post, insert_post, turn_post_key
+from app.store.sealed import forget_words
 from app.store.tables import (
     ASK_HOLDS,
     ASK_IS_OPEN,
@@ -27,10 +33,13 @@ from app.store.tables import (
     ask,
     delegation,
     heard,
+    message,
+    place,
+    schedule,
     session,
     turn,
 )
-from app.store.transcript import insert_entries
+from app.store.transcript import insert_entries, insert_in_place
 
 RUNNING = (TurnState.STARTING, TurnState.PROMPTED)
 IN_THE_WAY = turn.c.state.in_(RUNNING) | turn.c.paused.is_not(None)
@@ -294,3 +303,48 @@ def say(
     """Add a notice for the page of what happened to a turn, started or not."""
     entry = Entry(kind="notice", note=note, data=data or {}, session=session_id, turn=turn_id)
     insert_entries(connection, [entry], now)
+
+
+MOST_FAILURES = 3
+"""Failures in a row that pause a schedule: one may be chance, three are not."""
+
+
+def count_runs(connection: Connection, turn_id: int, state: TurnState, now: float) -> list[int]:
+    """Count a turn that ended for the schedules it ran for; return the posts."""
+    runs = connection.execute(
+        select(message.c.message_id)
+        .join(heard, heard.c.message == message.c.id)
+        .where(heard.c.turn == turn_id, message.c.message_id.startswith(RUN))
+    ).scalars()
+    numbers = sorted({int(name.split(":")[1]) for name in runs})
+    if state is TurnState.DONE and numbers:
+        done = update(schedule).where(schedule.c.id.in_(numbers))
+        connection.execute(done.values(failures=0))
+    if state is not TurnState.FAILED:
+        return []
+    return [post for number in numbers for post in count_failure(connection, number, now)]
+
+
+def count_failure(connection: Connection, schedule_id: int, now: float) -> list[int]:
+    """Count a run that failed or was refused; pause its schedule if that is one too many."""
+    row = connection.execute(
+        update(schedule)
+        .where(schedule.c.id == schedule_id)
+        .values(failures=schedule.c.failures + 1)
+        .returning(*schedule.c)
+    ).first()
+    if row is None or row.state != "active" or row.failures < MOST_FAILURES:
+        return []
+    connection.execute(
+        update(schedule)
+        .where(schedule.c.id == schedule_id)
+        .values(state="paused", reason=PauseReason.FAILURES)
+    )
+    note = Note(NoteCode.SCHEDULE_FAILED, about=str(schedule_id))
+    there = select(place.c.id).where(place.c.service == row.service, place.c.name == row.place)
+    if (place_id := connection.execute(there).scalar()) is not None:
+        insert_in_place(connection, place_id, Entry("notice", note=note), now)
+    target = SessionKey(row.service, row.external, row.agent)
+    content = PostContent(kind="notice", reason=note)
+    key = f"schedule-failed:{schedule_id}:{now!r}"
+    return [insert_post(connection, NewPost(key, target, content), now)]

@@ -17,7 +17,7 @@ from app.model.keys import PlaceKey
 from app.model.ports import AgentListener
 from app.model.types import PlaceView, Speaker
 from app.model.updates import AskOption, AskRequest
-from app.store.retention import DAY_SECONDS, forget
+from app.store.upkeep import DAY_SECONDS, forget
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Presence, Rules, open_desk, running_desk
 from tests.support.memory import decision, delivery, heard, opened

@@ -15,7 +15,7 @@ from app.fleet.worker import FleetWorker, Take
 from app.model.keys import SessionKey
 from app.model.types import Turn, TurnState
 from app.signals import ALONE
-from app.store.claims import Claim
+from app.store.members import Claim
 
 pytestmark = pytest.mark.anyio
 

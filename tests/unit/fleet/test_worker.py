@@ -16,10 +16,9 @@ from procrastinate.jobs import Job
 from app.clock import SystemClock
 from app.fleet import worker as worker_module
 from app.fleet.worker import FleetWorker, _TryOthers
-from app.store.claims import COMMON, TASK, ClaimStore
 from app.store.database import Database
-from app.store.fencing import Fence
-from app.store.members import MemberStore
+from app.store.database.backend import Fence
+from app.store.members import COMMON, TASK, ClaimStore, MemberStore
 from app.store.stores import Stores
 from tests.support import postgres
 from tests.support.memory import decision, heard

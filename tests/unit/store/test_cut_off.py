@@ -14,8 +14,8 @@ import pytest
 
 from app.errors import StoreUnavailable
 from app.store.database import FILE_NAME, Database, sqlite_url
+from app.store.database.schema import HEAD_REVISION, REVISION_BEFORE, Names
 from app.store.dialects import list_names
-from app.store.schema import HEAD_REVISION, REVISION_BEFORE, Names
 from tests.support.cutting import NEVER, Way, build, cut, upgrade
 from tests.support.postgres import need_server, run, server
 from tests.support.variants import quick

@@ -13,8 +13,7 @@ from app.config.sealing import Sealer
 from app.model.inbound import Delivery
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.guarding import Guard, put_on_guard
-from app.store.reading import reading
-from app.store.stores import Stores
+from app.store.stores import Stores, reading
 from app.vault import Vault
 
 pytestmark = pytest.mark.anyio

@@ -13,10 +13,9 @@ from app.errors import StoreUnavailable
 from app.features.pause.store import SuspensionStore
 from app.model.posts import PostContent
 from app.model.types import TurnState
-from app.store.claims import COMMON, Claim, ClaimStore, Reason
 from app.store.database import Database
-from app.store.fencing import Fence
-from app.store.members import Member, MemberStore
+from app.store.database.backend import Fence
+from app.store.members import COMMON, Claim, ClaimStore, Member, MemberStore, Reason
 from app.store.stores import Stores
 from tests.support import postgres
 from tests.support.memory import decision, heard

@@ -12,11 +12,11 @@ from app.errors import Conflict, StoreUnavailable
 from app.features.memory.store import MemoryStore
 from app.model.delegation import DelegationLimits, NewDelegation
 from app.model.updates import AskOption, AskRequest
-from app.store import moving, tables
-from app.store.database import Database, sqlite_url
+from app.store import tables
+from app.store.database import Database, moving, sqlite_url
+from app.store.database.moving import move
 from app.store.dialects import JsonField
 from app.store.guarding import Guard, put_on_guard
-from app.store.moving import move
 from app.store.stores import Stores
 from app.store.transcript import check_turns
 from app.vault import Vault

@@ -14,9 +14,8 @@ from sqlalchemy import Connection, event, func, insert, select
 from sqlalchemy.exc import OperationalError
 
 from app.errors import StoreUnavailable
-from app.store import postgresql, server_check
-from app.store.database import Database
-from app.store.reading import name_store, reading, revision
+from app.store.database import Database, postgresql, server_check
+from app.store.stores import name_store, reading, revision
 from app.store.tables import sealed
 from tests.support.postgres import locked, need_server, run, server
 from tests.unit.store.test_schema import difference_of

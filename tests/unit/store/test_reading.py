@@ -8,8 +8,8 @@ import pytest
 
 from app.errors import StoreUnavailable
 from app.store.database import Database, sqlite_url
-from app.store.reading import reading, revision
-from app.store.schema import HEAD_REVISION
+from app.store.database.schema import HEAD_REVISION
+from app.store.stores import reading, revision
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from app.model.keys import SessionKey
 from app.model.posts import MadeFile, NewPost, PostContent, PostSent
 from app.model.types import File
 from app.store.posts import insert_post
-from app.store.retention import AT_ONCE, DAY_SECONDS, forget, named_files, unread_deliveries
+from app.store.upkeep import AT_ONCE, DAY_SECONDS, forget, named_files, unread_deliveries
 from tests.support.clock import ManualClock
 from tests.support.memory import decision, delivery, heard, open_stores
 

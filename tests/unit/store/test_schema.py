@@ -18,11 +18,15 @@ from alembic import command
 from app.errors import Conflict, StoreUnavailable
 from app.model.delegation import DelegationLimits, NewDelegation
 from app.model.posts import NoteCode
-from app.store.backend import open_backend
-from app.store.database import FILE_NAME, Database, sqlite_url
+from app.store.database import FILE_NAME, Database, open_backend, roll_back, sqlite_url
+from app.store.database.schema import (
+    HEAD_REVISION,
+    REVISION_BEFORE,
+    migrate_to,
+    migrations_folder,
+    write_out_notes,
+)
 from app.store.dialects import MEMORY_TEXT
-from app.store.rollback import roll_back, write_out_notes
-from app.store.schema import HEAD_REVISION, REVISION_BEFORE, migrate_to, migrations_folder
 from app.store.stores import Stores
 from app.store.tables import metadata, post, surface, transcript
 from tests.support.memory import ANN

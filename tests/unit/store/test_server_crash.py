@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Insert, insert, select
 from app.clock import SystemClock
 from app.retry import persist
 from app.store.database import Database
-from app.store.fencing import Fence
+from app.store.database.backend import Fence
 from app.store.members import MemberStore
 from app.store.tables import sealed
 from tests.support.postgres import Cluster, need_server

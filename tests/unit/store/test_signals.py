@@ -13,7 +13,7 @@ import pytest
 from app.clock import SystemClock
 from app.signals import Facts, Topic
 from app.store.database import Database
-from app.store.signals import Notifications
+from app.store.database.signals import Notifications
 from tests.support.postgres import need_server, server
 
 pytestmark = pytest.mark.anyio

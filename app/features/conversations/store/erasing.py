@@ -29,10 +29,10 @@ from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import NewPost, Note, PostContent
 from app.model.types import Entry
 from app.store.commits.admission import begin_afresh
-from app.store.commits.words import forget_words
 from app.store.decisions import mark_of
 from app.store.dialects import insert
 from app.store.posts import insert_post
+from app.store.sealed import forget_words
 from app.store.tables import (
     OPEN_TURN,
     ask,

@@ -22,9 +22,9 @@ from sqlalchemy import (
 from app.features.erasing.model import FORGOTTEN, Marks, Person
 from app.features.erasing.store.purges import put_kept, reach_member
 from app.store.commits.admission import begin_afresh
-from app.store.commits.words import forget_words
 from app.store.database import Database
 from app.store.guarding import Kept
+from app.store.sealed import forget_words
 from app.store.tables import (
     ask,
     delegation,

@@ -13,9 +13,8 @@ from app.config import Configuration, load
 from app.errors import BackupUnusable, BridgeError
 from app.features.backup.service import back_up, restore
 from app.features.backup.stream import Secret
-from app.store.backend import open_backend
-from app.store.database import sqlite_url
-from app.store.schema import HEAD_REVISION, REVISION_BEFORE, migrate_to
+from app.store.database import open_backend, sqlite_url
+from app.store.database.schema import HEAD_REVISION, REVISION_BEFORE, migrate_to
 from tests.support.memory import prepare_store
 
 KEY = "a-long-and-random-key-of-the-tests-0123456789"

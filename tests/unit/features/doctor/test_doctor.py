@@ -24,8 +24,7 @@ from app.features.doctor import agents, machine
 from app.server.agent_shapes import AgentOut, AvailabilityOut
 from app.services import registered_services
 from app.services.service import Finding, Severity
-from app.store.database import Database, sqlite_url
-from app.store.rollback import roll_back
+from app.store.database import Database, roll_back, sqlite_url
 from tests.support.bridge import DEMO
 
 KEY = "sk-canary-0123456789abcdef"

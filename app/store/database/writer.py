@@ -22,9 +22,7 @@ from sqlalchemy import Connection, Dialect, Insert
 from sqlalchemy.exc import DBAPIError, PendingRollbackError
 
 from app.errors import StoreUnavailable
-from app.store.backend import Backend
-from app.store.faults import describe_cause, has_failed
-from app.store.fencing import Fence
+from app.store.database.backend import Backend, Fence, describe_cause, has_failed
 
 logger = logging.getLogger(__name__)
 

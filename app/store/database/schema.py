@@ -6,25 +6,29 @@ the database of the release before, which both releases can open.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from sqlalchemy import (
+    JSON,
     URL,
     Connection,
     Select,
+    Text,
+    cast,
     column,
     create_engine,
     inspect,
     literal_column,
     select,
     table,
+    update,
 )
 from sqlalchemy.exc import OperationalError
 
 from app.errors import SchemaUnfit, StoreUnavailable
-from app.store.backend import Backend
+from app.store.database.backend import Backend
 from app.store.dialects import (
     MEMORY_TEXT,
     POSTGRESQL,
@@ -125,8 +129,9 @@ def _run(connection: Connection, revision: str, *, back: bool = False) -> None:
 
 def migrations_folder() -> Path:
     """Find the migrations: inside the installed package, else next to it in a checkout."""
-    installed = Path(__file__).parent / "migrations"
-    return installed if installed.is_dir() else Path(__file__).parents[2] / "alembic"
+    store = Path(__file__).parents[1]
+    installed = store / "migrations"
+    return installed if installed.is_dir() else store.parents[1] / "alembic"
 
 
 def revision_of(connection: Connection) -> str | None:
@@ -225,3 +230,20 @@ def _refuse_missing(
 def _refuse(found: str | None, why: str) -> NoReturn:
     version = "it has tables and no version" if found is None else f"it is at migration {found}"
     raise SchemaUnfit(f"{version}, and its tables do not fit that: {why}")
+
+
+def write_out_notes(connection: Connection, words_of: Mapping[str, str]) -> None:
+    """Give rows plain words where the release before could not read the code of their note."""
+    for name, kept, place in (("transcript", "data", "note"), ("post", "content", "reason")):
+        rows = table(name, column("id"), column("text"), column(kept, JSON))
+        stored = rows.c[kept]
+        for code, words in words_of.items():
+            found = select(rows.c.id, stored).where(cast(stored, Text).contains(code))
+            for number, value in connection.execute(found).all():
+                if (value.get(place) or {}).get("code") != code:
+                    continue
+                value[place] = None
+                new = {"text": words} if place == "note" else {}
+                value |= {} if place == "note" else {"note": words}
+                change = update(rows).where(rows.c.id == number)
+                connection.execute(change.values({kept: value, **new}))

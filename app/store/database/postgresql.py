@@ -22,11 +22,10 @@ from sqlalchemy.pool import QueuePool
 
 from app.errors import StoreUnavailable
 from app.outage import Outage, is_hurried
+from app.store.database.backend import Fence, has_failed, is_locked, to_json
+from app.store.database.holding import Holding, step_aside
+from app.store.database.server_check import check_server, refuse_server
 from app.store.dialects import measure
-from app.store.faults import has_failed, is_locked
-from app.store.fencing import Fence
-from app.store.holding import Holding, step_aside
-from app.store.server_check import check_server, refuse_server
 from app.store.tables import metadata
 
 logger = logging.getLogger(__name__)
@@ -78,9 +77,7 @@ class Server:
 
     is_file = False
 
-    def __init__(
-        self, url: str, json_serializer: Callable[[object], str], *, readonly: bool = False
-    ) -> None:
+    def __init__(self, url: str, *, readonly: bool = False) -> None:
         address = name_driver(url)
         self._away_seconds = 0.0 if readonly else AWAY_SECONDS
         self.engine = create_engine(
@@ -97,7 +94,7 @@ class Server:
                 "application_name": "agent-bridge",
                 **SILENCE,
             },
-            json_serializer=json_serializer,
+            json_serializer=to_json,
             hide_parameters=True,
             execution_options={"preserve_rowcount": True},  # also of an insert that does nothing
         )

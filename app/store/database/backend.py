@@ -4,20 +4,95 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, TypeVar
-from urllib.parse import quote
 
 import orjson
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import (
+    DatabaseError,
+    DBAPIError,
+    InterfaceError,
+    OperationalError,
+    PendingRollbackError,
+)
 from sqlalchemy.pool import QueuePool
 
 from app.errors import FileUnusable, StoreUnavailable
-from app.model.text import clean_json, clean_text
+from app.model.text import clean_json
 from app.outage import Outage
-from app.store.dialects import POSTGRESQL, measure
-from app.store.fencing import Fence
+from app.store.dialects import measure
+
+READ_ONLY = "25006"
+"""PostgreSQL's code for a server that takes no writes, such as one that another has replaced."""
+LOCK_TIMEOUT = "55P03"
+"""PostgreSQL's code for a lock that was not free in time."""
+
+
+def has_failed(error: Exception) -> bool:
+    """Whether the cause is the database, not the statement: locked, full, damaged, away."""
+    if isinstance(error, OperationalError | InterfaceError | PendingRollbackError):
+        return True
+    if not isinstance(error, DBAPIError):
+        return False
+    return (
+        error.connection_invalidated
+        or getattr(error.orig, "sqlstate", "") == READ_ONLY
+        or "malformed" in str(error.orig)
+    )
+
+
+def is_locked(error: Exception) -> bool:
+    """Whether a lock of another session was not free in time."""
+    return getattr(getattr(error, "orig", None), "sqlstate", None) == LOCK_TIMEOUT
+
+
+def describe_cause(error: Exception) -> str:
+    """Return a short cause; SQLAlchemy's own message would print the statement and its values."""
+    if isinstance(error, StoreUnavailable):
+        return error.cause
+    if is_locked(error):
+        return "database is locked"
+    original = getattr(error, "orig", None)
+    return str(original if original is not None else error) or type(error).__name__
+
+
+@dataclass(slots=True)
+class Fence:
+    """Guards every commit of this process."""
+
+    gone: Callable[[], None]
+    """Is called in the writer's thread when another member has removed this one."""
+    name: str = ""
+    epoch: int = 0
+    """Tells this start from all others under its name; zero while this process is no member."""
+
+    @property
+    def mark(self) -> str:
+        """The statement that counts a commit of this process, if it is a member."""
+        change = "update member set commits = commits + 1"
+        return f"{change} where {self._own} returning commits"
+
+    @property
+    def count(self) -> str:
+        """The query for the number of its commits."""
+        return f"select commits from member where {self._own}"  # noqa: S608 - our own words
+
+    @property
+    def _own(self) -> str:
+        name = self.name.replace("'", "''")
+        return f"name = '{name}' and epoch = {self.epoch}"
+
+    def refuse(self) -> NoReturn:
+        """End what this process does, because it is no member any more.
+
+        Raises:
+            StoreUnavailable: always.
+        """
+        self.gone()
+        raise StoreUnavailable("another member has taken over from this one")
+
 
 T = TypeVar("T")
 
@@ -92,45 +167,6 @@ class Backend(Protocol):
             StoreUnavailable: always.
         """
         ...
-
-
-def open_backend(url: str, *, readonly: bool = False) -> Backend:
-    """Choose the backend of an address; read-only ones neither write nor wait."""
-    backend: Backend
-    if make_url(url).get_backend_name() == POSTGRESQL:
-        # The import takes 0.2 s, and only PostgreSQL needs it.
-        from app.store.postgresql import Server  # noqa: PLC0415
-
-        backend = Server(url, to_json, readonly=readonly)
-    else:
-        backend = SqliteFile(_readonly(url) if readonly else url)
-    event.listen(backend.engine, "before_cursor_execute", _clean_parameters, retval=True)
-    return backend
-
-
-def _clean_parameters(
-    _connection: object, _cursor: object, statement: str, parameters: Any, *_context: object
-) -> tuple[str, Any]:
-    """Replace what a database refuses in all texts of a statement, written or searched for."""
-    if isinstance(parameters, list):
-        return statement, [_clean_values(each) for each in parameters]
-    return statement, _clean_values(parameters)
-
-
-def _clean_values(values: Any) -> Any:
-    if isinstance(values, Mapping):
-        return {
-            name: clean_text(value) if type(value) is str else value
-            for name, value in values.items()
-        }
-    return tuple(clean_text(value) if type(value) is str else value for value in values)
-
-
-def _readonly(url: str) -> str:
-    # An address within an address: SQLite's own, inside SQLAlchemy's.
-    own = f"file:{quote(make_url(url).database or '')}"
-    query = {"mode": "ro", "uri": "true"}
-    return URL.create("sqlite", database=own, query=query).render_as_string(hide_password=False)
 
 
 def to_json(value: object) -> str:

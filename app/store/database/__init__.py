@@ -9,23 +9,29 @@ import asyncio
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Executable, Row, delete, insert, make_url
+from sqlalchemy import URL, Connection, Executable, Row, delete, event, insert, make_url
 from sqlalchemy.exc import DatabaseError, DBAPIError
 
-from app.errors import ConfigurationError, DataDirInUse, StoreUnavailable
+from app.errors import ConfigurationError, Conflict, DataDirInUse, StoreUnavailable
+from app.model.text import clean_text
 from app.outage import is_hurried
-from app.store.backend import open_backend
+from app.store.database.backend import Backend, SqliteFile, describe_cause, has_failed
+from app.store.database.schema import (
+    HEAD_REVISION,
+    REVISION_BEFORE,
+    migrate,
+    migrate_to,
+    revision_of,
+)
+from app.store.database.writer import Writer
 from app.store.dialects import POSTGRESQL, has_table, is_postgresql
-from app.store.faults import describe_cause, has_failed
-from app.store.schema import migrate
 from app.store.tables import sealed
-from app.store.writer import Writer
 
 T = TypeVar("T")
 
@@ -194,6 +200,67 @@ def _write_and_remove(connection: Connection) -> None:
     row = {"name": "check:writable", "value": "", "kept_at": 0.0}
     connection.execute(insert(sealed), row)
     connection.execute(delete(sealed).where(sealed.c.name == row["name"]))
+
+
+def open_backend(url: str, *, readonly: bool = False) -> Backend:
+    """Choose the backend of an address; read-only ones neither write nor wait."""
+    backend: Backend
+    if make_url(url).get_backend_name() == POSTGRESQL:
+        # The import takes 0.2 s, and only PostgreSQL needs it.
+        from app.store.database.postgresql import Server  # noqa: PLC0415
+
+        backend = Server(url, readonly=readonly)
+    else:
+        backend = SqliteFile(_readonly(url) if readonly else url)
+    event.listen(backend.engine, "before_cursor_execute", _clean_parameters, retval=True)
+    return backend
+
+
+def _readonly(url: str) -> str:
+    # An address within an address: SQLite's own, inside SQLAlchemy's.
+    own = f"file:{quote(make_url(url).database or '')}"
+    query = {"mode": "ro", "uri": "true"}
+    return URL.create("sqlite", database=own, query=query).render_as_string(hide_password=False)
+
+
+def _clean_parameters(
+    _connection: object, _cursor: object, statement: str, parameters: Any, *_context: object
+) -> tuple[str, Any]:
+    """Replace what a database refuses in all texts of a statement, written or searched for."""
+    if isinstance(parameters, list):
+        return statement, [_clean_values(each) for each in parameters]
+    return statement, _clean_values(parameters)
+
+
+def _clean_values(values: Any) -> Any:
+    if isinstance(values, Mapping):
+        return {
+            name: clean_text(value) if type(value) is str else value
+            for name, value in values.items()
+        }
+    return tuple(clean_text(value) if type(value) is str else value for value in values)
+
+
+def roll_back(url: str) -> str:
+    """Undo the newest migration; return the one that it is at then.
+
+    Raises:
+        Conflict: the release before could not use the result.
+        StoreUnavailable: the database cannot be used.
+    """
+    backend = open_backend(url)
+    engine = backend.engine
+    try:
+        with engine.connect() as connection:
+            found = revision_of(connection)
+            if found != HEAD_REVISION:
+                raise Conflict(f"the database is at migration {found}: there is nothing to undo")
+        migrate_to(REVISION_BEFORE, backend, back=True)
+    except DatabaseError as error:
+        backend.refuse(error)
+    finally:
+        engine.dispose()
+    return REVISION_BEFORE
 
 
 def is_postgresql_address(url: str) -> bool:

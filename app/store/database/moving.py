@@ -36,8 +36,8 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from app.errors import Conflict, StoreUnavailable
 from app.model.text import clean_text
-from app.store.backend import clean_written
 from app.store.database import MOVING, Database
+from app.store.database.backend import clean_written
 from app.store.dialects import MEMORY_TEXT, add_entries, has_table, transaction
 from app.store.tables import metadata
 
