@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """One readiness check."""
+
+    name: str
+    ok: bool
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Vital:
     """One measured value."""
 

@@ -80,7 +80,7 @@ def build_launcher(
         counters,
         bridge=bridge,
         warden=warden,
-        doors=endpoints,
+        endpoints=endpoints,
         timeouts=AgentTimeouts(**timeouts),
     )
 

@@ -18,7 +18,6 @@ from app.acp.card import card_path
 from app.agents.admission import Admission
 from app.agents.agent import Agent
 from app.agents.availability import explain_command
-from app.agents.catalog import known_agents
 from app.agents.isolation import Shelter
 from app.agents.registry import Registry
 from app.children.homes import SessionHomes, give
@@ -156,12 +155,9 @@ def launches(
     configuration: Configuration, shelters: Mapping[str, Shelter]
 ) -> dict[str, AgentLaunch]:
     """Return the launch settings of agents that run outside a bridge."""
-    registry = Registry(configuration, known_agents())
-    registry.shelters = dict(shelters)
-    admission = Admission(registry, shelters)
-    return {
-        agent: launch_of(registry.agents[agent], configuration, admission) for agent in shelters
-    }
+    registry = Registry(configuration, shelters=shelters)
+    admission = Admission(registry)
+    return {agent: launch_of(registry[agent], configuration, admission) for agent in shelters}
 
 
 class CurrentLaunches(Mapping[str, AgentLaunch]):
@@ -173,13 +169,13 @@ class CurrentLaunches(Mapping[str, AgentLaunch]):
 
     def __getitem__(self, agent: str) -> AgentLaunch:
         registry = self._registry
-        return launch_of(registry.agents[agent], registry.configuration, self._admission)
+        return launch_of(registry[agent], registry.configuration, self._admission)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._registry.agents)
+        return iter(self._registry)
 
     def __len__(self) -> int:
-        return len(self._registry.agents)
+        return len(self._registry)
 
 
 async def start(

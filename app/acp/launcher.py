@@ -62,7 +62,7 @@ class AcpLauncher:
         *,
         bridge: str,
         warden: Warden | None = None,
-        doors: ToolEndpoints | None = None,
+        endpoints: ToolEndpoints | None = None,
         timeouts: AgentTimeouts | None = None,
     ) -> None:
         self._agents = agents
@@ -71,7 +71,7 @@ class AcpLauncher:
         self._counters = counters
         self._bridge = bridge
         self._warden = warden
-        self._doors = doors
+        self._endpoints = endpoints
         self._timeouts = timeouts or AgentTimeouts()
         self._tasks = Tasks("acp")
         self._peers: dict[str, AgentPeer] = {}
@@ -138,14 +138,14 @@ class AcpLauncher:
         marker = new_marker(self._bridge)
         launch = await open_home(launch, session)
         hosts = self._hosts.setdefault(session.id, SessionHosts())
-        door = None
-        if self._doors is not None:
-            door = await self._doors.open(session, with_token=launch.uses_port)
+        endpoint = None
+        if self._endpoints is not None:
+            endpoint = await self._endpoints.open(session, with_token=launch.uses_port)
         try:
-            launch = await offer(launch, door)
+            launch = await offer(launch, endpoint)
             child = await start(launch, workspace, marker, hosts)
         except BaseException:
-            await self._shut(door)
+            await self._shut(endpoint)
             raise
         recording = self._record(child, session)
         peer = AgentPeer(
@@ -154,7 +154,7 @@ class AcpLauncher:
             listener,
             counters=self._counters,
             tasks=self._tasks,
-            forget=lambda: self._forget(launch, session, child, recording, door),
+            forget=lambda: self._forget(launch, session, child, recording, endpoint),
             display_name=launch.display_name,
         )
         self._peers[child.marker] = peer
@@ -207,9 +207,9 @@ class AcpLauncher:
         session: Session,
         child: Child,
         recording: asyncio.Task[None],
-        door: ToolEndpoint | None,
+        endpoint: ToolEndpoint | None,
     ) -> None:
-        await self._shut(door)
+        await self._shut(endpoint)
         self._peers.pop(child.marker, None)
         if self._warden is not None and (ward := self._wards.pop(child.marker, None)) is not None:
             self._warden.dismiss(ward)
@@ -219,6 +219,6 @@ class AcpLauncher:
         await asyncio.wait([recording])
         await self._processes.ended(child.marker)
 
-    async def _shut(self, door: ToolEndpoint | None) -> None:
-        if self._doors is not None and door is not None:
-            await self._doors.shut(door)
+    async def _shut(self, endpoint: ToolEndpoint | None) -> None:
+        if self._endpoints is not None and endpoint is not None:
+            await self._endpoints.shut(endpoint)

@@ -1,7 +1,7 @@
 """Relays tool calls from an agent to the bridge: as an MCP server on stdio, or as a command.
 
 It is one stdlib file that imports nothing of the package: a copy of it is in the folder of the
-agent's door and runs in the agent's isolation. As `tool_relay.py serve` it passes each line of
+agent's endpoint and runs in the agent's isolation. As `tool_relay.py serve` it passes each line of
 stdin to the bridge over the socket next to it, and writes the answers to stdout. As
 `tool_relay.py call NAME --KEY VALUE` it calls one tool and prints the result; without a name it
 lists the tools. Access to the socket is the right to use it, so there is no token.

@@ -1,9 +1,9 @@
 """Gives an agent's process access to the bridge's tools, in the form that it takes.
 
 An agent that is not isolated calls tools over HTTP at the bridge's port; any other one over the
-socket of its door, which a relay turns into a server on stdio, or into a command on its PATH with a
-SKILL.md for each tool. The socket needs no token: no environment, no file and no command line holds
-one. All files are in the folder of the door, never in a repository.
+socket of its endpoint, which a relay turns into a server on stdio, or into a command on its PATH
+with a SKILL.md for each tool. The socket needs no token: no environment, no file and no command
+line holds one. All files are in the folder of the endpoint, never in a repository.
 """
 
 from __future__ import annotations
@@ -36,55 +36,57 @@ BIN: Final = "bin"
 SKILLS: Final = "skills"
 
 
-async def offer(launch: AgentLaunch, door: ToolEndpoint | None) -> AgentLaunch:
-    """Let an agent's process use the tools behind a door."""
-    if door is None:
+async def offer(launch: AgentLaunch, endpoint: ToolEndpoint | None) -> AgentLaunch:
+    """Let an agent's process use the tools behind an endpoint."""
+    if endpoint is None:
         return launch
-    relay = await asyncio.to_thread(_furnish, door, with_skills=launch.tool_exposure != "tools")
+    relay = await asyncio.to_thread(_furnish, endpoint, with_skills=launch.tool_exposure != "tools")
     confinement = launch.confinement
     if confinement is not None:
-        seen = (door.folder, *visible_prefixes((str(_INTERPRETER),), path=""))
+        seen = (endpoint.folder, *visible_prefixes((str(_INTERPRETER),), path=""))
         confinement = replace(confinement, visible=(*confinement.visible, *seen))
-    tools = None if launch.tool_exposure == "skills" else _servers(door, relay)
+    tools = None if launch.tool_exposure == "skills" else _servers(endpoint, relay)
     return replace(
         launch,
         confinement=confinement,
-        environment=_add_variables(launch, door),
+        environment=_add_variables(launch, endpoint),
         tools=tools,
     )
 
 
-def _furnish(door: ToolEndpoint, *, with_skills: bool) -> tuple[str, ...]:
-    """Put the relay and the skills into the folder of a door; return the relay's command."""
-    program = shutil.copy(tool_relay.__file__, door.folder)
+def _furnish(endpoint: ToolEndpoint, *, with_skills: bool) -> tuple[str, ...]:
+    """Put the relay and the skills into the folder of an endpoint; return the relay's command."""
+    program = shutil.copy(tool_relay.__file__, endpoint.folder)
     relay = (str(_INTERPRETER), "-I", "-S", str(program))
     if with_skills:
-        write_skills(door.folder, relay, door.tools)
-    for path in door.folder.rglob("*"):
+        write_skills(endpoint.folder, relay, endpoint.tools)
+    for path in endpoint.folder.rglob("*"):
         if path.name != SOCKET:
             path.chmod(0o755)  # an agent may have its own user id
     return relay
 
 
-def _servers(door: ToolEndpoint, relay: tuple[str, ...]) -> ToolServers:
+def _servers(endpoint: ToolEndpoint, relay: tuple[str, ...]) -> ToolServers:
     program, *arguments = relay
     stdio = McpServerStdio(name=SERVER, command=program, args=[*arguments, "serve"], env=[])
-    if not door.token:
+    if not endpoint.token:
         return ToolServers(stdio)
-    header = HttpHeader(name="Authorization", value=f"Bearer {door.token}")
+    header = HttpHeader(name="Authorization", value=f"Bearer {endpoint.token}")
     return ToolServers(
-        stdio, HttpMcpServer(type="http", name=SERVER, url=door.url, headers=[header])
+        stdio, HttpMcpServer(type="http", name=SERVER, url=endpoint.url, headers=[header])
     )
 
 
-def _add_variables(launch: AgentLaunch, door: ToolEndpoint) -> Callable[[str], Mapping[str, str]]:
+def _add_variables(
+    launch: AgentLaunch, endpoint: ToolEndpoint
+) -> Callable[[str], Mapping[str, str]]:
     if launch.tool_exposure == "tools":
         return launch.environment
 
     def environment(marker: str) -> Mapping[str, str]:
         whole = launch.environment(marker)
-        path = f"{door.folder / BIN}:{whole.get('PATH', '')}"
-        return {**whole, "PATH": path, FOLDER: str(door.folder / SKILLS)}
+        path = f"{endpoint.folder / BIN}:{whole.get('PATH', '')}"
+        return {**whole, "PATH": path, FOLDER: str(endpoint.folder / SKILLS)}
 
     return environment
 

@@ -41,9 +41,8 @@ _WORDS: Final[Sequence[Mapping[str, str]]] = (
 class Admission:
     """The verdicts on all agents."""
 
-    def __init__(self, registry: Registry, shelters: Mapping[str, Shelter]) -> None:
+    def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._shelters = shelters
         self._verdicts: dict[str, ProbeResult] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -52,9 +51,10 @@ class Admission:
         async with self._locks[agent]:
             verdict = self._verdicts.get(agent)
             if verdict is None or not verdict.conclusive:
-                verdict = await try_shelter(self._registry.configuration, self._shelters[agent])
+                shelter = self._registry.shelters[agent]
+                verdict = await try_shelter(self._registry.configuration, shelter)
                 self._verdicts[agent] = verdict
-        return f"closed, {verdict.words}" if self._is_closed(agent) else verdict.words
+        return self.describe(agent)
 
     async def admit(self, agent: str) -> None:
         """Check that an agent may start.
@@ -62,7 +62,7 @@ class Admission:
         Raises:
             AgentNotStarted: it must be isolated and is not.
         """
-        if not must_be_isolated(self._registry.configuration, self._registry.get(agent)):
+        if not must_be_isolated(self._registry.configuration, self._registry[agent].config):
             return
         words = await self.judge(agent)
         if self._is_closed(agent):
@@ -71,6 +71,13 @@ class Admission:
                 f"it must be isolated: {words}",
                 "Run `agent-bridge doctor`, fix the cause and restart the bridge.",
             )
+
+    def describe(self, agent: str) -> str:
+        """Say how an agent is isolated, as far as is known without another probe."""
+        if agent not in self._verdicts:
+            return self._registry.shelters[agent].words
+        words = self._verdicts[agent].words
+        return f"closed, {words}" if self._is_closed(agent) else words
 
     def forget(self) -> None:
         """Judge every agent again: when agents change, what each must not see changes too."""
@@ -82,12 +89,12 @@ class Admission:
             agent: verdict.words
             for agent, verdict in self._verdicts.items()
             if agent in self._registry
-            and not self._registry.get(agent).is_left_over
+            and not self._registry[agent].config.is_left_over
             and self._is_closed(agent)
         }
 
     def _is_closed(self, agent: str) -> bool:
-        entry = self._registry.get(agent)
+        entry = self._registry[agent].config
         return (
             must_be_isolated(self._registry.configuration, entry)
             and not self._verdicts[agent].isolated

@@ -78,6 +78,11 @@ class Agent:
         return self.config.description or (self.program.description if self.program else "")
 
     @property
+    def emoji(self) -> str:
+        """What is shown before its name; empty if it has none."""
+        return self.config.emoji or self.config.own_emoji
+
+    @property
     def visible(self) -> bool:
         """Whether it is offered where people choose an agent."""
         return self.config.visible

@@ -7,6 +7,7 @@ measured or read (the project's docs, the ACP reference); unknown facts are left
 from __future__ import annotations
 
 import functools
+import shutil
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from app.children.homes import HomeFiles
+from app.config import Configuration
 from app.errors import ConfigurationError
 from app.model.agents import ToolExposure
 
@@ -126,6 +128,18 @@ def settings_owner(path: str) -> str:
             if f"/{path}".endswith(f"/{own}") or (own.endswith("/") and f"/{own}" in f"/{path}"):
                 return program.title
     return ""
+
+
+def find_missing(configuration: Configuration) -> list[AgentProgram]:
+    """List the known agents that are not installed on this machine."""
+    present = {entry.driver for entry in configuration.agents.values()}
+    return [
+        program
+        for program in known_agents()
+        if program.discover
+        and program.name not in present
+        and not any(shutil.which(name, path=configuration.path) for name in program.match)
+    ]
 
 
 def unshared_files() -> tuple[str, ...]:

@@ -6,17 +6,20 @@ was removed.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from app.agents.catalog import known_agents
+from app.agents.files import IDENTITY, AgentFiles
+from app.agents.identity import read_identity
 from app.agents.registry import Registry, find_removed
 from app.config import AgentConfig, AgentRecord, AgentsSource, Configuration
 from app.config.agents import EntrySource
 from app.config.records import new_id
+from app.errors import FileRefused
 
 SINGLE = "default"
 """The name of the agent of ACP_AGENT_COMMAND."""
@@ -46,7 +49,7 @@ def open_registry(configuration: Configuration, stored: Sequence[AgentRecord]) -
         ConfigurationError: a stored entry does not fit the settings.
     """
     records = tuple(enrol(configuration, stored))
-    return Registry(configuration.reader.read(records), known_agents(), records)
+    return Registry(configuration.reader.read(records), records)
 
 
 def enrol(configuration: Configuration, records: Sequence[AgentRecord]) -> Iterator[AgentRecord]:
@@ -148,3 +151,29 @@ def restore(shared_dir: Path, agent: str) -> None:
         if found and not own.exists():
             own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             found[-1].rename(own)
+
+
+def label(configuration: Configuration, files: AgentFiles) -> Configuration:
+    """Return the configuration with what each agent's file says of how people see it."""
+    agents = {agent: _label(entry, files) for agent, entry in configuration.agents.items()}
+    return replace(configuration, agents=agents)
+
+
+async def label_again(registry: Registry, files: AgentFiles) -> None:
+    """Show all agents as their files now say; nothing else changes."""
+    async with registry.lock:
+        registry.replace(await asyncio.to_thread(label, registry.configuration, files))
+
+
+def _label(entry: AgentConfig, files: AgentFiles) -> AgentConfig:
+    try:
+        found = files.read(entry.id, IDENTITY)
+    except FileRefused:
+        found = None
+    identity = read_identity(found.text if found is not None else "")
+    seen = {
+        "own_name": identity.name,
+        "own_emoji": identity.emoji,
+        "own_colour": identity.colour,
+    }
+    return entry.model_copy(update=seen)

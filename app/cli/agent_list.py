@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -13,14 +13,13 @@ from typer import Option
 
 from app.acp.card import card_path, read_card
 from app.agents.availability import check_entry
-from app.agents.catalog import checkout_words, known_agents
 from app.agents.enrolling import label_origin
 from app.agents.isolation import NOT_ISOLATED, shelter_all, shorten_isolation
 from app.agents.registry import Registry
 from app.config import Configuration
 from app.model.agents import Availability
 from app.model.wording import AVAILABILITY
-from app.server.agent_shapes import AgentOut, AvailabilityOut, CheckOut
+from app.server.agent_shapes import AgentOut
 from app.terminal.api import find_bridge
 from app.terminal.framing import (
     Json,
@@ -79,13 +78,7 @@ def list_agents(
             for card in shown
         ],
     )
-    changed = (f"{each.name}: {each.isolation_change}" for each in shown if each.isolation_change)
-    unable = (
-        f"{each.name}: {hint(words)}"
-        for each in shown
-        if (words := f"{each.availability.reason} {each.availability.remedy}".strip())
-    )
-    for line in (*changed, *unable, *exposed((each.name, each.isolation) for each in shown)):
+    for line in find_problems(shown):
         sys.stderr.write(f"! {line}\n")
     if len(shown) < len(cards):
         sys.stderr.write(f"{len(cards) - len(shown)} more with --all.\n")
@@ -93,43 +86,34 @@ def list_agents(
 
 def describe_agents(configuration: Configuration) -> list[AgentOut]:
     """Describe the agents, without a bridge."""
-    registry = Registry(configuration, known_agents())
     # The isolation of an agent does not depend on the folder, and listing creates none.
     with tempfile.TemporaryDirectory() as folder:
-        shelters = shelter_all(configuration.moved(Path(folder)))
-    found = {
-        entry.id: Availability.of(check_entry(configuration, entry, registry.program(entry.id)))
-        for entry in registry
-    }
+        registry = Registry(configuration, shelters=shelter_all(configuration.moved(Path(folder))))
     return [
-        AgentOut(
-            id=entry.id,
-            name=entry.name,
-            display_name=registry.display_name(entry.id),
-            description=entry.description or "",
-            default=entry.id == configuration.default_agent,
-            command=entry.command[0],
-            isolation=shelters[entry.id].words,
-            checkout=checkout_words(registry.program(entry.id)),
-            limits=shelters[entry.id].limit_words,
-            emoji=entry.emoji or "",
-            visible=entry.visible,
-            source=entry.source,
+        AgentOut.of(
+            agent,
+            Availability.of(check_entry(configuration, agent.config, agent.program)),
+            default=agent is registry.default,
+            isolation=registry.shelters[agent.id].words,
             services=["web"],
-            availability=AvailabilityOut.of(found[entry.id]),
-            checks=CheckOut.all_of(found[entry.id]),
         )
-        for entry in registry
+        for agent in registry.values()
     ]
 
 
-def exposed(isolations: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """List the agents that are not isolated: what they can read, and the remedy."""
-    told: dict[str, list[str]] = {}
-    for name, words in isolations:
-        if words.startswith(NOT_ISOLATED):
-            told.setdefault(words, []).append(name)
-    for words, names in told.items():
+def find_problems(agents: Sequence[AgentOut]) -> Iterator[str]:
+    """Say which agents are isolated otherwise than before, cannot work, or are not isolated."""
+    for each in agents:
+        if each.isolation_change:
+            yield f"{each.name}: {each.isolation_change}"
+    for each in agents:
+        if words := f"{each.availability.reason} {each.availability.remedy}".strip():
+            yield f"{each.name}: {hint(words)}"
+    exposed: dict[str, list[str]] = {}
+    for each in agents:
+        if each.isolation.startswith(NOT_ISOLATED):
+            exposed.setdefault(each.isolation, []).append(each.name)
+    for words, names in exposed.items():
         yield f"{', '.join(names)}: {words}"
 
 

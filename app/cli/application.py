@@ -38,11 +38,7 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
     "app.cli.agent_list": {"agents": "List, add, change, probe and log in agents."},
     "app.cli.agents": {"agents": ""},
     "app.cli.agent_files": {"agents": ""},
-    "app.cli.backup": {
-        "backup": "Back up everything, while the bridge runs.",
-        "restore": "Restore a backup on an empty machine.",
-        "migrate": "Bring the database to this release, or move it.",
-    },
+    "app.cli.migrate": {"migrate": "Bring the database to this release, or move it."},
 }
 """Each module with `COMMANDS`, a Typer application; its commands and groups with their help lines.
 

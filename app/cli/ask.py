@@ -249,8 +249,10 @@ async def _way_to(
 
     registry = await asyncio.to_thread(read_registry, configuration)
     if not new.agent:
-        new = _address(new, [_Agent(each.name, each is registry.default) for each in registry])
-    if not any(each.name == new.agent for each in registry):
+        new = _address(
+            new, [_Agent(each.name, each is registry.default) for each in registry.values()]
+        )
+    if not any(each.name == new.agent for each in registry.values()):
         raise AgentUnknown(new.agent)
     # 1.4 s that a running bridge saves.
     from app.cli.embedded import embedded  # noqa: PLC0415

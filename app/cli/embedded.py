@@ -1,4 +1,4 @@
-"""Embeds a bridge for one prompt where none is running: the same parts, without a port.
+"""Embeds a bridge for one prompt where none is running: the same runtime, without a port.
 
 It runs only that prompt: turns and posts that an earlier run left wait for `serve`.
 """
@@ -12,10 +12,10 @@ from typing import Final
 
 from app.config import Configuration
 from app.core.feed import Unfinished
+from app.core.runtime import Runtime
 from app.errors import NotFound
 from app.main import Bridge, open_resources
 from app.server import api
-from app.server.parts import Parts
 from app.server.shapes import EntryOut, NewAnswer, NewSession, SessionTurn, TurnOut, UnfinishedOut
 from app.services.web.adapter import WebAdapter
 
@@ -39,7 +39,7 @@ async def embedded(configuration: Configuration, agent: str) -> AsyncIterator[Em
         bridge = Bridge(base, [WebAdapter(own, pace=TERMINAL_PACE_SECONDS)])
         try:
             await bridge.start(resume=False)
-            yield Embedded(bridge.parts())
+            yield Embedded(bridge.runtime)
         finally:
             await bridge.stop()
 
@@ -47,16 +47,16 @@ async def embedded(configuration: Configuration, agent: str) -> AsyncIterator[Em
 class Embedded:
     """The calls that `ask` needs, on the parts that also serve the API."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
 
     async def begin(self, new: NewSession) -> SessionTurn:
         """Say something to an agent."""
-        return await api.begin_session(self._parts, new)
+        return await api.begin_session(self._runtime, new)
 
     async def turn(self, session: int, turn: int) -> TurnOut:  # noqa: ARG002 - its number is enough
         """Read one turn of a session."""
-        found = self._parts.turns.turn(turn)
+        found = self._runtime.stores.turns.turn(turn)
         if found is None:
             raise NotFound("turn", turn)
         return TurnOut.of(found)
@@ -64,7 +64,7 @@ class Embedded:
     async def transcript(self, session: int, *, after: int = 0) -> list[EntryOut]:
         """Read what happened after a row, in order."""
         found: list[EntryOut] = []
-        while rows := await self._parts.transcript.read(session, after=after, limit=ROWS):
+        while rows := await self._runtime.stores.transcript.read(session, after=after, limit=ROWS):
             found += [EntryOut.of(row) for row in rows]
             after = rows[-1].id
         return found
@@ -72,15 +72,15 @@ class Embedded:
     async def answer(self, ask: int, answer: str, *, in_words: bool = False) -> None:
         """Answer an ask, with one of its options or in words."""
         given = NewAnswer(text=answer) if in_words else NewAnswer(option=answer)
-        await api.answer_ask(self._parts, ask, given)
+        await api.answer_ask(self._runtime, ask, given)
 
     async def cancel(self, session: int) -> None:
         """Stop what runs in a session."""
-        await api.cancel(self._parts, session)
+        await api.cancel(self._runtime, session)
 
     async def follow(self, session: int) -> AsyncIterator[EntryOut | UnfinishedOut]:
         """Yield every row of a session, and all that follow."""
-        async for item in self._parts.feed.follow(session, after=0, idle=api.QUIET_SECONDS):
+        async for item in self._runtime.feed.follow(session, after=0, idle=api.QUIET_SECONDS):
             if isinstance(item, Unfinished):
                 yield UnfinishedOut(turn=item.turn, kind=item.kind, text=item.text)
             elif item is not None:

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from app.agents.catalog import known_agents
 from app.agents.registry import Registry
 from app.cli.agents import set_credentials
 from app.config import Configuration
@@ -76,25 +75,24 @@ def show(
     shown = {each.name: each.manifest for each in registered_services()}.get(service)
     if shown is None:
         raise NotFound("service with a manifest called", service)
-    registry = Registry(configuration, known_agents())
-    entry = registry.find(agent)
+    found = Registry(configuration).find(agent)
 
     def keep() -> Callable[[Mapping[str, str]], None]:
         """Let the running bridge store the credentials."""
         if not is_running(configuration.data_dir):
             raise not_running(configuration)
-        return lambda given: set_credentials(configuration, entry.name, service, given)
+        return lambda given: set_credentials(configuration, found.name, service, given)
 
     shown(
         ManifestRequest(
             configuration=configuration,
-            agent=entry,
-            title=registry.display_name(entry.id),
+            agent=found.config,
+            title=found.title,
             organization=organization,
             workflows=workflows,
             port=port,
             # An agent of the settings keeps its credentials there.
-            keeping=keep if entry.source == "stored" else None,
+            keeping=keep if found.config.source == "stored" else None,
             write=lambda text: typer.echo(hint(text)),
             explain=lambda text: typer.echo(hint(text), err=True),
         )

@@ -9,17 +9,19 @@ import asyncio
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
 from typer import Option
 
+from app.agents.enrolling import label_origin
 from app.agents.isolation import shorten_isolation
-from app.cli.agent_list import exposed, show_command
+from app.cli.agent_list import find_problems, show_command
 from app.config import Configuration, cautions
 from app.errors import DataDirInUse, StoreUnavailable
-from app.model.agents import Availability
+from app.model.wording import AVAILABILITY
+from app.server.agent_shapes import AgentOut
 from app.server.login_links import LINK_SECONDS
 from app.server.shapes import LinkOut
 from app.terminal.api import Api, is_running, local_address
@@ -27,14 +29,12 @@ from app.terminal.framing import (
     command_name,
     commands,
     examples,
-    hint,
     read_configuration,
     show_table,
 )
 
 if TYPE_CHECKING:
     from app.main import Bridge, Resources
-    from app.server.parts import AgentCard
 
 OPEN_SECONDS: Final = 5.0
 """The shell only starts the browser and ends."""
@@ -102,6 +102,7 @@ def login() -> None:
 async def _serve(base: Resources, *, browser: bool | None) -> None:
     from app.main import Bridge, bind_ports, presence  # noqa: PLC0415 - as above
     from app.main import serve as serve_until_told  # noqa: PLC0415 - as above
+    from app.server.api import agent_out  # noqa: PLC0415 - as above
 
     configuration = base.configuration
     there = presence(base)
@@ -113,7 +114,8 @@ async def _serve(base: Resources, *, browser: bool | None) -> None:
     def listening() -> None:
         # Stdout may be closed; the bridge runs all the same.
         with suppress(OSError):
-            welcome(configuration, bridge.cards, bridge.availability)
+            agents = bridge.runtime.agents.values()
+            welcome(configuration, [agent_out(bridge.runtime, each) for each in agents])
             sys.stdout.write(f"\n{words}\n")
             sys.stdout.flush()
         if link is not None and wanted:
@@ -122,52 +124,35 @@ async def _serve(base: Resources, *, browser: bool | None) -> None:
     await serve_until_told(bridge, ports, listening=listening)
 
 
-def welcome(
-    configuration: Configuration,
-    cards: Mapping[str, AgentCard],
-    availability: Callable[[str], Availability],
-) -> None:
+def welcome(configuration: Configuration, agents: Iterable[AgentOut]) -> None:
     """Show the agents, what is missing and the addresses."""
     from app.server.application import VERSION  # noqa: PLC0415 - 0.5 s that `login` does not need
 
     # The demo agent is hidden where it is only there for the threads it has.
-    shown = {agent: card for agent, card in cards.items() if card.visible or card.source != "demo"}
+    shown = [each for each in agents if each.visible or each.source != "demo"]
     sys.stdout.write(f"Agent Bridge {VERSION}\n\n")
     show_table(
         ("agent", "name", "state", "command", "isolation", "services", "from"),
         [
             (
-                f"{card.name} (default)" if card.default else card.name,
-                f"{card.emoji} {card.display_name}".lstrip(),
-                availability(card.id).label,
-                show_command(configuration, card.id, card.command),
-                shorten_isolation(card.isolation),
-                ", ".join(card.services) or "none",
-                card.origin,
+                f"{each.name} (default)" if each.default else each.name,
+                f"{each.emoji} {each.display_name}".lstrip(),
+                AVAILABILITY[each.availability.state],
+                show_command(configuration, each.id, each.command),
+                shorten_isolation(each.isolation),
+                ", ".join(each.services) or "none",
+                label_origin(each.source, configuration.agents_source),
             )
-            for card in shown.values()
+            for each in shown
         ],
     )
-    isolations = ((card.name, card.isolation) for card in shown.values())
-    changed = (
-        f"{card.name}: {card.isolation_change}" for card in shown.values() if card.isolation_change
-    )
-    for line in (*changed, *unable(shown, availability), *exposed(isolations)):
+    for line in find_problems(shown):
         sys.stdout.write(f"! {line}\n")
     for caution in cautions(configuration):
         sys.stdout.write(f"! {caution.subject}: {caution.problem}. {caution.remedy}\n")
     for line in addresses(configuration):
         sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
-
-
-def unable(
-    cards: Mapping[str, AgentCard], availability: Callable[[str], Availability]
-) -> Iterator[str]:
-    """List the agents that cannot work, and the remedy for each."""
-    for agent, card in cards.items():
-        if words := availability(agent).words:
-            yield f"{card.name}: {hint(words)}"
 
 
 def addresses(configuration: Configuration) -> Iterator[str]:
@@ -199,11 +184,11 @@ async def _log_in(bridge: Bridge) -> tuple[str | None, str]:
     if not sys.stdout.isatty():
         return None, f"{later}."
     try:
-        link = await bridge.door.make_link()
+        link = await bridge.links.make_link()
     except StoreUnavailable as error:
         return None, f"{later} once this is repaired: {error}"
     words = f"Open {link} (works once, for {LINK_SECONDS // 60:.0f} minutes)"
-    plain = bridge.door.plain_link(link)
+    plain = bridge.links.plain_link(link)
     return link, f"{words}\n{_second_way(plain)}" if plain else words
 
 

@@ -15,7 +15,7 @@ from app.acp.elicitation import DONE
 from app.acp.launch import make_workspace, prepare
 from app.acp.probe import Probe
 from app.acp.visits import Method, Visits, greet, log_in, methods
-from app.agents.catalog import AgentProgram, known_agents
+from app.agents.catalog import AgentProgram
 from app.agents.isolation import shelter_all
 from app.agents.registry import Registry
 from app.children.foreground import run_in_terminal
@@ -61,9 +61,8 @@ def visitor(
         NotFound: there is no such agent.
         ConfigurationError: it cannot be isolated as it must be.
     """
-    registry = Registry(configuration, known_agents())
-    entry = registry.find(name)
-    program = registry.program(entry.id)
+    agent = Registry(configuration).find(name)
+    entry, program = agent.config, agent.program
     vault = Vault(configuration.secret_values())
     # Errors are shown to the person; log lines would only get between them.
     logs.configure("error", configuration.settings.log_format, vault)

@@ -7,7 +7,7 @@ itself then refuse a misspelt one, which would otherwise silently leave the defa
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from app.errors import DeliveryRefused, PostRejected, ServiceRefused
 from app.model.inbound import Begun, Changed, Chore, Delivery, Heard, Inbound, Naming, News
@@ -270,3 +270,12 @@ class Adapter(ABC):
 
     async def close(self) -> None:
         """Release everything that is held open."""
+
+
+def find_presence(adapters: Mapping[str, Adapter], agent: str, service: str) -> Adapter | None:
+    """Return the adapter by which people of a service reach an agent; None if they do not.
+
+    Every way to reach an agent asks here: mention, hand-over, button, panel, race, review,
+    delegation and schedule.
+    """
+    return adapters.get(adapter_name(service, agent))

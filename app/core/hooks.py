@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.model.inbound import Delivery, Heard
-from app.model.keys import PlaceKey
+from app.model.keys import PlaceKey, SessionKey
 from app.model.ports import AgentSession
-from app.model.types import Message, Session, Turn
+from app.model.posts import DelegatedLine
+from app.model.types import Message, Session, Turn, TurnState
 
 Wait = Callable[[], Awaitable[object]]
 """Waits until something happens."""
@@ -62,8 +63,19 @@ class Hook:
             DeliveryUnreadable: this bridge did not write it.
         """
 
+    def notices(self, place: PlaceKey | None, agents: Iterable[str]) -> Sequence[str]:
+        """Say what people must know on every page, or in one place with its agents."""
+        return ()
+
     def on_answered(self) -> None:
         """Look for answers to its asks: one was given, or may have been given elsewhere."""
+
+    async def system_parts(self, surface: SessionKey, turn: int) -> Mapping[str, str]:
+        """Return parts of the system prompt of an agent in a conversation, as of a turn.
+
+        `HEADINGS` (`app/core/turns/prompt.py`) names them; two texts of a part are joined.
+        """
+        return {}
 
     async def prompt_parts(
         self, session: Session, turn: Turn, messages: Sequence[Message], *, begins: bool
@@ -75,6 +87,17 @@ class Hook:
         self, session: Session, turn: Turn, agent: AgentSession, hurried: Wait
     ) -> None:
         """Use the agent after a turn that is done, until `hurried` returns: the next one waits."""
+
+    async def on_end(self, session: Session, turn: Turn, state: TurnState) -> None:
+        """Take note of a turn that has ended, once that is stored."""
+
+    def post_lines(self, turn: int) -> Sequence[DelegatedLine]:
+        """List what the post of a turn shows of work that others do for it."""
+        return ()
+
+    async def voice_of(self, session: Session) -> str:
+        """Return the agent that shows the asks of a session itself elsewhere; empty if none."""
+        return ""
 
     async def forget_agent(self, agent: str) -> None:
         """Delete what it keeps of an agent that was removed; safe to repeat."""
@@ -124,6 +147,11 @@ class Hooks:
         found = (each.parse(delivery) for each in self._all)
         return next((heard for heard in found if heard is not None), None)
 
+    def notices(self, place: PlaceKey | None, agents: Iterable[str]) -> list[str]:
+        """Say what people must know on every page, or in one place with its agents."""
+        asked = list(agents)
+        return [words for each in self._all for words in each.notices(place, asked)]
+
     def on_answered(self, kind: str | None = None) -> None:
         """Have features look for answers to asks of their kind; None: of every kind."""
         for each in self._all:
@@ -134,6 +162,14 @@ class Hooks:
     def own_word_tools(self) -> tuple[str, ...]:
         """The tools that bring an agent nothing but what it wrote itself."""
         return tuple(name for each in self._all for name in each.own_word_tools)
+
+    async def system_parts(self, surface: SessionKey, turn: int) -> Mapping[str, str]:
+        """Gather the parts of an agent's system prompt."""
+        found: dict[str, str] = {}
+        for each in self._all:
+            for name, text in (await each.system_parts(surface, turn)).items():
+                found[name] = "\n\n".join(filter(None, (found.get(name), text)))
+        return found
 
     async def prompt_parts(
         self, session: Session, turn: Turn, messages: Sequence[Message], *, begins: bool
@@ -149,6 +185,20 @@ class Hooks:
         """Let features use the agent after a turn that is done."""
         for each in self._all:
             await each.after_turn(session, turn, agent, hurried)
+
+    async def on_end(self, session: Session, turn: Turn, state: TurnState) -> None:
+        """Let features take note of a turn that has ended."""
+        for each in self._all:
+            await each.on_end(session, turn, state)
+
+    def post_lines(self, turn: int) -> tuple[DelegatedLine, ...]:
+        """List what the post of a turn shows of work that others do for it."""
+        return tuple(line for each in self._all for line in each.post_lines(turn))
+
+    async def voice_of(self, session: Session) -> str:
+        """Return the agent that shows the asks of a session itself elsewhere; empty if none."""
+        found = [await each.voice_of(session) for each in self._all]
+        return next(filter(None, found), "")
 
     async def forget_agent(self, agent: str) -> None:
         """Have features delete what they keep of an agent that was removed."""

@@ -12,13 +12,14 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from app.core.base import Base
 from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
 from app.core.repositories.folders import Folders, Hold, UnusedWorkspaces, is_folder_below
+from app.core.repositories.forge import Forge
 from app.core.repositories.joint_work import JointWork, SharedWork
-from app.core.repositories.shipping import Proposing, Shipper
+from app.core.repositories.shipping import Proposing, SharedClones, Shipper
 from app.errors import Conflict, RepositoryError
-from app.model.delegation import Errand
 from app.model.ports import AgentListener
 from app.model.proposals import Subject, Work
 from app.model.types import File, Session
@@ -37,9 +38,6 @@ from app.model.workspaces import (
 )
 from app.repos import wording as wording
 from app.repos.checkouts import GitCheckouts
-from app.store.decisions import IntakeStore
-from app.store.names import NameStore
-from app.store.sessions import SessionStore
 
 ALLOW, REFUSE = "allow", "reject"
 
@@ -49,38 +47,26 @@ class RepoProvider:
 
     def __init__(
         self,
+        base: Base,
         folders: Folders,
         clones: Clones,
-        shipper: Shipper,
         checkouts: GitCheckouts,
-        places: IntakeStore,
-        sessions: SessionStore,
-        *,
         directory: Directory,
-        names: NameStore | None = None,
+        *,
+        forge: Forge | None = None,
         variables: Mapping[Target, Mapping[str, str]] | None = None,
-        joint: JointWork | None = None,
-        is_held: Callable[[int], bool] = lambda _session: False,
-        errand_of: Callable[[int], Errand | None] = lambda _session: None,
-        find_server: Callable[[int], str | None] = lambda _session: None,
+        name_of: Callable[[str], str] = str,
     ) -> None:
-        """Provide workspaces; `is_held` tells whose work waits for people to pick it.
-
-        `errand_of` returns what a session was begun for by another one, `find_server` the other
-        member that works in its folders.
-        """
-        self._is_held = is_held
-        self._errand_of = errand_of
+        """Provide workspaces; `name_of` returns what people call an agent, present or removed."""
+        self._base = base
         self._folders = folders
         self._clones = clones
-        self._shipper = shipper
         self._checkouts = checkouts
-        self._places = places
-        self._sessions = sessions
         self._directory = directory
-        self._names = names
         self._variables = variables or {}
-        self._joint = joint
+        self._shipper = Shipper(base, clones, checkouts, forge)
+        shared = SharedClones(base, clones, checkouts)
+        self._joint = JointWork(base, shared, checkouts, forge=forge, name_of=name_of)
         self._open: dict[int, Path] = {}
         self._attending: dict[int, AgentListener] = {}
         self._in_place: dict[Path, asyncio.Lock] = {}
@@ -89,11 +75,15 @@ class RepoProvider:
         self.unused = UnusedWorkspaces(
             folders,
             clones,
-            sessions,
-            is_open=lambda session: session in self._open or find_server(session) is not None,
+            base.stores.sessions,
+            is_open=self._is_open,
             alone=self._alone,
         )
         """Removes the workspaces that no session uses."""
+
+    def _is_open(self, session: int) -> bool:
+        """Tell whether a session works in its folders, here or at another member."""
+        return session in self._open or self._base.signals.find_server(session) is not None
 
     def target(self, session: Session, chosen: str | None) -> Target:
         """Return what a session works on, given the choice in its place."""
@@ -124,7 +114,7 @@ class RepoProvider:
                 readonly = await self._checkouts.in_place.protected(folder, session.key.agent)
             elif session.acp_session_id is not None and not had_folder:
                 await self._clones.note(session, wording.FOLDER_LOST)
-            errand = self._errand_of(session.id)
+            errand = self._base.stores.tree.errand(session.id)
             within = errand.folder if errand is not None and target is not None else ""
             if within and not await asyncio.to_thread(is_folder_below, folder, within):
                 raise RepositoryError(wording.NO_FOLDER.format(folder=within))
@@ -168,7 +158,7 @@ class RepoProvider:
             RepositoryError: the repository cannot be used.
         """
         target = self._follow_rename(target)
-        if self._joint is None or not isinstance(target, Repository):
+        if not isinstance(target, Repository):
             return SharedWork()
         async with self._alone(session.id):
             ask = partial(self._ask, session.id)
@@ -181,7 +171,7 @@ class RepoProvider:
             RepositoryError: the repository cannot be used.
         """
         target = self.repository(session)
-        if self._joint is None or target is None:
+        if target is None:
             return None
         return await self._joint.find_subject(session, target)
 
@@ -290,7 +280,7 @@ class RepoProvider:
         return self._clones.redact(text)
 
     def _target_now(self, session: Session) -> Target:
-        chosen = self._places.place(session.place).repository
+        chosen = self._base.stores.decisions.place(session.place).repository
         return self._follow_rename(self.target(session, chosen))
 
     async def ship(self, session: Session, target: Target, work: Work) -> Shipped:
@@ -299,7 +289,7 @@ class RepoProvider:
         Raises:
             RepositoryError: git cannot do it.
         """
-        now = self._sessions.session(session.id) or session
+        now = self._base.stores.sessions.session(session.id) or session
         # A place that has a new name got it from its repository.
         target = self._follow_rename(
             target if now.place == session.place else self.target(now, None)
@@ -308,7 +298,7 @@ class RepoProvider:
             return Shipped(note=await self._warn_of_repositories(now, target))
         if target is None:
             return Shipped()
-        if self._is_held(session.id):
+        if self._base.stores.tree.is_held(session.id):
             await self._shipper.hold(now, target, work)
             return Shipped()
         return await self._shipper.ship(now, target, work)
@@ -379,9 +369,9 @@ class RepoProvider:
 
     def _follow_rename(self, target: Target) -> Target:
         """Follow a renamed repository, even during a turn."""
-        if not isinstance(target, Repository) or self._names is None:
+        if not isinstance(target, Repository):
             return target
-        return self._directory.renamed(target, self._names.now)
+        return self._directory.renamed(target, self._base.stores.names.now)
 
     async def _ask(self, session_id: int, question: str, files: Sequence[str]) -> bool:
         """Have the running turn ask a person; outside of turns the answer is no."""

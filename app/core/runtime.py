@@ -3,40 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
+from app.agents.admission import Admission
 from app.agents.files import AgentFiles
 from app.agents.registry import Registry
 from app.clock import Clock, machine_zone
-from app.config import Configuration
+from app.config import Configuration, describe_unserved
 from app.config.fields import is_loopback
 from app.core.adapters import Adapter
 from app.core.consent.ledger import Ledger
-from app.core.delegation.delegations import Delegations
-from app.core.delegation.showing import Showing
 from app.core.feed import Feed
+from app.core.hooks import Hooks
 from app.core.intake.dispatch import Dispatcher
+from app.core.intake.listeners import Listeners
 from app.core.intake.reader import Intake
 from app.core.outbox import Outbox
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones
+from app.core.repositories.directory import RepositoryPicker
+from app.core.repositories.folders import DiskRoom
+from app.core.repositories.following import WorkProgress
 from app.core.repositories.forge import Forge
-from app.core.roster import Availabilities
+from app.core.roster import Availabilities, Roster
 from app.core.session_manager import SessionManager
+from app.core.tools.toolbox import Toolbox
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.reach import Reach
 from app.errors import Conflict
+from app.metrics import Metrics
 from app.model.conversations import path_of
+from app.model.delegation import SERVICE
 from app.model.keys import PlaceKey
-from app.model.ports import Counters
 from app.repos.checkouts import GitCheckouts
 from app.repos.search import RepositorySearch
 from app.signals import Signals
 from app.store.database import Database
 from app.store.stores import Stores
 from app.vault import Vault
+
+T = TypeVar("T")
 
 
 class Addresses:
@@ -65,13 +74,16 @@ class Runtime:
     stores: Stores
     signals: Signals
     """The other bridges that share the database."""
-    metrics: Counters
+    metrics: Metrics
     agents: Registry
     """The agents as they are now."""
+    admission: Admission
+    """How agents are isolated."""
     files: AgentFiles
     adapters: dict[str, Adapter]
     """Each agent's presence on each service, by its qualified name."""
     availability: Availabilities
+    hooks: Hooks
     feed: Feed
     outbox: Outbox
     ledger: Ledger
@@ -79,7 +91,11 @@ class Runtime:
     manager: SessionManager
     dispatcher: Dispatcher
     intake: Intake
+    listeners: Listeners
     workspaces: RepoProvider
+    picker: RepositoryPicker
+    progress: WorkProgress
+    room: DiskRoom
     checkouts: GitCheckouts
     clones: Clones
     search: RepositorySearch
@@ -87,16 +103,22 @@ class Runtime:
     reach: Reach
     forge: Forge
     """Where repositories are hosted: proposals and reviews."""
-    delegations: Delegations
-    """What agents ask of agents."""
-    showing: Showing
-    """Where people see what agents do for others."""
+    roster: Roster
+    """The agents as people know them."""
+    toolbox: Toolbox
+    """The tools that agents get."""
     page: Callable[[PlaceKey], str]
     """Returns the address of a place's page; empty if only this machine could open it."""
     uploads: Path
     """The folder of attachments."""
     go_on: Callable[[], Awaitable[None]]
     """Begins the work of a bridge that did not begin it at its start."""
+    parts: list[object] = field(default_factory=list)
+    """The parts of its features that are built so far."""
+
+    def part(self, kind: type[T]) -> T:
+        """Return the part of a feature that another one builds on."""
+        return next(each for each in self.parts if isinstance(each, kind))
 
     @property
     def zone(self) -> str:
@@ -108,6 +130,21 @@ class Runtime:
     def configuration(self) -> Configuration:
         """The configuration as it is now: its agents may change."""
         return self.agents.configuration
+
+    def services_of(self, agent: str) -> tuple[str, ...]:
+        """List the services where people meet an agent."""
+        own = (
+            name.partition(":")[0] for name, each in self.adapters.items() if each.agent == agent
+        )
+        return tuple(sorted(service for service in own if service != SERVICE))
+
+    def troubles(self) -> dict[str, str]:
+        """Say what keeps agents from receiving messages; empty text for one that has no problem."""
+        waiting = describe_unserved(self.configuration)
+        told = {waiting.subject: f"{waiting.problem}. {waiting.remedy}"} if waiting else {}
+        if words := self.room.trouble:
+            told["disk"] = words
+        return told | self.listeners.troubles()
 
     async def end_work(self, session: int, *, drop: bool = False) -> None:
         """Stop the turn of a session, and end its agent's process.

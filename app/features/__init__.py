@@ -11,14 +11,16 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 from app.errors import ConfigurationError
-from app.features.feature import Feature
+from app.features.feature import GROUP, Feature
 
 BUILT_IN = (
     "doctor",
     "pause",
     "conversations",
+    "personas",
     "memory",
     "schedules",
+    "delegation",
     "together",
     "grants",
     "spending",
@@ -26,7 +28,6 @@ BUILT_IN = (
     "backup",
 )
 """In the order in which they start; each is optional."""
-GROUP = "agent_bridge.features"
 
 
 @cache
@@ -50,7 +51,7 @@ def registered_features() -> tuple[Feature, ...]:
         if feature.name in features:
             raise _unusable(point.value, f"the name {feature.name!r} is taken")
         features[feature.name] = feature
-    return tuple(features.values())
+    return tuple(each for each in features.values() if features.keys() >= set(each.needs))
 
 
 def _unusable(value: str, why: str) -> ConfigurationError:

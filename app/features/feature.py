@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from app.features.part import Part
     from app.model.agents import Tool
 
+GROUP = "agent_bridge.features"
+"""The group of entry points by which other packages add features."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
@@ -34,6 +37,8 @@ class Feature:
     """The routers of the API and of the page."""
     tools: str = ""
     """The function that takes its part and lists the tools that agents get."""
+    needs: tuple[str, ...] = ()
+    """The features that it builds on, by their `service`; without one of them it is left out."""
     commands: Mapping[str, str] = field(default_factory=dict)
     """What its module `cli` adds to the command line: commands and groups with their help lines."""
 

@@ -9,8 +9,7 @@ from fastapi import Request
 
 from app.core.hooks import Hook
 from app.core.runtime import Runtime
-from app.model.keys import PlaceKey
-from app.server.parts import Check
+from app.metrics import Check
 
 P = TypeVar("P", bound="Part")
 
@@ -43,10 +42,6 @@ class Part(Hook):
 
     def checks(self) -> Sequence[Check]:
         """Say why a bridge that works should get no requests."""
-        return ()
-
-    def notices(self, place: PlaceKey | None, agents: Iterable[str]) -> Sequence[str]:
-        """Say what people must know on every page, or in one place with its agents."""
         return ()
 
     def hooks(self) -> Iterable[Hook]:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from app.agents.availability import check_isolation
 from app.agents.enrolling import archive
 from app.agents.isolation import Shelter
 from app.config import AgentRecord, Configuration
@@ -81,20 +82,18 @@ class AppliedChanges:
         base, before = self._base, self._base.configuration
         await self._part(before, configuration, leads=leads)
         base.vault.register(*configuration.secret_values())
-        base.shelters.clear()
-        base.shelters.update(shelters)
+        before_words = {agent: base.admission.describe(agent) for agent in base.registry}
         base.admission.forget()
-        base.registry.replace(configuration, records)
+        base.registry.replace(configuration, records, shelters)
+        for agent, words in before_words.items():
+            if agent in base.registry and words != base.admission.describe(agent):
+                now = check_isolation(base.admission.describe(agent))
+                self._joined.availability.note(agent, now)
         for agent in (*before.agents, *configuration.agents):
             if _terms(before, agent) != _terms(configuration, agent):
                 await self._joined.live.renew(agent)
         await self._replace_adapters(before, configuration)
         self._tasks.start(self._look(), name="probe")
-
-    def relabel(self, configuration: Configuration) -> None:
-        """Show agents under other labels; their processes and adapters stay."""
-        self._base.registry.replace(configuration, self._base.registry.records)
-        self._applied(())
 
     async def _part(self, before: Configuration, now: Configuration, *, leads: bool) -> None:
         """Let adapters that go hear nothing new, and decide on what they have heard."""

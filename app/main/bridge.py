@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fastapi.responses import Response
 
-from app.agents.availability import check_isolation
-from app.config import describe_unserved
 from app.core.adapters import Adapter
 from app.core.repositories.forge import Forge
 from app.errors import StoreUnavailable
 from app.features import registered_features
+from app.features.part import Part
 from app.main.applying import AppliedChanges
-from app.main.cards import cards_of, missing_agents
 from app.main.changing import AgentChanges
 from app.main.checkups import Checkups
 from app.main.maintenance import Maintenance
@@ -30,14 +27,13 @@ from app.main.presence import Build, presence
 from app.main.resources import Resources
 from app.main.terms import hosts_of, page_url_of, plain_url_of, tools_url_of
 from app.main.wiring import Joined
-from app.metrics import Vital
-from app.model.keys import PlaceKey
+from app.metrics import Check, Vital
 from app.outage import watch
 from app.server.application import build
 from app.server.front import Front, Redacting
 from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks
-from app.server.parts import Check, Parts
+from app.server.site import Site
 from app.store.members import HandedOut
 from app.store.transcript import check_turns
 from app.tasks import Tasks
@@ -84,11 +80,15 @@ class Bridge:
         )
         self.feed = joined.feed
         self.intake = joined.intake
-        runtime = joined.runtime(self._go_on_as_leader)
-        self._features = [feature.build(runtime) for feature in registered_features()]
-        joined.hooks.add(hook for part in self._features for hook in part.hooks())
-        for feature, part in zip(registered_features(), self._features, strict=True):
-            joined.tooling.toolbox.add(feature.list_tools(part))
+        self.runtime = joined.runtime(self._go_on_as_leader)
+        self._features: list[Part] = []
+        for feature in registered_features():
+            part = feature.build(self.runtime)
+            self._features.append(part)
+            self.runtime.parts.append(part)
+            joined.hooks.add(part.hooks())
+            joined.toolbox.add(feature.list_tools(part))
+        joined.hooks.add((joined.toolbox,))
         self._maintenance = Maintenance(
             base, joined.workspaces.unused, joined.uploads, self._features
         )
@@ -100,25 +100,16 @@ class Bridge:
         applied = AppliedChanges(base, joined, build, applied=self._take_over, probe=self._follow)
         self.changes = AgentChanges(base, applied)
         self._grace_timeout: asyncio.Timeout | None = None
-        self.availability = joined.availability.of
-        self.cards = cards_of(base.registry, base.shelters, joined.adapters)
         self.checkups = Checkups(
             base, joined.availability, self._judge, timeouts=timeouts, starts_agents=starts_agents
         )
-        self.door = LoginLinks(
+        self.links = LoginLinks(
             base.stores.logins,
             base.clock,
             base.vault,
             base_url=page_url_of(configuration, base.secrets.secret_key),
             secret_key=base.secrets.secret_key,
             plain_url=plain_url_of(configuration),
-        )
-        self._installs = PendingInstallations(
-            joined.adapters,
-            base.stores.sealed,
-            base.clock,
-            base_url=configuration.base_url,
-            secret_key=base.secrets.secret_key,
         )
 
     def _open_fleet(self) -> Fleet | None:
@@ -136,21 +127,22 @@ class Bridge:
         is_worker = base.configuration.settings.role == "worker"
         hooks = [] if is_worker else list(self._joined.adapters.values())
         application = build(
-            self.parts(),
+            self.runtime,
+            self._site(),
             [path for hook in hooks for path in hook.paths],
             features=self._features,
             routers=[router for each in registered_features() for router in each.routers()],
         )
         if self._fleet is not None:
             self._fleet.elsewhere.serve(application, base.secrets.admin_token.get_secret_value())
-        doors = self._joined.tooling.doors
-        doors.url = tools_url_of(base.configuration)
+        endpoints = self._joined.endpoints
+        endpoints.url = tools_url_of(base.configuration)
         front = Front(
-            doors.in_front_of(Redacting(application, base.vault)),
+            endpoints.in_front_of(Redacting(application, base.vault)),
             self.intake.take,
             base.clock,
             base.metrics,
-            hosts=hosts_of(base.configuration, self.door.base_url),
+            hosts=hosts_of(base.configuration, self.links.base_url),
             base_url=base.configuration.base_url,
             started=self._started,
             hooks_port=base.configuration.settings.hooks_port,
@@ -160,79 +152,33 @@ class Bridge:
         return front
 
     def _take_over(self, but: Collection[str]) -> None:
-        """Show and accept what the agents are now; some adapters accept no more webhooks."""
-        base, adapters = self._base, self._joined.adapters
-        cards = cards_of(base.registry, base.shelters, adapters)
-        for agent in cards.keys() & self.cards.keys():
-            if cards[agent].isolation != self.cards[agent].isolation:
-                self._joined.availability.note(agent, check_isolation(cards[agent].isolation))
-        self.cards.clear()
-        self.cards.update(cards)
-        if self._front is not None and base.configuration.settings.role != "worker":
+        """Accept webhooks for the agents that there are now, but for some adapters."""
+        adapters = self._joined.adapters
+        if self._front is not None and self._base.configuration.settings.role != "worker":
             self._front.open(each for name, each in adapters.items() if name not in but)
 
-    def parts(self) -> Parts:
-        """Return the parts that people use, over HTTP or from a terminal."""
+    def _site(self) -> Site:
         base = self._base
-        return Parts(
-            agents=self.cards,
-            intake=self.intake,
-            dispatcher=self._joined.dispatcher,
-            manager=self._joined.manager,
-            ledger=self._joined.ledger,
-            feed=self.feed,
-            sessions=base.stores.sessions,
-            threads=base.stores.conversations,
-            turns=base.stores.turns,
-            transcript=base.stores.transcript,
-            deliveries=base.stores.deliveries,
-            posts=base.stores.posts,
-            clock=base.clock,
-            metrics=base.metrics,
-            vitals=self._measure,
-            door=self.door,
+        return Site(
+            links=self.links,
             admin_token=base.secrets.admin_token.get_secret_value(),
-            uploads=self._joined.uploads,
+            installs=PendingInstallations(
+                self._joined.adapters,
+                base.stores.sealed,
+                base.clock,
+                base_url=base.configuration.base_url,
+                secret_key=base.secrets.secret_key,
+            ),
             ready=self.ready,
-            missing=missing_agents(base.configuration),
-            workspaces=self._joined.workspaces,
-            picker=self._joined.picker,
-            files=self._joined.files,
-            relabel=self._relabel,
-            progress=self._joined.progress,
-            installs=self._installs,
-            troubles=self._troubles,
-            availability=self.availability,
-            probe=self.checkups.probe,
-            tree=base.stores.tree,
-            offers=self.checkups.offers,
-            tools=self._joined.tooling.toolbox.tools,
-            changes=self.changes,
-            removed=base.registry.removed,
-            removed_titles=base.registry.removed_titles,
+            vitals=self._measure,
             fetch_page=self._fetch_page,
-            notices=self._notices,
+            probe=self.checkups.probe,
+            offers=self.checkups.offers,
+            changes=self.changes,
         )
 
     async def _fetch_page(self, session: int, address: str) -> Response | None:
         return None if self._fleet is None else await self._fleet.elsewhere.fetch(session, address)
-
-    async def _relabel(self, agent: str) -> None:
-        await self.changes.relabel()
-        self.checkups.check_files(agent)
-
-    def _notices(self, place: PlaceKey | None, agents: Iterable[str]) -> list[str]:
-        """Say what people must know on every page, or in one place with its agents."""
-        asked = list(agents)
-        return [words for part in self._features for words in part.notices(place, asked)]
-
-    def _troubles(self) -> dict[str, str]:
-        """Say what keeps agents from receiving messages, for the page."""
-        waiting = describe_unserved(self._base.configuration)
-        told = {waiting.subject: f"{waiting.problem}. {waiting.remedy}"} if waiting else {}
-        if words := self._joined.room.trouble:
-            told["disk"] = words
-        return told | self._joined.listeners.troubles()
 
     async def start(self, *, resume: bool = True) -> None:
         """Clean up after the last run, resume its turns and posts if told to, start reading.
@@ -242,7 +188,7 @@ class Bridge:
         await self._maintenance.end_leftovers(is_shared=self._fleet is not None)
         self._joined.warden.start()
         self._tasks.start(self._joined.room.watch(), name="disk")
-        await self._joined.tooling.doors.start()
+        await self._joined.endpoints.start()
         self._tasks.start(self._joined.launcher.prepare(), name="import of ACP")
         if self._fleet is not None:
             await self._fleet.join()
@@ -291,13 +237,11 @@ class Bridge:
             await part.recover()
         joined.engine.resume()
         joined.ledger.start()
-        joined.showing.start()
         self._tasks.start(self._maintenance.forget(), name="retention")
         if self._fleet is None:
             self._tasks.start(self._maintenance.reap(), name="unused workspaces")
         joined.listeners.start()
         self.intake.start()
-        joined.delegations.start()
         for part in self._features:
             part.start()
 
@@ -320,7 +264,6 @@ class Bridge:
         for part in reversed(self._features):
             await part.close()
         await self._joined.listeners.close()
-        await self._joined.delegations.close()
         await self.intake.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(0 if self._hurried else None) as self._grace_timeout:
@@ -331,10 +274,9 @@ class Bridge:
         await self._joined.ledger.close()
         for part in reversed(self._features):
             await part.finish()
-        await self._joined.showing.close()
         await self._joined.live.close()
         await self._joined.launcher.close()
-        await self._joined.tooling.doors.close()
+        await self._joined.endpoints.close()
         await self._joined.warden.close()
         await self._joined.checkouts.close_all()
         await self._joined.outbox.close(grace=OUTBOX_GRACE_SECONDS)
@@ -383,12 +325,9 @@ class Bridge:
     async def _judge(self, name: str) -> str:
         """Probe an agent's isolation; log, show and return the result."""
         admission = self._base.admission
-        words = await admission.judge(name)
-        if (card := self.cards.get(name)) is None:  # removed meanwhile
-            return words
-        self.cards[name] = replace(card, isolation=words)
+        before, words = admission.describe(name), await admission.judge(name)
         # What the start-up output has said already is no news.
-        level = logging.DEBUG if words == card.isolation else logging.INFO
+        level = logging.DEBUG if words == before else logging.INFO
         if name in admission.closed():
             level = logging.ERROR
         logger.log(level, "%s: %s", name, words)

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from app.agents.admission import note_isolation
-from app.agents.enrolling import SINGLE, enrol, explain_fixed, restore
+from app.agents.agent import Agent
+from app.agents.enrolling import SINGLE, enrol, explain_fixed, label, label_again, restore
 from app.agents.isolation import shelter_all
-from app.agents.personas import label
 from app.children.sandbox import Unavailable, find_bubblewrap
-from app.config import AgentConfig, AgentRecord, Configuration
+from app.config import AgentRecord, Configuration
 from app.config.agents import EXTENDS
 from app.config.records import merge, new_id, show_entry
 from app.config.roster import check_name
@@ -44,7 +44,7 @@ class AgentChanges:
         self._base = base
         self._applied = applied
         self._reader = base.configuration.reader
-        self._lock = asyncio.Lock()
+        self._lock = base.registry.lock
         self._tasks = Tasks("changes of other members")
         self._signals = base.signals
         self._signals.on(Topic.AGENTS, lambda _facts: self._follow_soon())
@@ -60,7 +60,7 @@ class AgentChanges:
         self._tasks.start(self._follow(), name="agents")
 
     def _relabel_soon(self) -> None:
-        self._tasks.start(self._relabel(), name="labels")
+        self._tasks.start(label_again(self._base.registry, self._base.files), name="labels")
 
     async def _follow(self) -> None:
         """Apply what another member changed."""
@@ -81,13 +81,12 @@ class AgentChanges:
             AgentRemoved: there was one.
         """
         registry = self._base.registry
-        entry = registry.find(name)
-        record = next((each for each in registry.records if each.id == entry.id), None)
-        owned = record.credentials if record is not None else {}
-        fields = {service: sorted(given) for service, given in owned.items()}
-        return show_entry(entry, record), fields
+        agent = registry.find(name)
+        record = registry.record(agent.id)
+        fields = {service: sorted(given) for service, given in record.credentials.items()}
+        return show_entry(agent.config, record), fields
 
-    async def add(self, name: str, entry: Entry, credentials: Given | None = None) -> AgentConfig:
+    async def add(self, name: str, entry: Entry, credentials: Given | None = None) -> Agent:
         """Add an agent; one that was found on PATH gets an entry, and its conversations go on.
 
         Raises:
@@ -97,18 +96,18 @@ class AgentChanges:
         async with self._lock:
             check_name("agents", name)
             registry = self._base.registry
-            there = next((each for each in registry if each.name == name), None)
-            if there is not None and there.source != "found":
+            there = next((each for each in registry.values() if each.name == name), None)
+            if there is not None and there.config.source != "found":
                 raise Conflict(f"there is an agent {name!r} already. Choose another name.")
             record = replace(
-                self._record(there) if there is not None else self._new_record(name),
+                registry.record(there.id) if there is not None else self._new_record(name),
                 entry=_complete(_without_default(entry), there),
                 credentials=credentials or {},
             )
             await self._commit(*self._with_default(record, entry.get(DEFAULT)))
-            return registry.get(record.id)
+            return registry[record.id]
 
-    async def isolate(self, name: str) -> AgentConfig:
+    async def isolate(self, name: str) -> Agent:
         """Give an agent that was found on PATH an entry, so that it runs isolated.
 
         Raises:
@@ -123,7 +122,7 @@ class AgentChanges:
 
     async def change(
         self, name: str, changes: Entry, credentials: Mapping[str, Any] | None = None
-    ) -> AgentConfig:
+    ) -> Agent:
         """Change some keys of an agent's entry, or its credentials; None removes one.
 
         A table is merged: only the variables, options or fields that are named change.
@@ -143,7 +142,7 @@ class AgentChanges:
                 credentials={service: given for service, given in owned.items() if given},
             )
             await self._commit(*self._with_default(changed, changes.get(DEFAULT)))
-            return self._base.registry.get(record.id)
+            return self._base.registry[record.id]
 
     async def connect(self, name: str, service: str, credentials: Mapping[str, str]) -> list[str]:
         """Try credentials on a service, then store them; returns what could be better there.
@@ -168,16 +167,10 @@ class AgentChanges:
             ConfigurationError: the service cannot reach the bridge.
         """
         registry = self._base.registry
-        entry = registry.find(name)
-        return set_up(registry.configuration, service, entry, registry.display_name(entry.id))
+        agent = registry.find(name)
+        return set_up(registry.configuration, service, agent.config, agent.title)
 
-    def removed(self) -> list[tuple[str, float]]:
-        """List the agents that were removed, the last one first: name and time."""
-        records = self._base.registry.records
-        gone = [(each.name, each.removed_at) for each in records if each.removed_at is not None]
-        return sorted(gone, key=lambda each: each[1], reverse=True)
-
-    async def rename(self, name: str, to: str) -> AgentConfig:
+    async def rename(self, name: str, to: str) -> Agent:
         """Give an agent another name; its sessions, its home and its old addresses stay with it.
 
         One that was removed because its entry got another name goes on under that name.
@@ -192,33 +185,34 @@ class AgentChanges:
             if (gone := self._base.registry.last_removed(name)) is not None:
                 return await self._succeed(gone, to)
             record = self._stored(name)
-            if any(each.name == to for each in self._base.registry):
+            if any(each.name == to for each in self._base.registry.values()):
                 raise Conflict(f"there is an agent {to!r} already. Choose another name.")
             former = tuple(each for each in (*record.former, name) if each != to)
             await self._commit(replace(record, name=to, former=former))
-            return self._base.registry.get(record.id)
+            return self._base.registry[record.id]
 
-    async def _succeed(self, gone: AgentRecord, to: str) -> AgentConfig:
+    async def _succeed(self, gone: AgentRecord, to: str) -> Agent:
         """Let an agent whose entry has another name now go on with its conversations."""
         registry = self._base.registry
-        heir = next(each for each in registry.records if each.id == registry.find(to).id)
+        heir = registry.record(registry.find(to).id)
         if self._base.stores.agents.open_sessions(heir.id):
             raise Conflict(f"{to} has conversations of its own already.")
         former = (*gone.former, gone.name)
         record = replace(heir, id=gone.id, former=former, removed_at=None)
         await self._commit(record, instead_of=heir.id)
-        return registry.get(record.id)
+        return registry[record.id]
 
-    async def choose_default(self, name: str) -> AgentConfig:
+    async def choose_default(self, name: str) -> Agent:
         """Let requests without a name go to this agent; addresses and credentials stay.
 
         Raises:
             NotFound: there is no such agent.
         """
         async with self._lock:
-            entry = self._base.registry.find(name)
-            await self._commit(*self._with_default(self._record(entry), True))
-            return self._base.registry.get(entry.id)
+            registry = self._base.registry
+            agent = registry.find(name)
+            await self._commit(*self._with_default(registry.record(agent.id), True))
+            return registry[agent.id]
 
     async def remove(self, name: str) -> None:
         """Remove an agent: its work is stopped, its history stays readable, its home is archived.
@@ -236,7 +230,7 @@ class AgentChanges:
             await self._commit(self._gone(record))
             await self._applied.clear(record.id)
 
-    async def acknowledge(self, name: str) -> AgentConfig:
+    async def acknowledge(self, name: str) -> Agent:
         """Note that a person has seen how an agent's isolation changed.
 
         Raises:
@@ -244,13 +238,12 @@ class AgentChanges:
         """
         async with self._lock:
             registry = self._base.registry
-            entry = registry.find(name)
-            seen = replace(self._record(entry), isolation_was="")
+            agent = registry.find(name)
+            seen = replace(registry.record(agent.id), isolation_was="")
             await self._base.stores.agents.save(seen)
             registry.replace(registry.configuration, self._with(seen))
-            self._applied.relabel(registry.configuration)
             self._signals.send(Topic.AGENTS)
-            return entry
+            return registry[agent.id]
 
     async def reload(self) -> None:
         """Read the file with the agents of the settings again, and apply what is new there.
@@ -269,17 +262,6 @@ class AgentChanges:
             except BaseException:
                 self._reader = before
                 raise
-
-    async def relabel(self) -> None:
-        """Show agents as their identity files now say; nothing else changes."""
-        await self._relabel()
-        self._signals.send(Topic.LABELS)
-
-    async def _relabel(self) -> None:
-        async with self._lock:
-            registry, files = self._base.registry, self._base.files
-            configuration = await asyncio.to_thread(label, registry.configuration, files)
-            self._applied.relabel(configuration)
 
     async def settle(self) -> None:
         """Store what the start found: new agents of the settings, and those that are gone."""
@@ -380,13 +362,10 @@ class AgentChanges:
         )
 
     def _stored(self, name: str) -> AgentRecord:
-        entry = self._base.registry.find(name)
-        if words := explain_fixed(entry, self._base.configuration.agents_source):
+        agent = self._base.registry.find(name)
+        if words := explain_fixed(agent.config, self._base.configuration.agents_source):
             raise Conflict(words)
-        return self._record(entry)
-
-    def _record(self, entry: AgentConfig) -> AgentRecord:
-        return next(each for each in self._base.registry.records if each.id == entry.id)
+        return self._base.registry.record(agent.id)
 
     def _new_record(self, name: str) -> AgentRecord:
         return AgentRecord(
@@ -435,11 +414,11 @@ class AgentChanges:
             registry.leaving -= gone
 
 
-def _complete(entry: dict[str, Any], found: AgentConfig | None) -> dict[str, Any]:
+def _complete(entry: dict[str, Any], found: Agent | None) -> dict[str, Any]:
     """Return the keys for an agent; one that was found is its program unless they name another."""
     if found is None or not entry.keys().isdisjoint({"command", "driver", EXTENDS}):
         return entry
-    return {"driver": found.driver, **entry}
+    return {"driver": found.config.driver, **entry}
 
 
 def _without_default(entry: Entry) -> dict[str, Any]:

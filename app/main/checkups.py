@@ -161,7 +161,7 @@ class Checkups:
         try:
             base, configuration = self._base, self._base.configuration
             greeting = await greet(
-                launch_of(base.registry.agents[agent], configuration, base.admission),
+                launch_of(base.registry[agent], configuration, base.admission),
                 configuration.data_dir / "workspaces" / f"check-{agent}",
                 base.metrics,
                 bridge=bridge_id(configuration),
@@ -190,10 +190,10 @@ class Checkups:
 
     def _check(self, agent: str) -> None:
         if self._is_there(agent):
-            registry = self._base.registry
-            entry, program = registry.get(agent), registry.program(agent)
+            found = self._base.registry[agent]
             if self._runs_agents:
-                self._found.note(agent, *check_entry(registry.configuration, entry, program))
+                checks = check_entry(self._base.configuration, found.config, found.program)
+                self._found.note(agent, *checks)
             self.check_files(agent)
             self._seen[agent] = self._terms(agent)
 

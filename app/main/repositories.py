@@ -5,6 +5,7 @@ Git, mirrors, gates and clones meet here; what decides about them is joined else
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property, partial
 
@@ -14,14 +15,13 @@ from app.agents.isolation import homes_root, workspaces_root
 from app.children.disk import DiskSpace, identify
 from app.children.warden import Warden
 from app.config import Configuration
+from app.core.base import Base
 from app.core.feed import Feed
 from app.core.repo_provider import RepoProvider
-from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.clones import Clones
 from app.core.repositories.folders import DiskRoom, Folders
 from app.core.repositories.following import WorkProgress
 from app.core.repositories.forge import CurrentForge
-from app.core.repositories.joint_work import JointWork
-from app.core.repositories.shipping import SharedClones, Shipper
 from app.main.resources import Resources, bridge_id
 from app.main.terms import directory_of, fetched_as, variables_of
 from app.repos.checkouts import GitCheckouts
@@ -31,7 +31,7 @@ from app.repos.sandboxed_git import isolate
 from app.repos.search import RepositorySearch
 
 
-class RepositoryParts:
+class RepositoryParts(ABC):
     """Where the sessions of one bridge work."""
 
     def __init__(self, base: Resources, forge: CurrentForge) -> None:
@@ -45,6 +45,11 @@ class RepositoryParts:
         self._directory = directory_of(base.configuration)
         self._variables = variables_of(base.configuration, self._directory, base.stores.names.now)
         self.uploads = base.configuration.shared_dir / "uploads"
+
+    @property
+    @abstractmethod
+    def _shared(self) -> Base:
+        """What all parts are built on."""
 
     @property
     def _configuration(self) -> Configuration:
@@ -73,7 +78,7 @@ class RepositoryParts:
 
     @property
     def _agents(self) -> Mapping[str, Agent]:
-        return self._base.registry.agents
+        return self._base.registry
 
     @cached_property
     def checkouts(self) -> GitCheckouts:
@@ -121,51 +126,21 @@ class RepositoryParts:
         return Warden(self._disk)
 
     def _user_of(self, agent: str) -> int | None:
-        shelter = self._base.shelters.get(agent)
+        shelter = self._base.registry.shelters.get(agent)
         return shelter.user if shelter else None
 
     @cached_property
     def workspaces(self) -> RepoProvider:
         """Opens the workspaces of sessions."""
-        stores = self._stores
         return RepoProvider(
+            self._shared,
             self._folders,
             self.clones,
-            Shipper(
-                self.clones,
-                self.checkouts,
-                stores.checkouts,
-                self._shipping,
-                clock=self._base.clock,
-                vault=self._base.vault,
-            ),
             self.checkouts,
-            stores.decisions,
-            stores.sessions,
-            directory=self._directory,
-            names=stores.names,
+            self._directory,
+            forge=self.forge,
             variables=self._variables,
-            is_held=stores.delegations.is_held,
-            errand_of=stores.delegations.errand,
-            find_server=self._base.signals.find_server,
-            joint=JointWork(
-                SharedClones(
-                    self.clones,
-                    self.checkouts,
-                    stores.checkouts,
-                    self._shipping,
-                    self._base.clock,
-                ),
-                self.checkouts,
-                self._base.vault.redact,
-                stores.checkouts,
-                stores.sessions,
-                stores.decisions,
-                forge=self.forge,
-                name_of=self._name_of,
-                errand_of=stores.delegations.errand,
-                author_of=stores.delegations.author_of,
-            ),
+            name_of=self._name_of,
         )
 
     def _name_of(self, agent: str) -> str:
@@ -185,33 +160,13 @@ class RepositoryParts:
     @cached_property
     def clones(self) -> Clones:
         """Manages the clones of sessions."""
-        stores = self._stores
-        return Clones(
-            self._folders.root,
-            self.checkouts,
-            stores.checkouts,
-            stores.transcript,
-            self._shipping,
-            clock=self._base.clock,
-            vault=self._base.vault,
-            machine=identify(self._folders.root),
-        )
-
-    @cached_property
-    def _shipping(self) -> Shipping:
-        return Shipping(self._agents, self.forge)
+        root = self._folders.root
+        return Clones(self._shared, root, self.checkouts, forge=self.forge, machine=identify(root))
 
     @cached_property
     def progress(self) -> WorkProgress:
         """Reads the progress of sessions' work."""
-        return WorkProgress(
-            self._stores.sessions,
-            self._stores.checkouts,
-            self.clones,
-            self.feed,
-            self._base.clock,
-            self.forge,
-        )
+        return WorkProgress(self._shared, self.clones, self.feed, self.forge)
 
 
 def _in_bytes(mebibytes: int | None) -> int | None:

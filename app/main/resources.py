@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from app import logs
 from app.agents.admission import Admission, note_isolation
-from app.agents.enrolling import open_registry
+from app.agents.enrolling import label, open_registry
 from app.agents.files import AgentFiles
-from app.agents.isolation import Shelter, shelter_all
-from app.agents.personas import label
+from app.agents.isolation import shelter_all
 from app.agents.registry import Registry
 from app.children.limits import make_undumpable, raise_file_limit
 from app.children.network.dialing import Outside
@@ -46,7 +45,6 @@ class Resources:
     vault: Vault
     database: Database
     stores: Stores
-    shelters: dict[str, Shelter]
     admission: Admission
     clock: Clock
     metrics: Metrics
@@ -101,13 +99,12 @@ def open_resources(
             stores = Stores.on(database, clock.now, find_area)
             files = AgentFiles(configuration.shared_dir, vault)
             registry = open_registry(configuration, stores.agents.records())
-            registry.replace(label(registry.configuration, files), registry.records)
+            registry.replace(label(registry.configuration, files))
             vault.register(*registry.configuration.secret_values())
             forget_process_secrets(registry.configuration)
             shelters = shelter_all(registry.configuration, outside)
             noted = note_isolation(registry.configuration, registry.records, shelters)
-            registry.shelters = shelters
-            registry.replace(registry.configuration, noted)
+            registry.replace(registry.configuration, noted, shelters)
             metrics = Metrics(tracer)
             database.writer.on_commit = partial(metrics.observe, "commit_seconds")
             yield Resources(
@@ -116,8 +113,7 @@ def open_resources(
                 vault=vault,
                 database=database,
                 stores=wrap(stores) if wrap is not None else stores,
-                shelters=shelters,
-                admission=Admission(registry, shelters),
+                admission=Admission(registry),
                 clock=clock,
                 metrics=metrics,
                 files=files,

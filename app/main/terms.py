@@ -13,7 +13,7 @@ import app
 from app.config import Configuration
 from app.core.repositories.directory import Directory, SetFor
 from app.errors import ConfigurationError
-from app.mcp_server.doors import PATH as TOOLS_PATH
+from app.mcp_server.endpoints import PATH as TOOLS_PATH
 from app.model.keys import PlaceKey
 from app.model.workspaces import Target
 from app.server.local_socket import SOCKET_HOST

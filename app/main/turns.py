@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING
 
 from app.acp.late import LateLauncher, build_launcher
 from app.agents.files import AgentFiles
-from app.agents.personas import AgentPersonas
 from app.agents.prices import read_prices
 from app.core.adapters import Adapter
 from app.core.base import Base
 from app.core.consent.ledger import Ledger
-from app.core.delegation.delegations import Delegations
-from app.core.delegation.showing import Showing
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import OutgoingFiles
 from app.core.hooks import Hooks
@@ -35,8 +32,8 @@ from app.core.turns.place_context import ContextFinder, operator_prompt
 from app.core.turns.turn_context import TurnContext
 from app.main.repositories import RepositoryParts
 from app.main.resources import Resources, bridge_id
-from app.main.tooling import Tooling
 from app.main.vitals import Vitals
+from app.mcp_server.endpoints import McpEndpoints
 from app.metrics import measure_members
 from app.services.web.adapter import AgentsAdapter
 
@@ -78,13 +75,8 @@ class TurnParts(RepositoryParts, ABC):
 
     @property
     @abstractmethod
-    def delegations(self) -> Delegations:
-        """Lets agents ask agents."""
-
-    @property
-    @abstractmethod
-    def tooling(self) -> Tooling:
-        """Lets agents call the bridge's tools."""
+    def endpoints(self) -> McpEndpoints:
+        """Serves the bridge's tools to agents."""
 
     @cached_property
     def outbox(self) -> Outbox:
@@ -118,7 +110,6 @@ class TurnParts(RepositoryParts, ABC):
             self.outbox,
             self.feed,
             submit=lambda session: self.engine.submit(session),
-            find_voice=lambda session: self.showing.voice_of(session),
         )
 
     @cached_property
@@ -133,7 +124,7 @@ class TurnParts(RepositoryParts, ABC):
                 self._base.metrics,
                 bridge=bridge_id(self._configuration),
                 warden=self.warden,
-                endpoints=self.tooling.doors,
+                endpoints=self.endpoints,
                 timeouts=self._timeouts,
             )
         )
@@ -183,14 +174,6 @@ class TurnParts(RepositoryParts, ABC):
                 messages=configuration.settings.place_context,
                 name_of=self._name_of,
             ),
-            personas=AgentPersonas(
-                self.files,
-                self._base.registry,
-                lambda agent: self.tooling.list_skills(agent),
-                lambda agent, turn: self.tooling.list_colleagues(
-                    agent, self.delegations.colleagues(agent, turn)
-                ),
-            ),
             ledger=self.ledger,
             outbox=self.outbox,
             feed=self.feed,
@@ -198,28 +181,9 @@ class TurnParts(RepositoryParts, ABC):
             check_room=self.room.check,
             verbosity=configuration.settings.verbosity,
             place_prompt=partial(operator_prompt, configuration, self._directory.area_of),
-            showing=self.showing,
             look=self.progress.look,
             availability=self.availability,
             estimate=read_prices(configuration.shared_dir).estimate,
-            abandon=lambda asked: self.delegations.stop(asked),
-        )
-
-    @cached_property
-    def showing(self) -> Showing:
-        """Shows people what agents do for others."""
-        return Showing(
-            self._stores.tree,
-            self._stores.sessions,
-            self._stores.posts,
-            adapters=self.adapters,
-            agents=self._agents,
-            name_of=self._name_of,
-            page=self._addresses.page,
-            outbox=self.outbox,
-            feed=self.feed,
-            clock=self._base.clock,
-            signals=self._base.signals,
         )
 
     @cached_property

@@ -9,8 +9,7 @@ from app.children.disk import DiskSpace
 from app.core.turns.agents import LiveAgents
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.errors import StoreUnavailable
-from app.metrics import Vital
-from app.server.parts import Check
+from app.metrics import Check, Vital
 from app.store.upkeep import VitalStore
 
 Ready = Callable[[], Awaitable[Sequence[Check]]]

@@ -6,12 +6,10 @@ Nothing runs yet: the caller starts the parts in order, and stops them.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from functools import cached_property, partial
+from functools import cached_property
 
 from app.agents.isolation import homes_root
 from app.children.kept_files import Traces
-from app.core.delegation.delegations import Delegations, read_limits
-from app.core.delegation.deputies import Deputies
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.floor import Access
 from app.core.intake.listeners import Listeners
@@ -21,12 +19,13 @@ from app.core.repositories.following import Proposals, Renames
 from app.core.roster import Roster
 from app.core.runtime import Runtime
 from app.core.session_manager import SessionManager
-from app.core.tools.agents import AgentTools
-from app.core.tools.home import Homes
+from app.core.tools.people import PeopleTools
+from app.core.tools.place import PlaceTools
+from app.core.tools.proposals import ProposalTools
+from app.core.tools.toolbox import Toolbox
 from app.core.turns.reach import Reach
-from app.main.together import own_tools
-from app.main.tooling import Tooling
 from app.main.turns import TurnParts
+from app.mcp_server.endpoints import McpEndpoints
 from app.model.agents import Tool
 
 
@@ -34,22 +33,28 @@ class Joined(TurnParts):
     """The parts of one bridge, each built from the others."""
 
     @cached_property
-    def tooling(self) -> Tooling:
-        """Lets agents call the bridge's tools."""
-        return Tooling(
-            self._base, self._tools(), running=lambda session: self.engine.running(session)
+    def toolbox(self) -> Toolbox:
+        """Lets agents use the bridge's tools."""
+        base = self._base
+        return Toolbox(
+            self._tools(),
+            base.registry,
+            self._stores.sessions,
+            self._stores.turns,
+            base.metrics,
+            running=lambda session: self.engine.running(session),
         )
 
     def _tools(self) -> Iterator[Tool]:
-        """List the tools, group by group."""
-        stores = self._stores
-        yield from AgentTools(self.delegations, self._roster).tools()
-        yield from own_tools(
-            self._turn_context,
-            self.engine,
-            Homes(stores.delegations, stores.sessions, stores.turns),
-            self.forge,
-        )
+        """List the tools with which an agent works for the people who asked it."""
+        yield from PlaceTools(self._turn_context, self._stores.tree).tools()
+        yield from PeopleTools(self.engine).tools()
+        yield from ProposalTools(self._turn_context, self.forge).tools()
+
+    @cached_property
+    def endpoints(self) -> McpEndpoints:
+        """Serves the tools to agents."""
+        return McpEndpoints(self._configuration.data_dir / "tools", self.toolbox, self._base.vault)
 
     @cached_property
     def manager(self) -> SessionManager:
@@ -66,28 +71,7 @@ class Joined(TurnParts):
     @cached_property
     def _roster(self) -> Roster:
         registry = self._base.registry
-        return Roster(registry.agents, registry.removed, self.availability.of, registry.title)
-
-    @cached_property
-    def delegations(self) -> Delegations:
-        """Lets agents ask agents."""
-        return Delegations(
-            self._stores.delegations,
-            self._stores.sessions,
-            self._stores.turns,
-            roster=self._roster,
-            deputies=Deputies(self._agents, self.adapters),
-            adapters=self.adapters,
-            refusal=Access.of(self._configuration.settings).refusal,
-            lend=self.workspaces.lend,
-            limits=partial(read_limits, self._base.registry),
-            redact=self._base.vault.redact,
-            engine=self.engine,
-            outbox=self.outbox,
-            feed=self.feed,
-            clock=self._base.clock,
-            signals=self._base.signals,
-        )
+        return Roster(registry, registry.removed, self.availability.of, registry.title)
 
     @cached_property
     def picker(self) -> RepositoryPicker:
@@ -122,26 +106,18 @@ class Joined(TurnParts):
     @cached_property
     def _proposals(self) -> Proposals:
         return Proposals(
-            self._stores.proposals,
+            self._shared,
             self.checkouts,
             self.ledger,
             self.outbox,
             self.feed,
-            adapters=self.adapters,
-            clock=self._base.clock,
             offer_seconds=self._configuration.settings.ask_hours * 3600,
             look=self.progress.look,
         )
 
     @cached_property
     def _renames(self) -> Renames:
-        return Renames(
-            self._stores.names,
-            self.checkouts,
-            adapters=self.adapters.values(),
-            directory=self._directory,
-            clock=self._base.clock,
-        )
+        return Renames(self._shared, self.checkouts, self._directory)
 
     @cached_property
     def reach(self) -> Reach:
@@ -176,6 +152,12 @@ class Joined(TurnParts):
             signals=base.signals,
             metrics=base.metrics,
             agents=base.registry,
+            admission=base.admission,
+            hooks=self.hooks,
+            listeners=self.listeners,
+            picker=self.picker,
+            progress=self.progress,
+            room=self.room,
             files=base.files,
             adapters=self.adapters,
             availability=self.availability,
@@ -192,8 +174,8 @@ class Joined(TurnParts):
             search=self.repository_search,
             reach=self.reach,
             forge=self.forge,
-            delegations=self.delegations,
-            showing=self.showing,
+            roster=self._roster,
+            toolbox=self.toolbox,
             page=self._addresses.page,
             uploads=self.uploads,
             go_on=go_on,

@@ -152,21 +152,21 @@ class TreeCounts:
     """What the tree has cost so far."""
 
 
-def find_reached(standing: TreeCounts, agent: str, limits: DelegationLimits) -> Limit:
+def find_reached(counts: TreeCounts, agent: str, limits: DelegationLimits) -> Limit:
     """Return the limit that keeps an agent from being asked."""
-    if agent in standing.agents:
+    if agent in counts.agents:
         return "cycle"
-    if standing.depth > limits.depth:
+    if counts.depth > limits.depth:
         return "depth"
-    if standing.by_turn >= limits.per_turn:
+    if counts.by_turn >= limits.per_turn:
         return "turn"
-    if standing.in_tree >= limits.per_tree:
+    if counts.in_tree >= limits.per_tree:
         return "tree"
-    if standing.in_hour >= limits.per_hour:
+    if counts.in_hour >= limits.per_hour:
         return "hour"
-    if standing.seconds >= limits.seconds:
+    if counts.seconds >= limits.seconds:
         return "time"
-    if limits.usd is not None and standing.usd >= limits.usd:
+    if limits.usd is not None and counts.usd >= limits.usd:
         return "budget"
     return ""
 

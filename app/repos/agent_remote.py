@@ -1,4 +1,4 @@
-"""Provides the door of a gate: the folder that its agent sees, and what comes through its sockets.
+"""Provides the remote of an agent's git: a folder that the agent sees, and sockets to its gate.
 
 Access to a socket is the right to use it: only its own agent's sandbox shows it, so it needs no
 token. Connections come from the agent, so only as many are served at a time as git needs.
@@ -45,6 +45,8 @@ _NAMES_BYTES: Final = 8 * 1024**2
 """The largest request of a relay: it asks for up to a hundred thousand objects at once."""
 GUESTS: Final = 16
 """Connections at a time: twice what git-lfs opens, and each takes a handle of the bridge."""
+FOLDER: Final = "door"
+"""Where it is in the folder of its gate; the settings of clones name it."""
 IDLE_SECONDS: Final = 10.0
 """How long a client may take to send its request; the relays send it at once."""
 _LARGE_FILES: Final = {
@@ -70,10 +72,10 @@ Host = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any
 
 
 class AgentRemote:
-    """One session's door."""
+    """What one session's git pushes to and fetches from."""
 
     def __init__(self, folder: Path, owner: str, user: int | None = None) -> None:
-        """Make a door in a folder, for a session and the user that its agent runs as."""
+        """Make one in a folder, for a session and the user that its agent runs as."""
         self.folder = folder
         self._user = user
         self._tasks = Tasks(f"gate of {owner}")

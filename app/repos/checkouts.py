@@ -29,14 +29,13 @@ from app.model.workspaces import (
 )
 from app.repos import clone as clones
 from app.repos import differences
-from app.repos.agent_remote import AgentRemote
+from app.repos.agent_remote import FOLDER, AgentRemote
 from app.repos.gate import Gate, Guard, conflicts
-from app.repos.git import Git
+from app.repos.git import CredentialSource, Git, is_damage
 from app.repos.in_place import FoldersInPlace
 from app.repos.lfs import LargeFiles
 from app.repos.mirror import Mirrors
 from app.repos.preparation import Preparation
-from app.repos.remote import CredentialSource, is_damage
 from app.repos.sandboxed_git import Inside, SandboxedGit
 from app.vault import Vault
 
@@ -166,7 +165,7 @@ class GitCheckouts:
     def visible(self, folder: Path) -> tuple[Path, ...]:
         """Return what else an agent that works in a folder must see."""
         gate = self._open.get(folder)
-        return () if gate is None else (*gate.door.visible, gate.mirror)
+        return () if gate is None else (*gate.remote.visible, gate.mirror)
 
     async def gather(self, clone: Clone, message: str) -> Gathered:
         """Commit what its agent left uncommitted.
@@ -189,7 +188,7 @@ class GitCheckouts:
         try:
             await self._inside(clone).git(
                 *("push", "--quiet", f"--receive-pack={gate.push_command}"),
-                str(gate.door.folder),
+                str(gate.remote.folder),
                 f"{commit}:refs/heads/{clone.branch}",
                 seconds=PUSH_SECONDS,
             )
@@ -330,9 +329,9 @@ class GitCheckouts:
         await mirrors.check_size(repository, start)
         await mirrors.complete(repository, clone.agent, start)
         await gate.begin(start)
-        template = gate.door.folder / "template"
+        template = gate.remote.folder / "template"
         await asyncio.to_thread(clones.write_template, template, clone)
-        await asyncio.to_thread(gate.door.give, template)
+        await asyncio.to_thread(gate.remote.give, template)
         await clones.make(
             self._inside(clone),
             clone,
@@ -365,7 +364,7 @@ class GitCheckouts:
         )
         self._open[clone.folder] = gate  # first, so that a half-opened one is closed, too
         await gate.open()
-        await asyncio.to_thread(self._write_excludes, gate.door)
+        await asyncio.to_thread(self._write_excludes, gate.remote)
         return gate
 
     def _isolation(self, agent: str) -> SandboxedGit:
@@ -382,15 +381,15 @@ class GitCheckouts:
 
     def _inside(self, clone: Clone, *more: Path) -> Inside:
         mirror = self._mirrors.path(clone.repository)
-        door = self.gates / clone.folder.name / "door"
+        remote = self.gates / clone.folder.name / FOLDER
         gate = self._open.get(clone.folder)
-        visible = (*more, door, mirror, *(gate.door.visible if gate is not None else ()))
+        visible = (*more, remote, mirror, *(gate.remote.visible if gate is not None else ()))
         isolation = self._isolation(clone.agent)
-        settings = {"core.excludesFile": str(door / _EXCLUDES)}
+        settings = {"core.excludesFile": str(remote / _EXCLUDES)}
         return Inside(isolation, clone.folder, clone.home, visible, self._git.bridge, settings)
 
-    def _write_excludes(self, door: AgentRemote) -> None:
+    def _write_excludes(self, remote: AgentRemote) -> None:
         """Write what git does not add in a clone, where it can only be read inside."""
-        file = door.folder / _EXCLUDES
+        file = remote.folder / _EXCLUDES
         file.write_text("".join(f"**/{name}\n" for name in self._unshared))
-        door.give(file)
+        remote.give(file)

@@ -27,8 +27,7 @@ from typing import Final
 from app.descent import discard, walk
 from app.errors import GitFailed
 from app.model.workspaces import Repository, Target
-from app.repos.git import COMMIT, Git, RemoteAccess
-from app.repos.remote import CredentialSource, access_to
+from app.repos.git import COMMIT, CredentialSource, Git, RemoteAccess, access_to
 
 logger = logging.getLogger(__name__)
 

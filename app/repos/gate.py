@@ -1,11 +1,11 @@
 """Receives a session's pushes in its gate, inspects them and pushes them to the remote.
 
-A gate is a bare repository that its agent never sees. The agent has only a read-only folder, the
-door: a socket and a small relay, which git is told to call instead of `git receive-pack`. The bytes
-of a push come through the socket, and the bridge's own `git receive-pack` reads them and checks
-every object. So no git in the bridge's isolation ever reads what an agent writes (configuration,
-hooks, refs, alternates, links), and no ref of the agent is trusted: what goes to the remote is a
-commit from the gate, named by its hash.
+A gate is a bare repository that its agent never sees. The agent has only a read-only folder, its
+remote: a socket and a small relay, which git is told to call instead of `git receive-pack`. The
+bytes of a push come through the socket, and the bridge's own `git receive-pack` reads them and
+checks every object. So no git in the bridge's isolation ever reads what an agent writes
+(configuration, hooks, refs, alternates, links), and no ref of the agent is trusted: what goes to
+the remote is a commit from the gate, named by its hash.
 
 Before anything is kept, git calls the gate's hook, which asks the bridge over two named pipes and
 waits: the answer appears in the agent's own `git push`. The commit is on the remote before the gate
@@ -28,16 +28,14 @@ from typing import Any, Final
 from app.errors import BridgeError, GitFailed, RepositoryError
 from app.model.proposals import branch_ref
 from app.model.workspaces import Clone, Repository
-from app.repos import lfs_relay
-from app.repos import wording as wording
-from app.repos.agent_remote import HOOK, AgentRemote, error_packet, read_names, receive_push
+from app.repos import lfs_relay, wording
+from app.repos.agent_remote import FOLDER, HOOK, AgentRemote, error_packet, read_names, receive_push
 from app.repos.fetching import remove_locks
-from app.repos.git import Git
+from app.repos.git import CredentialSource, Git, access_to, failure, is_damage, is_gone, rejection
 from app.repos.inspection import Incoming, Inspector, parse, plain
 from app.repos.lfs import LargeFiles
-from app.repos.lfs_transfer import LargeFileDoor
+from app.repos.lfs_transfer import LargeFileTransfer
 from app.repos.mirror import Mirrors
-from app.repos.remote import CredentialSource, access_to, failure, is_damage, is_gone, rejection
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -93,13 +91,13 @@ class Gate:
         self._guard = guard
         self._repository = folder / "repository.git"
         self._hooks = folder / "hooks"
-        self._large = LargeFileDoor(
+        self._large = LargeFileTransfer(
             folder / "lfs", clone, files=large, mirrors=mirrors, vault=vault
         )
         self._inspector = Inspector(git, self._repository, vault, clone.branch, clone.author)
         self._lock = asyncio.Lock()
         self._bringing = asyncio.Semaphore(_AT_ONCE)
-        self.door = AgentRemote(folder / "door", str(clone.session), user)
+        self.remote = AgentRemote(folder / FOLDER, str(clone.session), user)
         self.mirror = mirrors.path(clone.repository)
         self._is_open = True
         self._pushes: set[asyncio.Task[Any]] = set()
@@ -115,7 +113,7 @@ class Gate:
         alternates.parent.mkdir(exist_ok=True)
         alternates.write_text(f"{self.mirror.resolve()}/objects\n")
         await asyncio.to_thread(self._keep_boundary)
-        await self.door.open(
+        await self.remote.open(
             {
                 "push": self._serve_push,
                 "fetch": self._refresh,
@@ -138,16 +136,16 @@ class Gate:
 
     async def close(self) -> None:
         """Stop listening; a push that is under way is ended."""
-        await self.door.close()
+        await self.remote.close()
 
     @property
     def push_command(self) -> str:
         """The command that git calls to push to the gate."""
-        return self.door.command("push", is_partial=self._is_partial)
+        return self.remote.command("push", is_partial=self._is_partial)
 
     def settings(self, *, with_large_files: bool) -> dict[str, str]:
         """Return the settings with which a clone's git and git-lfs reach the gate."""
-        return self.door.settings(is_partial=self._is_partial, with_large_files=with_large_files)
+        return self.remote.settings(is_partial=self._is_partial, with_large_files=with_large_files)
 
     @property
     def _is_partial(self) -> bool:
@@ -192,7 +190,7 @@ class Gate:
     def _create_files(self) -> None:
         for folder in (self._repository, self._hooks):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.door.lay()
+        self.remote.lay()
         remove_locks(self._repository)
         hook = self._hooks / "pre-receive"
         hook.write_text(HOOK)

@@ -20,9 +20,8 @@ from urllib.parse import urlsplit
 
 from app.errors import GitFailed, RepositoryError
 from app.model.workspaces import Repository
-from app.repos.git import Git, RemoteAccess
+from app.repos.git import CredentialSource, Git, RemoteAccess
 from app.repos.mirror import Mirrors
-from app.repos.remote import CredentialSource
 
 OBJECT_BYTES: Final = 2 * 1024**3
 """The largest Git LFS file: GitHub's limit on most plans."""

@@ -39,7 +39,7 @@ class _Refused(BridgeError):
     """A request is refused, in words for the agent."""
 
 
-class LargeFileDoor:
+class LargeFileTransfer:
     """Serves one session's git-lfs."""
 
     def __init__(

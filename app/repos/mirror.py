@@ -24,8 +24,7 @@ from app.errors import GitFailed, RepositoryError
 from app.model.workspaces import Repository, Target
 from app.repos import fetching
 from app.repos.fetching import COMPLETE, Fetcher, keep_boundaries, salvage, swap, tidy, with_promise
-from app.repos.git import COMMIT, NOWHERE, Git
-from app.repos.remote import CredentialSource, failure, file_name, is_damage
+from app.repos.git import COMMIT, NOWHERE, CredentialSource, Git, failure, file_name, is_damage
 from app.repos.trees import Submodule, find_excess, parse_submodules
 
 logger = logging.getLogger(__name__)

@@ -15,6 +15,7 @@ from typing import Final
 from app.errors import GitFailed, RepositoryError, RepositoryGone
 from app.model.workspaces import Clone, Repository, Target
 from app.repos import clone as clones
+from app.repos.agent_remote import FOLDER
 from app.repos.git import Git
 from app.repos.lfs import is_used
 from app.repos.mirror import Mirrors
@@ -175,7 +176,7 @@ class Preparation:
         script = await self.mirrors.read(clone.repository, SETUP, limit=_SETUP_BYTES)
         if script is None:
             return None
-        file = self.gates / clone.folder.name / "door" / "setup"
+        file = self.gates / clone.folder.name / FOLDER / "setup"
         await asyncio.to_thread(file.write_bytes, script)
         file.chmod(0o755)
         refusals = _Refusals()

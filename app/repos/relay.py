@@ -1,9 +1,10 @@
 """Acts as the remote of an agent's git: relays pushes, and has the mirror updated before a fetch.
 
-It is one stdlib file that imports nothing of the package: a copy of it is in the door of the gate
-and runs in the agent's isolation. As `relay.py push whole DOOR` it is the `receive-pack` that git
-calls, and relays bytes both ways over a socket. As `relay.py fetch whole MIRROR` it is the
-`upload-pack`: it waits until the bridge has updated the mirror, then lets git read it.
+It is one stdlib file that imports nothing of the package: a copy of it is in the folder of
+the agent remote and runs in the agent's isolation. As `relay.py push whole FOLDER` it is the
+`receive-pack` that git calls, and relays bytes both ways over a socket. As `relay.py fetch whole
+MIRROR` it is the `upload-pack`: it waits until the bridge has updated the mirror, then lets git
+read it.
 
 With `partial` instead of `whole` the mirror lacks the content of files. Then it reads what git
 requests or is about to push, and passes that on when the bridge has fetched what is missing.

@@ -121,7 +121,7 @@ class Inside:
     home: str
     """The name of its session's home."""
     visible: tuple[Path, ...]
-    """What else can be read inside: the mirror, the door of the gate."""
+    """What else can be read inside: the mirror, the agent remote."""
     bridge: str
     settings: Mapping[str, str] = field(default_factory=dict)
     reads: Path | None = None

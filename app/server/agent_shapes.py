@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.agents.agent import Agent
+from app.agents.catalog import checkout_words
 from app.agents.files import LOG_BYTES, AgentFile, Version
 from app.config.agents import EntrySource
 from app.model.agents import Availability, State
@@ -64,6 +66,38 @@ class AgentOut(BaseModel):
     none until it is added under its name, and the demo agent has none."""
     isolation_change: str = ""
     """How its isolation changed, until a person has seen it."""
+
+    @classmethod
+    def of(
+        cls,
+        agent: Agent,
+        found: Availability,
+        *,
+        default: bool,
+        isolation: str,
+        services: Sequence[str],
+        isolation_change: str = "",
+    ) -> AgentOut:
+        """Show an agent, with what is known of it now."""
+        return cls(
+            id=agent.id,
+            name=agent.name,
+            display_name=agent.title,
+            description=agent.description,
+            default=default,
+            command=agent.config.command[0],
+            isolation=isolation,
+            checkout=checkout_words(agent.program),
+            limits=agent.shelter.limit_words if agent.shelter else "",
+            emoji=agent.emoji,
+            visible=agent.visible,
+            services=list(services),
+            source=agent.config.source,
+            isolation_change=isolation_change,
+            availability=AvailabilityOut.of(found),
+            version=found.version,
+            checks=CheckOut.all_of(found),
+        )
 
 
 class FileOut(BaseModel):

@@ -6,13 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from app.config import AgentConfig
 from app.server.agent_shapes import AgentDetail, AgentOut, ChangedAgent, NewAgent, NewName
 from app.server.api import agent_out
 from app.server.login import SignedInRoute, Visitor, require_fresh, visitor
-from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
+from app.server.site import RuntimeOf, SiteOf
 
 Who = Annotated[Visitor, Depends(visitor)]
 router = APIRouter(
@@ -24,57 +23,57 @@ router = APIRouter(
 
 
 @router.post("", status_code=201)
-async def add_agent(parts: PartsOf, who: Who, new: NewAgent) -> AgentOut:
+async def add_agent(runtime: RuntimeOf, site: SiteOf, who: Who, new: NewAgent) -> AgentOut:
     """Add an agent, or give one that was found on PATH an entry; it works at once."""
     require_fresh(who)
-    return _shown(parts, await parts.changer.add(new.name, new.entry, new.credentials))
+    return agent_out(runtime, await site.changer.add(new.name, new.entry, new.credentials))
 
 
 @router.post("/reload")
-async def reload_agents(parts: PartsOf) -> Page[AgentOut]:
+async def reload_agents(runtime: RuntimeOf, site: SiteOf) -> Page[AgentOut]:
     """Read the file with the agents of the settings again; a wrong file changes nothing."""
-    await parts.changer.reload()
-    return Page(items=[agent_out(parts, card) for card in parts.agents.values()])
+    await site.changer.reload()
+    return Page(items=[agent_out(runtime, each) for each in runtime.agents.values()])
 
 
 @router.get("/{name}")
-async def read_agent(parts: PartsOf, name: str) -> AgentDetail:
+async def read_agent(runtime: RuntimeOf, site: SiteOf, name: str) -> AgentDetail:
     """Read one agent, with its entry; no secret is ever part of it."""
-    card = parts.find_agent(name)
-    entry, credentials = parts.changer.show(name)
-    return AgentDetail(**agent_out(parts, card).model_dump(), entry=entry, credentials=credentials)
+    agent = runtime.agents.find(name)
+    entry, credentials = site.changer.show(name)
+    return AgentDetail(
+        **agent_out(runtime, agent).model_dump(), entry=entry, credentials=credentials
+    )
 
 
 @router.patch("/{name}")
-async def change_agent(parts: PartsOf, who: Who, name: str, new: ChangedAgent) -> AgentOut:
+async def change_agent(
+    runtime: RuntimeOf, site: SiteOf, who: Who, name: str, new: ChangedAgent
+) -> AgentOut:
     """Change some keys of an agent; this holds from its next turn."""
     require_fresh(who, new.entry)
-    return _shown(parts, await parts.changer.change(name, new.entry, new.credentials))
+    return agent_out(runtime, await site.changer.change(name, new.entry, new.credentials))
 
 
 @router.delete("/{name}", status_code=204)
-async def remove_agent(parts: PartsOf, name: str) -> None:
+async def remove_agent(site: SiteOf, name: str) -> None:
     """Remove an agent: its work is stopped, its history stays readable."""
-    await parts.changer.remove(name)
+    await site.changer.remove(name)
 
 
 @router.post("/{name}/default")
-async def choose_default(parts: PartsOf, name: str) -> AgentOut:
+async def choose_default(runtime: RuntimeOf, site: SiteOf, name: str) -> AgentOut:
     """Let requests without a name go to this agent."""
-    return _shown(parts, await parts.changer.choose_default(name))
+    return agent_out(runtime, await site.changer.choose_default(name))
 
 
 @router.post("/{name}/acknowledge")
-async def acknowledge_isolation(parts: PartsOf, name: str) -> AgentOut:
+async def acknowledge_isolation(runtime: RuntimeOf, site: SiteOf, name: str) -> AgentOut:
     """Note that the change of an agent's isolation was seen."""
-    return _shown(parts, await parts.changer.acknowledge(name))
+    return agent_out(runtime, await site.changer.acknowledge(name))
 
 
 @router.post("/{name}/rename")
-async def rename_agent(parts: PartsOf, name: str, new: NewName) -> AgentOut:
+async def rename_agent(runtime: RuntimeOf, site: SiteOf, name: str, new: NewName) -> AgentOut:
     """Give an agent another name; its conversations stay with it."""
-    return _shown(parts, await parts.changer.rename(name, new.to))
-
-
-def _shown(parts: Parts, entry: AgentConfig) -> AgentOut:
-    return agent_out(parts, parts.agents[entry.id])
+    return agent_out(runtime, await site.changer.rename(name, new.to))

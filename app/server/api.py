@@ -11,17 +11,19 @@ from fastapi import APIRouter, Depends, Header, Query
 from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
 
+from app.agents.admission import describe_change
+from app.agents.agent import Agent
 from app.core.feed import Unfinished
+from app.core.runtime import Runtime
 from app.errors import Conflict, NotFound, StoreUnavailable
 from app.model.agents import State as Availability
 from app.model.inbound import Accepted, DeliveryState, WhileBusy
 from app.model.posts import PostState
 from app.model.types import Session, SessionState
 from app.model.updates import AskState
-from app.server.agent_shapes import AgentOut, AvailabilityOut, CheckOut
+from app.server.agent_shapes import AgentOut
 from app.server.filters import AgentName, ServiceName, Since, find_service, read_filter
 from app.server.login import SignedInRoute, visitor
-from app.server.parts import AgentCard, Parts, PartsOf
 from app.server.problems import RESPONSES, end_when_away
 from app.server.shapes import (
     AskOut,
@@ -38,7 +40,9 @@ from app.server.shapes import (
     SessionOut,
     SessionTurn,
     UnfinishedOut,
+    state_of,
 )
+from app.server.site import RuntimeOf, SiteOf
 from app.server.turn_record import TurnRecord, read_record
 from app.services.web import events
 
@@ -63,11 +67,11 @@ router = APIRouter(
 
 @router.get("/agents")
 async def list_agents(
-    parts: PartsOf, state: Availability | None = None, service: ServiceName = None
+    runtime: RuntimeOf, state: Availability | None = None, service: ServiceName = None
 ) -> Page[AgentOut]:
     """List the agents; `state` is that of their availability."""
-    wanted = find_service(parts, service)
-    shown = [agent_out(parts, card) for card in parts.agents.values()]
+    wanted = find_service(runtime, service)
+    shown = [agent_out(runtime, each) for each in runtime.agents.values()]
     return Page(
         items=[
             each
@@ -79,30 +83,30 @@ async def list_agents(
 
 
 @router.post("/agents/{name}/probe")
-async def probe_agent(parts: PartsOf, name: str) -> AgentOut:
+async def probe_agent(runtime: RuntimeOf, site: SiteOf, name: str) -> AgentOut:
     """Start an agent to check whether it can work; it is not prompted."""
-    card = parts.find_agent(name)
-    await parts.probe(card.id)
-    return agent_out(parts, card)
+    agent = runtime.agents.find(name)
+    await site.probe(agent.id)
+    return agent_out(runtime, agent)
 
 
 @router.post("/sessions", status_code=201)
-async def begin_session(parts: PartsOf, new: NewSession) -> SessionTurn:
+async def begin_session(runtime: RuntimeOf, new: NewSession) -> SessionTurn:
     """Send a message to an agent, in a new or an existing thread."""
-    agent = parts.find_agent(new.agent).id
+    agent = runtime.agents.find(new.agent).id
     thread = new.thread or uuid4().hex[:12]
-    chosen = await parts.picker.check(events.place_key(thread), agent, new.repository or "")
-    accepted = await _say(parts, agent, thread, new.text, repository=chosen)
+    chosen = await runtime.picker.check(events.place_key(thread), agent, new.repository or "")
+    accepted = await _say(runtime, agent, thread, new.text, repository=chosen)
     key = events.session_key(thread, agent)
-    session = parts.sessions.find(key)
+    session = runtime.stores.sessions.find(key)
     if session is None:
         raise Conflict(f"no session started: {new.text!r} is a command and needs a session")
-    return _session_turn(parts, session, accepted)
+    return _session_turn(runtime, session, accepted)
 
 
 @router.get("/sessions")
 async def list_sessions(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     *,
     agent: AgentName = None,
     service: ServiceName = None,
@@ -117,88 +121,90 @@ async def list_sessions(
     """
     at, _, number = (before or "").partition("_")
     start = (float(at), int(number)) if before else None
-    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
-    found = await parts.sessions.recent(only, before=start, limit=limit)
+    only = read_filter(runtime, agent=agent, service=service, state=state, since=since)
+    found = await runtime.stores.sessions.recent(only, before=start, limit=limit)
     more = f"{found[-1].updated_at!r}_{found[-1].id}" if len(found) == limit else None
-    return Page(items=[_session_out(parts, session) for session in found], next=more)
+    return Page(items=[_session_out(runtime, session) for session in found], next=more)
 
 
 @router.get("/sessions/{session_id}")
-async def read_session(parts: PartsOf, session_id: Number) -> SessionDetail:
+async def read_session(runtime: RuntimeOf, session_id: Number) -> SessionDetail:
     """Read a session with its turns."""
-    session = _session(parts, session_id)
+    session = _session(runtime, session_id)
     detail = SessionDetail.with_turns(
-        _session_out(parts, session), await parts.turns.turns(session_id)
+        _session_out(runtime, session), await runtime.stores.turns.turns(session_id)
     )
-    more = {"repository": _repository(parts, session), "attributes": dict(session.attributes)}
+    more = {"repository": _repository(runtime, session), "attributes": dict(session.attributes)}
     return detail.model_copy(update=more)
 
 
 @router.delete("/sessions/{session_id}", status_code=204)
-async def remove_session(parts: PartsOf, session_id: Number) -> None:
+async def remove_session(runtime: RuntimeOf, session_id: Number) -> None:
     """Remove the agent from its place; the transcript stays readable."""
-    await parts.manager.remove(session_id)
+    await runtime.manager.remove(session_id)
 
 
 @router.post("/sessions/{session_id}/messages", status_code=202)
-async def say(parts: PartsOf, session_id: Number, new: NewMessage) -> SessionTurn:
+async def say(runtime: RuntimeOf, session_id: Number, new: NewMessage) -> SessionTurn:
     """Send a message to a session; while a turn runs it goes into it, or waits for the next."""
-    thread, session = _thread_of(parts, session_id), _session(parts, session_id)
-    parts.require_present(session.key.agent)
-    accepted = await _say(parts, session.key.agent, thread, new.text, while_busy=new.while_busy)
-    return _session_turn(parts, _session(parts, session_id), accepted)
+    thread, session = _thread_of(runtime, session_id), _session(runtime, session_id)
+    runtime.agents.require_present(session.key.agent)
+    accepted = await _say(runtime, session.key.agent, thread, new.text, while_busy=new.while_busy)
+    return _session_turn(runtime, _session(runtime, session_id), accepted)
 
 
 @router.post("/sessions/{session_id}/handover", status_code=202)
-async def hand_over(parts: PartsOf, session_id: Number, new: NewHandover) -> HandoverOut:
+async def hand_over(runtime: RuntimeOf, session_id: Number, new: NewHandover) -> HandoverOut:
     """Hand the conversation of a session over to another agent, with words for it or without."""
-    thread = _thread_of(parts, session_id)
-    agent = parts.find_agent(new.agent).id
-    accepted = await _say(parts, agent, thread, new.text or f"agent {new.agent}", hands_over=agent)
-    session = parts.sessions.find(events.session_key(thread, agent))
-    shown = None if session is None else _session_turn(parts, session, accepted)
+    thread = _thread_of(runtime, session_id)
+    agent = runtime.agents.find(new.agent).id
+    accepted = await _say(
+        runtime, agent, thread, new.text or f"agent {new.agent}", hands_over=agent
+    )
+    session = runtime.stores.sessions.find(events.session_key(thread, agent))
+    shown = None if session is None else _session_turn(runtime, session, accepted)
     return HandoverOut(agent=new.agent, thread=thread, session=shown)
 
 
 @router.post("/sessions/{session_id}/cancel")
-async def cancel(parts: PartsOf, session_id: Number) -> SessionOut:
+async def cancel(runtime: RuntimeOf, session_id: Number) -> SessionOut:
     """Stop the running turn; queued messages are held."""
-    await parts.manager.stop(session_id)
-    return _session_out(parts, _session(parts, session_id))
+    await runtime.manager.stop(session_id)
+    return _session_out(runtime, _session(runtime, session_id))
 
 
 @router.get("/sessions/{session_id}/turns/{turn_id}")
-async def read_turn(parts: PartsOf, session_id: Number, turn_id: Number) -> TurnRecord:
+async def read_turn(runtime: RuntimeOf, session_id: Number, turn_id: Number) -> TurnRecord:
     """Read a turn: what caused it, who decided what, and its prompt exactly as it was sent."""
-    turn = parts.turns.turn(turn_id)
-    if turn is None or turn.session != _session(parts, session_id).id:
+    turn = runtime.stores.turns.turn(turn_id)
+    if turn is None or turn.session != _session(runtime, session_id).id:
         raise NotFound("turn", turn_id)
-    return await read_record(parts, turn)
+    return await read_record(runtime, turn)
 
 
 @router.get("/sessions/{session_id}/transcript")
 async def read_transcript(
-    parts: PartsOf, session_id: Number, after: Row = 0, limit: Limit = 200
+    runtime: RuntimeOf, session_id: Number, after: Row = 0, limit: Limit = 200
 ) -> Page[EntryOut]:
     """Read the transcript of a session, in order."""
-    _session(parts, session_id)
-    rows = await parts.transcript.read(session_id, after=after, limit=limit)
+    _session(runtime, session_id)
+    rows = await runtime.stores.transcript.read(session_id, after=after, limit=limit)
     more = rows[-1].id if len(rows) == limit else None
     return Page(items=[EntryOut.of(row) for row in rows], next=more)
 
 
 @router.get("/sessions/{session_id}/events", response_class=StreamingResponse)
 async def follow_session(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     session_id: Number,
     after: Row = 0,
     last_event_id: Annotated[int | None, Header()] = None,
 ) -> StreamingResponse:
     """Follow a session; rows carry their number, unfinished text carries none."""
-    _session(parts, session_id)
+    _session(runtime, session_id)
     start = last_event_id if last_event_id is not None else after
     return StreamingResponse(
-        end_when_away(_stream(parts, session_id, start)),
+        end_when_away(_stream(runtime, session_id, start)),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
@@ -206,7 +212,7 @@ async def follow_session(
 
 @router.get("/asks")
 async def list_asks(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     *,
     agent: AgentName = None,
     service: ServiceName = None,
@@ -216,21 +222,21 @@ async def list_asks(
     limit: Limit = 50,
 ) -> Page[AskOut]:
     """List asks, oldest first; `next` is the `after` of the next page."""
-    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
-    found = await parts.ledger.list(only, after=after, limit=limit)
+    only = read_filter(runtime, agent=agent, service=service, state=state, since=since)
+    found = await runtime.ledger.list(only, after=after, limit=limit)
     more = found[-1].id if len(found) == limit else None
     return Page(items=[AskOut.of(ask) for ask in found], next=more)
 
 
 @router.post("/asks/{ask_id}/answer")
-async def answer_ask(parts: PartsOf, ask_id: Number, new: NewAnswer) -> AskOut:
+async def answer_ask(runtime: RuntimeOf, ask_id: Number, new: NewAnswer) -> AskOut:
     """Answer an ask; the first answer counts."""
-    return AskOut.of(await parts.ledger.answer(ask_id, new.answer, OPERATOR[1]))
+    return AskOut.of(await runtime.ledger.answer(ask_id, new.answer, OPERATOR[1]))
 
 
 @router.get("/deliveries")
 async def list_deliveries(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     *,
     agent: AgentName = None,
     service: ServiceName = None,
@@ -240,15 +246,15 @@ async def list_deliveries(
     limit: Limit = 50,
 ) -> Page[DeliveryOut]:
     """List deliveries, newest first; `next` is the `before` of the next page."""
-    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
-    found = await parts.deliveries.recent(only, before=before, limit=limit)
+    only = read_filter(runtime, agent=agent, service=service, state=state, since=since)
+    found = await runtime.stores.deliveries.recent(only, before=before, limit=limit)
     more = found[-1].seq if len(found) == limit else None
     return Page(items=[DeliveryOut.of(line) for line in found], next=more)
 
 
 @router.get("/posts")
 async def list_posts(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     *,
     agent: AgentName = None,
     service: ServiceName = None,
@@ -258,70 +264,60 @@ async def list_posts(
     limit: Limit = 50,
 ) -> Page[PostOut]:
     """List posts, newest first; `next` is the `before` of the next page."""
-    only = read_filter(parts, agent=agent, service=service, state=state, since=since)
-    found = await parts.posts.recent(only, before=before, limit=limit)
+    only = read_filter(runtime, agent=agent, service=service, state=state, since=since)
+    found = await runtime.stores.posts.recent(only, before=before, limit=limit)
     more = found[-1].id if len(found) == limit else None
     return Page(items=[PostOut.of(post) for post in found], next=more)
 
 
-def agent_out(parts: Parts, card: AgentCard) -> AgentOut:
+def agent_out(runtime: Runtime, agent: Agent) -> AgentOut:
     """Show an agent."""
-    found = parts.availability(card.id)
-    return AgentOut(
-        id=card.id,
-        name=card.name,
-        display_name=card.display_name,
-        description=card.description,
-        default=card.default,
-        command=card.command,
-        isolation=card.isolation,
-        checkout=card.checkout,
-        limits=card.limits,
-        emoji=card.emoji,
-        visible=card.visible,
-        services=list(card.services),
-        source=card.source,
-        isolation_change=card.isolation_change,
-        availability=AvailabilityOut.of(found),
-        version=found.version,
-        checks=CheckOut.all_of(found),
+    return AgentOut.of(
+        agent,
+        runtime.availability.of(agent.id),
+        default=agent is runtime.agents.default,
+        isolation=runtime.admission.describe(agent.id),
+        isolation_change=describe_change(runtime.agents.record(agent.id)),
+        services=runtime.services_of(agent.id),
     )
 
 
-def _session(parts: Parts, session_id: int) -> Session:
-    session = parts.sessions.session(session_id)
+def _session(runtime: Runtime, session_id: int) -> Session:
+    session = runtime.stores.sessions.session(session_id)
     if session is None:
         raise NotFound("session", session_id)
     return session
 
 
-def _thread_of(parts: Parts, session_id: int) -> str:
+def _thread_of(runtime: Runtime, session_id: int) -> str:
     """Return the thread of a session on the page; other services take messages themselves."""
-    key = _session(parts, session_id).key
+    key = _session(runtime, session_id).key
     if key.service != events.SERVICE:
         raise Conflict(f"this session is on {key.service}; send messages there")
     return key.external
 
 
-def _session_out(parts: Parts, session: Session) -> SessionOut:
-    return SessionOut.of(session, parts.name_of(session.key.agent), parts.state_of(session))
-
-
-def _session_turn(parts: Parts, session: Session, accepted: Accepted) -> SessionTurn:
-    turn = accepted.turns[0].turn if accepted.turns else None
-    return SessionTurn(
-        **_session_out(parts, session).model_dump(),
-        turn=turn,
-        repository=_repository(parts, session),
+def _session_out(runtime: Runtime, session: Session) -> SessionOut:
+    return SessionOut.of(
+        session, runtime.agents.name(session.key.agent), state_of(runtime, session)
     )
 
 
-def _repository(parts: Parts, session: Session) -> str | None:
-    return None if parts.workspaces is None else parts.workspaces.describe(session).written
+def _session_turn(runtime: Runtime, session: Session, accepted: Accepted) -> SessionTurn:
+    turn = accepted.turns[0].turn if accepted.turns else None
+    return SessionTurn(
+        **_session_out(runtime, session).model_dump(),
+        turn=turn,
+        repository=_repository(runtime, session),
+    )
+
+
+def _repository(runtime: Runtime, session: Session) -> str | None:
+    return runtime.workspaces.describe(session).written
 
 
 async def _say(
-    parts: Parts,
+    runtime: Runtime,
     agent: str,
     thread: str,
     text: str,
@@ -344,13 +340,15 @@ async def _say(
     )
     try:
         async with asyncio.timeout(SETTLE_SECONDS):
-            return await parts.intake.settle(events.delivery(said, agent, now=parts.clock.now()))
+            return await runtime.intake.settle(
+                events.delivery(said, agent, now=runtime.clock.now())
+            )
     except TimeoutError:
         raise StoreUnavailable("the message is stored and will be handled later") from None
 
 
-async def _stream(parts: Parts, session_id: int, after: int) -> AsyncIterator[str]:
-    async for item in parts.feed.follow(session_id, after=after, idle=QUIET_SECONDS):
+async def _stream(runtime: Runtime, session_id: int, after: int) -> AsyncIterator[str]:
+    async for item in runtime.feed.follow(session_id, after=after, idle=QUIET_SECONDS):
         match item:
             case None:
                 yield ": quiet\n\n"

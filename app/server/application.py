@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.responses import JSONResponse, Response
 
+from app.core.runtime import Runtime
 from app.server import (
     agents_api,
     api,
@@ -19,8 +20,8 @@ from app.server import (
     problems,
 )
 from app.server.filters import refuse_unknown_parameters
-from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
+from app.server.site import RuntimeOf, Site, SiteOf
 
 SignedIn = Annotated[bool, Depends(login.is_signed_in)]
 VERSION = "0.1.0"
@@ -64,15 +65,17 @@ class Application(FastAPI):
 
 
 def build(
-    parts: Parts,
+    runtime: Runtime,
+    site: Site,
     webhooks: Iterable[str] = (),
     *,
     features: Sequence[object] = (),
     routers: Iterable[APIRouter] = (),
 ) -> FastAPI:
-    """Build the application from the parts of one bridge, with the routes of its features."""
+    """Build the application of one bridge, with the routes of its features."""
     application = Application(webhooks)
-    application.state.parts = parts
+    application.state.runtime = runtime
+    application.state.site = site
     application.state.features = features
     problems.install(application)
     login.install(application)
@@ -95,9 +98,9 @@ async def healthy() -> dict[str, str]:
     return {"status": "ok"}
 
 
-async def ready(parts: PartsOf, signed_in: SignedIn) -> Response:
+async def ready(site: SiteOf, signed_in: SignedIn) -> Response:
     """Report whether everything works; signed-in callers also see each check."""
-    checks = await parts.ready()
+    checks = await site.ready()
     body: dict[str, Any] = {"ready": all(check.ok for check in checks)}
     if signed_in:
         body["checks"] = [
@@ -106,7 +109,7 @@ async def ready(parts: PartsOf, signed_in: SignedIn) -> Response:
     return JSONResponse(body, status_code=200 if body["ready"] else 503)
 
 
-async def metrics(parts: PartsOf, signed_in: SignedIn) -> Response:
+async def metrics(runtime: RuntimeOf, site: SiteOf, signed_in: SignedIn) -> Response:
     """Return all series for Prometheus; signed-in callers see them by agent."""
-    text = parts.metrics.text(await parts.vitals(), by_name=signed_in)
+    text = runtime.metrics.text(await site.vitals(), by_name=signed_in)
     return Response(text, media_type="text/plain; version=0.0.4")

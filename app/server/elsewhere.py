@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from app.errors import Conflict
 from app.server.login import Visitor, visitor
-from app.server.parts import PartsOf
+from app.server.site import SiteOf
 from app.signals import Facts, Signals, Topic
 
 SECONDS = 20.0
@@ -103,12 +103,12 @@ class _Fetched(Exception):
 
 
 async def fetch_elsewhere(
-    request: Request, parts: PartsOf, _who: Annotated[Visitor, Depends(visitor)], session: int
+    request: Request, site: SiteOf, _who: Annotated[Visitor, Depends(visitor)], session: int
 ) -> None:
     """Answer a request about a session's files where they are."""
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
     query = f"?{request.url.query}" if request.url.query else ""
-    page = await parts.fetch_page(session, raw.partition(b"?")[0].decode() + query)
+    page = await site.fetch_page(session, raw.partition(b"?")[0].decode() + query)
     if page is not None:
         raise _Fetched(page)
 

@@ -18,10 +18,10 @@ from fastapi import HTTPException, Query, Request
 from pydantic import BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from app.core.runtime import Runtime
 from app.errors import NotFound
 from app.model.conversations import ListFilter
 from app.model.delegation import SERVICE as AMONG_AGENTS
-from app.server.parts import Parts
 from app.services import PAGE, registered_services
 
 API = "/api/"
@@ -87,7 +87,7 @@ async def refuse_unknown_parameters(request: Request) -> None:
 
 
 def read_filter(
-    parts: Parts,
+    runtime: Runtime,
     *,
     agent: str | None = None,
     service: str | None = None,
@@ -100,10 +100,10 @@ def read_filter(
         HTTPException: there is no such agent or service.
         AgentRemoved: the agent was removed.
     """
-    return ListFilter(find_agent_id(parts, agent), find_service(parts, service), state, since)
+    return ListFilter(find_agent_id(runtime, agent), find_service(runtime, service), state, since)
 
 
-def find_agent_id(parts: Parts, name: str | None) -> str | None:
+def find_agent_id(runtime: Runtime, name: str | None) -> str | None:
     """Return the id of the agent that a filter names.
 
     Raises:
@@ -113,20 +113,20 @@ def find_agent_id(parts: Parts, name: str | None) -> str | None:
     if name is None:
         return None
     try:
-        return parts.find_agent(name).id
+        return runtime.agents.find(name).id
     except NotFound:
-        known = [card.name for card in parts.agents.values()]
+        known = [each.name for each in runtime.agents.values()]
         raise _refuse(f"query.agent: there is no agent {name[:100]!r}.", name, known) from None
 
 
-def find_service(parts: Parts, name: str | None) -> str | None:
+def find_service(runtime: Runtime, name: str | None) -> str | None:
     """Return the service that a filter names.
 
     Raises:
         HTTPException: there is no such service.
     """
     installed = (each.name for each in registered_services())
-    used = (each for card in parts.agents.values() for each in card.services)
+    used = (name.partition(":")[0] for name in runtime.adapters)
     known = dict.fromkeys((PAGE, *installed, *used, AMONG_AGENTS))
     if name is None or name in known:
         return name

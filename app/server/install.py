@@ -13,8 +13,8 @@ from app.errors import PostError, ServiceRefused
 from app.model.keys import adapter_name
 from app.server.installations import StateInvalid
 from app.server.login import Visitor, visitor
-from app.server.parts import PartsOf
 from app.server.problems import plain_page
+from app.server.site import SiteOf
 
 logger = logging.getLogger(__name__)
 
@@ -23,9 +23,9 @@ Who = Annotated[Visitor, Depends(visitor)]
 
 
 @router.get("/{service}/{agent}")
-async def leave(parts: PartsOf, who: Who, service: str, agent: str) -> Response:
+async def leave(site: SiteOf, who: Who, service: str, agent: str) -> Response:
     """Redirect an admin to the platform's consent page."""
-    address = await parts.installs.begin(adapter_name(service, agent), who.login)
+    address = await site.installs.begin(adapter_name(service, agent), who.login)
     if address is None:
         raise HTTPException(404, f"{agent} has nothing to install on {service}")
     return RedirectResponse(address, 303, headers={"Cache-Control": "no-store"})
@@ -33,7 +33,7 @@ async def leave(parts: PartsOf, who: Who, service: str, agent: str) -> Response:
 
 @router.get("/{service}/{agent}/callback")
 async def come_back(
-    parts: PartsOf,
+    site: SiteOf,
     who: Who,
     service: str,
     agent: str,
@@ -46,9 +46,9 @@ async def come_back(
     name, again = adapter_name(service, agent), f"/install/{service}/{agent}"
     try:
         if error or not code:
-            await parts.installs.give_up(name, who.login, state=state)
+            await site.installs.give_up(name, who.login, state=state)
             return _not_installed(again, "Consent was not given.")
-        found = await parts.installs.finish(name, who.login, state=state, code=code)
+        found = await site.installs.finish(name, who.login, state=state, code=code)
     except StateInvalid:
         words = "This address works once, within 15 minutes, for the person who started."
         return _not_installed(again, words)

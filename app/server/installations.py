@@ -29,6 +29,12 @@ class StateInvalid(Exception):
     """A state was issued to another log-in, has expired or was used before."""
 
 
+def is_installable(adapters: Mapping[str, Adapter], name: str) -> bool:
+    """Tell whether there is something to install for an adapter."""
+    adapter = adapters.get(name)
+    return adapter is not None and adapter.consent_address("", "") is not None
+
+
 class PendingInstallations:
     """The installations in progress, each stored by the hash of its state."""
 
@@ -50,11 +56,6 @@ class PendingInstallations:
             salt=_SIGNED_FOR,
             signer_kwargs={"key_derivation": "hmac", "digest_method": hashlib.sha256},
         )
-
-    def knows(self, name: str) -> bool:
-        """Tell whether there is something to install for an adapter."""
-        adapter = self._adapters.get(name)
-        return adapter is not None and adapter.consent_address("", "") is not None
 
     async def begin(self, name: str, login: str) -> str | None:
         """Return the consent page's address; an installation started before becomes invalid.

@@ -162,8 +162,11 @@ class HttpConnection(HttpToolsProtocol):
 
 REQUEST_GRACE_SECONDS = 3
 """How long open requests may take at shutdown: webhooks need milliseconds."""
-BACKLOG = 2048
-"""Connections that may wait in a burst."""
+BACKLOG = 65535
+"""Connections that may wait in a burst: as many as the kernel lets wait (`net.core.somaxconn`).
+
+The kernel loses whoever comes when the queue is full; they try again a second later at the soonest.
+"""
 
 
 class Listener(uvicorn.Server):
@@ -183,6 +186,7 @@ class Listener(uvicorn.Server):
                 http=HttpConnection,
                 ws="none",
                 lifespan="off",
+                backlog=BACKLOG,
                 log_config=None,
                 access_log=False,
                 server_header=False,

@@ -19,9 +19,9 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from app.errors import LoginTooOld
 from app.server.front import own_origin
 from app.server.login_links import FRESH_SECONDS, LoginLinks
-from app.server.parts import Parts, PartsOf, parts_of
 from app.server.problems import plain_page, problem
 from app.server.shapes import LinkOut
+from app.server.site import Site, SiteOf, site_of
 
 logger = logging.getLogger(__name__)
 
@@ -80,14 +80,14 @@ class NotSignedIn(HTTPException):
         )
 
 
-async def visitor(request: Request, parts: PartsOf, given: Given) -> AsyncIterator[Visitor]:
+async def visitor(request: Request, site: SiteOf, given: Given) -> AsyncIterator[Visitor]:
     """Accept the bearer of the admin token and the owner of a cookie, no one else.
 
     Raises:
         NotSignedIn: answered with a page where a page was requested.
         HTTPException: the cookie is right, but the request does not come from our own page.
     """
-    who = _recognise(request, parts, given)
+    who = _recognise(request, site, given)
     try:
         if who.login and request.method not in _SAFE_METHODS:
             await _check_sender(request, who)
@@ -97,9 +97,9 @@ async def visitor(request: Request, parts: PartsOf, given: Given) -> AsyncIterat
         await request.close()
 
 
-async def with_token(request: Request, parts: PartsOf, given: Given) -> None:
+async def with_token(request: Request, site: SiteOf, given: Given) -> None:
     """Accept only the bearer of the admin token: a log-in must not create further ones."""
-    if given is None or not _is_admin(request, parts, given):
+    if given is None or not _is_admin(request, site, given):
         raise HTTPException(401, "send the admin token as a bearer token")
 
 
@@ -113,14 +113,14 @@ def require_fresh(who: Visitor, keys: Iterable[str] = GUARDED) -> None:
         raise LoginTooOld(FRESH_SECONDS // 60)
 
 
-async def is_signed_in(request: Request, parts: PartsOf, given: Given) -> bool:
+async def is_signed_in(request: Request, site: SiteOf, given: Given) -> bool:
     """Return whether the sender of a request to a public path is signed in and may see details.
 
     Raises:
         NotSignedIn: it has a wrong token.
     """
     try:
-        _recognise(request, parts, given)
+        _recognise(request, site, given)
     except NotSignedIn:
         if given is not None:
             raise
@@ -140,7 +140,7 @@ class SignedInRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
-            _recognise(request, parts_of(request), await _bearer(request))
+            _recognise(request, site_of(request), await _bearer(request))
             self.check(request)
             return await handle(request)
 
@@ -155,31 +155,31 @@ api = APIRouter(prefix="/api/v1", route_class=SignedInRoute, dependencies=[Depen
 
 
 @pages.get("/login/{token}")
-async def show_link(request: Request, parts: PartsOf, token: str) -> Response:
+async def show_link(request: Request, site: SiteOf, token: str) -> Response:
     """Ask for one click: programs that open links in advance must not use them up."""
-    return _elsewhere(request, parts, token) or _sign_in_page()
+    return _elsewhere(request, site, token) or _sign_in_page()
 
 
 @pages.post("/login/{token}")
-async def log_in(request: Request, parts: PartsOf, token: str) -> Response:
+async def log_in(request: Request, site: SiteOf, token: str) -> Response:
     """Exchange a link for a cookie, once."""
-    if (elsewhere := _elsewhere(request, parts, token)) is not None:
+    if (elsewhere := _elsewhere(request, site, token)) is not None:
         return elsewhere
-    return await _let_in(request, parts.door, token)
+    return await _let_in(request, site.links, token)
 
 
 @pages.get("/login/plain/{token}")
-async def show_plain_link(request: Request, parts: PartsOf, token: str) -> Response:
+async def show_plain_link(request: Request, site: SiteOf, token: str) -> Response:
     """Ask for one click at the plain address, and say what is different there."""
-    return _elsewhere(request, parts, token, plain=True) or _sign_in_plainly_page()
+    return _elsewhere(request, site, token, plain=True) or _sign_in_plainly_page()
 
 
 @pages.post("/login/plain/{token}")
-async def log_in_plainly(request: Request, parts: PartsOf, token: str) -> Response:
+async def log_in_plainly(request: Request, site: SiteOf, token: str) -> Response:
     """Exchange a link for a cookie of the plain address, once."""
-    if (elsewhere := _elsewhere(request, parts, token, plain=True)) is not None:
+    if (elsewhere := _elsewhere(request, site, token, plain=True)) is not None:
         return elsewhere
-    return await _let_in(request, _door_of(request, parts), token)
+    return await _let_in(request, _door_of(request, site), token)
 
 
 async def _let_in(request: Request, door: LoginLinks, token: str) -> Response:
@@ -205,28 +205,28 @@ async def _let_in(request: Request, door: LoginLinks, token: str) -> Response:
 
 @pages.post("/logout")
 async def log_out(
-    request: Request, parts: PartsOf, who: Annotated[Visitor, Depends(visitor)]
+    request: Request, site: SiteOf, who: Annotated[Visitor, Depends(visitor)]
 ) -> Response:
     """End this browser's log-in."""
-    door = _door_of(request, parts)
+    door = _door_of(request, site)
     if who.login:
-        await parts.door.close(who.login)
+        await site.links.close(who.login)
     answer = _signed_out_page()
     answer.delete_cookie(door.cookie_name, secure=door.secure, httponly=True, samesite="lax")
     return answer
 
 
 @api.post("/login-links", status_code=201)
-async def make_link(parts: PartsOf) -> LinkOut:
+async def make_link(site: SiteOf) -> LinkOut:
     """Make a link that logs in the first person who opens it, within 15 minutes."""
-    link = await parts.door.make_link()
-    return LinkOut(url=link, plain=parts.door.plain_link(link))
+    link = await site.links.make_link()
+    return LinkOut(url=link, plain=site.links.plain_link(link))
 
 
 @api.delete("/logins", status_code=204)
-async def end_logins(parts: PartsOf) -> None:
+async def end_logins(site: SiteOf) -> None:
     """End every log-in and every unused link."""
-    await parts.door.close_all()
+    await site.links.close_all()
     logger.info("ended all log-ins")
 
 
@@ -241,39 +241,37 @@ async def _not_signed_in(request: Request, error: Exception) -> Response:
     assert isinstance(error, NotSignedIn)
     is_page = not request.url.path.startswith("/api/")
     if is_page and "text/html" in request.headers.get("accept", ""):
-        door = _door_of(request, parts_of(request))
+        door = _door_of(request, site_of(request))
         host = request.headers.get("host", "").lower()
         return _not_signed_in_page(own_address=host == door.host and not door.is_plain)
     return problem(error.status_code, error.detail)
 
 
-def _door_of(request: Request, parts: Parts) -> LoginLinks:
-    return parts.door.at(request.headers.get("host", ""))
+def _door_of(request: Request, site: Site) -> LoginLinks:
+    return site.links.at(request.headers.get("host", ""))
 
 
-def _elsewhere(
-    request: Request, parts: Parts, token: str, *, plain: bool = False
-) -> Response | None:
+def _elsewhere(request: Request, site: Site, token: str, *, plain: bool = False) -> Response | None:
     """Answer a link that does not work, or one that was opened under another host name.
 
     Only a link that works redirects to the page's host name, which stays unknown to others; and
     only the link of the plain address is used there, so that no one gets its cookie by mistake.
     """
-    if not parts.door.is_open(token):
-        parts.door.guesses.count(_peer(request))
+    if not site.links.is_open(token):
+        site.links.guesses.count(_peer(request))
         return _link_expired_page()
-    door = _door_of(request, parts)
+    door = _door_of(request, site)
     if request.headers.get("host", "").lower() == door.host and door.is_plain == plain:
         return None
-    return RedirectResponse(parts.door.link(token), 303, headers={"Cache-Control": "no-store"})
+    return RedirectResponse(site.links.link(token), 303, headers={"Cache-Control": "no-store"})
 
 
-def _recognise(request: Request, parts: Parts, given: Given) -> Visitor:
+def _recognise(request: Request, site: Site, given: Given) -> Visitor:
     if given is not None:
-        if _is_admin(request, parts, given):
+        if _is_admin(request, site, given):
             return Visitor(OPERATOR)
     else:
-        door = _door_of(request, parts)
+        door = _door_of(request, site)
         cookie = request.cookies.get(door.cookie_name, "")
         if login := door.login_of(cookie):
             done, is_fresh = request.query_params.get("done", ""), door.is_fresh(login)
@@ -281,10 +279,10 @@ def _recognise(request: Request, parts: Parts, given: Given) -> Visitor:
     raise NotSignedIn
 
 
-def _is_admin(request: Request, parts: Parts, given: HTTPAuthorizationCredentials) -> bool:
-    is_right = secrets.compare_digest(given.credentials.encode(), parts.admin_token.encode())
+def _is_admin(request: Request, site: Site, given: HTTPAuthorizationCredentials) -> bool:
+    is_right = secrets.compare_digest(given.credentials.encode(), site.admin_token.encode())
     if not is_right:
-        parts.door.guesses.count(_peer(request))
+        site.links.guesses.count(_peer(request))
     return is_right
 
 
@@ -294,7 +292,7 @@ def _peer(request: Request) -> str:
 
 async def _check_sender(request: Request, who: Visitor) -> None:
     """Refuse a request that another page may have made the browser send."""
-    if not _is_own(request, parts_of(request).door.base_url):
+    if not _is_own(request, site_of(request).links.base_url):
         raise HTTPException(403, "requests from other sites are refused")
     if not secrets.compare_digest((await _csrf(request)).encode(), who.csrf.encode()):
         raise HTTPException(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
@@ -17,6 +17,9 @@ from app.model.posts import Post
 from app.model.types import Entry, Session, SessionState, Turn
 from app.model.updates import Ask, AskKind
 from app.services import PAGE
+
+if TYPE_CHECKING:
+    from app.core.runtime import Runtime
 
 T = TypeVar("T")
 
@@ -131,6 +134,14 @@ def state_on(session: Session, services: Collection[str]) -> str:
     is_asleep = session.state in {SessionState.IDLE, SessionState.PARKED}
     is_connected = session.place.service in {PAGE, DELEGATIONS, *services}
     return DISCONNECTED if is_asleep and not is_connected else session.state
+
+
+def state_of(runtime: Runtime, session: Session) -> str:
+    """Return the state of a session; `disconnected` if its agent left the session's service."""
+    agent = session.key.agent
+    if agent not in runtime.agents:
+        return session.state
+    return state_on(session, runtime.services_of(agent))
 
 
 class SessionOut(BaseModel):

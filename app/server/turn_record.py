@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from app.core.runtime import Runtime
 from app.model.delegation import Branch
 from app.model.inbound import RUN
 from app.model.types import Entry, Message, Turn
-from app.server.parts import Parts
 
 SCHEDULE_DIGITS = 15
 """Digits of the number of a schedule."""
@@ -109,27 +109,27 @@ class TurnRecord(BaseModel):
     """The system prompt, if the agent was started for this turn and takes one."""
 
 
-async def read_record(parts: Parts, turn: Turn) -> TurnRecord:
+async def read_record(runtime: Runtime, turn: Turn) -> TurnRecord:
     """Read the record of a turn."""
-    rows = await parts.transcript.of_turn(turn.session, turn.id)
+    rows = await runtime.stores.transcript.of_turn(turn.session, turn.id)
     return TurnRecord(
         id=turn.id,
         session=turn.session,
         state=turn.state,
         error=turn.error,
         continued=turn.continued,
-        cause=_cause(parts, turn),
+        cause=_cause(runtime, turn),
         decisions=list(_decisions(rows)),
         usage=_usage(rows),
-        delegations=[_delegated(parts, each) for each in parts.tree.under(turn.id)],
+        delegations=[_delegated(runtime, each) for each in runtime.stores.tree.under(turn.id)],
         prompt=turn.prompt,
         system_prompt=turn.system,
     )
 
 
-def _cause(parts: Parts, turn: Turn) -> Cause:
-    messages = parts.turns.messages(turn.id)
-    branch = parts.tree.of_turn(turn.id)
+def _cause(runtime: Runtime, turn: Turn) -> Cause:
+    messages = runtime.stores.turns.messages(turn.id)
+    branch = runtime.stores.tree.of_turn(turn.id)
     schedule = next(filter(None, map(_schedule_of, messages)), None)
     kind: Literal["message", "schedule", "delegation", "continuation"] = "message"
     if branch is not None:
@@ -151,7 +151,7 @@ def _cause(parts: Parts, turn: Turn) -> Cause:
             for each in messages
         ],
         schedule=schedule,
-        delegation=None if branch is None else _asked_by(parts, branch),
+        delegation=None if branch is None else _asked_by(runtime, branch),
     )
 
 
@@ -162,10 +162,10 @@ def _schedule_of(message: Message) -> int | None:
     return int(number) if is_run and len(number) <= SCHEDULE_DIGITS else None
 
 
-def _asked_by(parts: Parts, branch: Branch) -> CauseDelegation:
+def _asked_by(runtime: Runtime, branch: Branch) -> CauseDelegation:
     return CauseDelegation(
         id=branch.id,
-        agent=parts.name_of(branch.caller_agent),
+        agent=runtime.agents.name(branch.caller_agent),
         session=branch.caller_session,
         turn=branch.caller_turn,
         root_session=branch.root_session,
@@ -199,10 +199,10 @@ def _usage(rows: Sequence[Entry]) -> UsageOut | None:
     return UsageOut(**found[-1]) if found else None
 
 
-def _delegated(parts: Parts, branch: Branch) -> DelegatedTurn:
+def _delegated(runtime: Runtime, branch: Branch) -> DelegatedTurn:
     return DelegatedTurn(
         id=branch.id,
-        agent=parts.name_of(branch.agent),
+        agent=runtime.agents.name(branch.agent),
         task=branch.task,
         state=branch.state,
         session=branch.session,

@@ -43,14 +43,13 @@ def registered_services() -> tuple[Service, ...]:
     return tuple(services.values())
 
 
-def added_services() -> tuple[tuple[str, str], ...]:
-    """List the services of other packages: each name, and the package with its version."""
-    points = sorted(entry_points(group=GROUP), key=lambda each: each.name)
-    return tuple((each.name, _package(each)) for each in points)
-
-
-def _package(point: EntryPoint) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
+def added_by_packages(group: str = GROUP) -> list[tuple[str, str]]:
+    """List what other packages add to a group: each name, and the package with its version."""
+    points = sorted(entry_points(group=group), key=lambda each: each.name)
+    return [
+        (each.name, f"{each.dist.name} {each.dist.version}" if each.dist else each.value)
+        for each in points
+    ]
 
 
 def find_area(place: PlaceKey) -> PlaceKey | None:

@@ -20,7 +20,6 @@ from app.store.conversations import ConversationStore
 from app.store.database import Database
 from app.store.database.schema import HEAD_REVISION, check_fit, plan_undo, revision_of
 from app.store.decisions import IntakeStore
-from app.store.delegations import DelegationStore
 from app.store.dialects import POSTGRESQL
 from app.store.grants import GrantStore
 from app.store.guarding import Guard, put_on_guard
@@ -61,7 +60,6 @@ class Stores:
     names: NameStore
     sealed: SealedStore
     agents: AgentStore
-    delegations: DelegationStore
     tree: DelegationTree
     vitals: VitalStore
     spending: SpendingStore
@@ -93,7 +91,6 @@ class Stores:
             names=NameStore(database),
             sealed=SealedStore(database, now),
             agents=AgentStore(database, now),
-            delegations=DelegationStore(database, now),
             tree=DelegationTree(database, now),
             vitals=VitalStore(database, now),
         )

@@ -1,18 +1,18 @@
-"""Reads trees of delegated turns for people, and records which ends they were told."""
+"""Reads who works for whom: trees of delegated turns, and what a session was begun for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, Select, bindparam, exists, func, select, update
 
-from app.model.delegation import Branch, BranchState
+from app.model.delegation import SERVICE, Branch, BranchState, Errand
 from app.model.keys import PlaceKey, SessionKey
-from app.model.posts import NewPost, PostContent
-from app.model.types import Entry, TurnState
+from app.model.posts import PostContent
+from app.model.types import TurnState
 from app.store.database import Database
-from app.store.posts import insert_post, turn_post_key
+from app.store.posts import turn_post_key
 from app.store.tables import (
     ASK_HOLDS,
     ASK_IS_OPEN,
@@ -22,9 +22,10 @@ from app.store.tables import (
     post,
     session,
     surface,
+    told,
+    transcript,
     turn,
 )
-from app.store.transcript import insert_entries
 from app.store.values import content_of, turn_error
 
 _STATES: dict[str, BranchState] = {
@@ -53,7 +54,7 @@ _ROOT_SURFACE = func.coalesce(
     select(func.min(_each.c.id)).where(_each.c.session == _root.c.id).scalar_subquery(),
 )
 _WAITS = exists().where(ask.c.turn == turn.c.id, ASK_IS_OPEN, ASK_HOLDS)
-_BRANCHES = (
+BRANCHES = (
     select(
         delegation,
         turn.c.state,
@@ -80,10 +81,10 @@ _BRANCHES = (
     .outerjoin(_first, _first.c.id == delegation.c.root_turn)
     .join(surface, surface.c.id == _ROOT_SURFACE)
 )
-_OF_TURN = _BRANCHES.where(delegation.c.turn == bindparam("of"))
-_BY_TURN = _BRANCHES.where(delegation.c.caller_turn == bindparam("of")).order_by(delegation.c.id)
+_OF_TURN = BRANCHES.where(delegation.c.turn == bindparam("of"))
+_BY_TURN = BRANCHES.where(delegation.c.caller_turn == bindparam("of")).order_by(delegation.c.id)
 _OF_SESSION = (
-    _BRANCHES.where(delegation.c.session == bindparam("of"))
+    BRANCHES.where(delegation.c.session == bindparam("of"))
     .order_by(delegation.c.id.desc())
     .limit(1)
 )
@@ -107,16 +108,51 @@ _ABOVE = (
     .where(session.c.id.in_(select(_asked.c.session)))
     .distinct()
 )
-# What people had agents do together is told by who joins their answers.
-_UNSHOWN = (
-    _BRANCHES.where(delegation.c.shown_at.is_(None), delegation.c.root_turn.is_not(None))
-    .where(turn.c.state.in_(OVER), delegation.c.kind.in_(("message", "spawn")))
+_ERRAND = (
+    select(
+        delegation.c.caller_session,
+        delegation.c.workspace,
+        delegation.c.branch,
+        delegation.c.folder,
+    )
+    .join(session, session.c.id == delegation.c.session)
+    .join(place, place.c.id == session.c.place)
+    .where(delegation.c.session == bindparam("of"), place.c.service == SERVICE)
     .order_by(delegation.c.id)
+    .limit(1)
+)
+GROUP_OVER = "over:"
+"""What comes before the name of a group in the mark that tells that it is over."""
+_HELD = (
+    select(delegation.c.id)
+    .where(
+        delegation.c.session == bindparam("of"),
+        delegation.c.kind == "race",
+        ~select(told.c.mark).where(told.c.mark == GROUP_OVER + delegation.c.group).exists(),
+    )
+    .limit(1)
+)
+_REVIEWED = (
+    select(delegation.c.caller_session)
+    .where(
+        delegation.c.session == bindparam("of"),
+        delegation.c.kind == "review",
+        delegation.c.workspace == "read-only",
+    )
+    .order_by(delegation.c.id.desc())
+    .limit(1)
+)
+"""The author's own turns have the same kind, but no such workspace."""
+SAID = (
+    select(transcript.c.kind, transcript.c.text, transcript.c.data)
+    .where(transcript.c.session == bindparam("in"), transcript.c.turn == bindparam("of"))
+    .where(transcript.c.kind.in_(("text", "tool")))
+    .order_by(transcript.c.id)
 )
 
 
 class DelegationTree:
-    """The tree port."""
+    """The trees of delegated turns."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
@@ -153,31 +189,27 @@ class DelegationTree:
         said = content_of(row.content).said if row.content else ""
         return said.strip() if row.state == TurnState.DONE else turn_error(row.error)
 
-    async def unshown(self) -> Sequence[Branch]:
-        """List what ended and was not shown to people yet."""
-        return await self._database.read(
-            lambda connection: [_branch_of(row) for row in connection.execute(_UNSHOWN).all()]
+    def errand(self, session_id: int) -> Errand | None:
+        """Read what a session was begun for; None if people began it."""
+        row = self._database.one(_ERRAND, of=session_id)
+        return (
+            None
+            if row is None
+            else Errand(row.caller_session, row.workspace, row.branch, row.folder)
         )
 
-    async def show(
-        self, delegation_id: int, posts: Sequence[NewPost], entries: Sequence[Entry]
-    ) -> Sequence[int]:
-        """Tell people the end of a delegation, once; returns the posts to send."""
+    def author_of(self, session_id: int) -> int | None:
+        """Return the session whose work another one was asked to review; None if it was not."""
+        row = self._database.one(_REVIEWED, of=session_id)
+        return None if row is None else int(row.caller_session)
 
-        def write(connection: Connection) -> Sequence[int]:
-            now = self._now()
-            own = update(delegation).where(delegation.c.id == delegation_id)
-            first = own.where(delegation.c.shown_at.is_(None)).values(shown_at=now)
-            if not connection.execute(first).rowcount:
-                return ()
-            insert_entries(connection, entries, now)
-            return [insert_post(connection, new, now) for new in posts]
-
-        return await self._database.writer.run(write)
+    def is_held(self, session_id: int) -> bool:
+        """Tell whether the work of a session waits for people to pick it."""
+        return self._database.one(_HELD, of=session_id) is not None
 
     def _find(self, statement: Select[Any], number: int) -> Branch | None:
         row = self._database.one(statement, of=number)
-        return _branch_of(row) if row else None
+        return branch_of(row) if row else None
 
 
 def note_shown(connection: Connection, content: PostContent, now: float) -> None:
@@ -190,11 +222,12 @@ def note_shown(connection: Connection, content: PostContent, now: float) -> None
 
 def _under(connection: Connection, turn_id: int) -> Iterator[Branch]:
     for row in connection.execute(_BY_TURN, {"of": turn_id}).all():
-        yield _branch_of(row)
+        yield branch_of(row)
         yield from _under(connection, row.turn)
 
 
-def _branch_of(row: Row[Any]) -> Branch:
+def branch_of(row: Row[Any]) -> Branch:
+    """Read one delegated turn."""
     waits = row.waits or (row.paused is not None and row.state == TurnState.QUEUED)
     return Branch(
         id=row.id,
@@ -218,3 +251,19 @@ def _branch_of(row: Row[Any]) -> Branch:
         ended_at=row.ended_at,
         root_end=_ENDS.get(row.root_state, ""),
     )
+
+
+def read_last_words(connection: Connection, session_id: int, turn_id: int) -> str:
+    """Read the words that a turn ended with; of a turn that works, what it has said so far."""
+    return find_last_words(connection.execute(SAID, {"in": session_id, "of": turn_id}).all())
+
+
+def find_last_words(rows: Iterable[Any]) -> str:
+    """Join what a turn said after its last call, or, if it said nothing then, before it."""
+    parts = [""]
+    for row in rows:
+        if row.kind == "tool":
+            parts.append("")
+        elif not row.data.get("parent"):
+            parts[-1] += row.text
+    return next((part.strip() for part in reversed(parts) if part.strip()), "")

@@ -6,7 +6,8 @@ long as posts are. Nothing unfinished is ever deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Delete, Select, String, cast, func, or_, select
 
 from app.metrics import Vital
+from app.model.keys import PlaceKey, SessionKey
 from app.model.types import OPEN_TURN_STATES
 from app.store.database import Database
 from app.store.dialects import delete_some, measure
@@ -30,11 +32,15 @@ from app.store.tables import (
     forgotten,
     grant,
     message,
+    place,
     post,
+    schedule,
     spending,
+    surface,
     suspension,
     turn,
 )
+from app.store.values import content_of
 
 _NUMBER = func.count().label("number")
 
@@ -67,6 +73,22 @@ _COUNTED: tuple[tuple[str, Any], ...] = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What a bridge goes on with when it starts, once nothing is paused."""
+
+    posts: Sequence[tuple[SessionKey, str]]
+    """Where each unsent post goes, and its words."""
+    turns: Sequence[tuple[PlaceKey, str, str]]
+    """The place, the agent and the state of each turn that runs then."""
+    asks: int
+    """Open asks."""
+    deliveries: int
+    """Events that were stored and not read."""
+    schedules: int
+    """Schedules that are due."""
+
+
 class VitalStore:
     """The port for vitals."""
 
@@ -91,6 +113,36 @@ class VitalStore:
             (row,) = await self._database.all(query)
             found.append(Vital(name, row.number))
         return [*found, Vital("database_bytes", await self._database.read(measure))]
+
+    async def pending(self) -> Pending:
+        """Read what a bridge goes on with when it starts: posts, turns, asks, events, schedules."""
+        database, now = self._database, self._now()
+        posts = await database.all(select(post).where(post.c.state.in_(UNSENT)).order_by(post.c.id))
+        turns = await database.all(
+            select(place.c.service, place.c.name, surface.c.agent, turn.c.state)
+            .select_from(turn)
+            .join(surface, surface.c.id == turn.c.surface)
+            .join(place, place.c.id == surface.c.place)
+            .where(OPEN_TURN, turn.c.held.is_(False), turn.c.paused.is_(None))
+            .where(turn.c.state != "parked")
+            .order_by(turn.c.id)
+        )
+        counts = [
+            (await database.all(select(func.count()).where(*which)))[0][0]
+            for which in (
+                (ASK_IS_OPEN, ASK_HOLDS),
+                (DELIVERY_IS_NEW,),
+                (schedule.c.state == "active", schedule.c.due_at <= now),
+            )
+        ]
+        return Pending(
+            [
+                (SessionKey(row.service, row.external, row.agent), _post_words(row.content))
+                for row in posts
+            ],
+            [(PlaceKey(row.service, row.name), row.agent, row.state) for row in turns],
+            *counts,
+        )
 
 
 LEAST_DAYS = 7
@@ -145,3 +197,8 @@ async def unread_deliveries(database: Database) -> list[bytes]:
 
 def _delete(statement: Delete, connection: Connection) -> int:
     return connection.execute(statement).rowcount
+
+
+def _post_words(stored: Mapping[str, Any]) -> str:
+    content = content_of(stored)
+    return content.said or content.text or content.note or content.state

@@ -33,6 +33,8 @@ pytestmark = pytest.mark.skipif(
 )
 EVIL = "93.184.215.99"
 """Another address that is taken for one on the internet."""
+WIRE = "168.63.129.16"
+"""Azure's wire server: public by its number, inside of every machine there."""
 
 
 class Server:
@@ -84,8 +86,19 @@ def evil() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
+def wire() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
 def bridge(
-    tmp_path_factory: pytest.TempPathFactory, local: Server, public: Server, evil: Server
+    tmp_path_factory: pytest.TempPathFactory,
+    local: Server,
+    public: Server,
+    evil: Server,
+    wire: Server,
 ) -> Iterator[Observed]:
     apart: dict[str, Any] = {"mode": "free", "sandbox": "bubblewrap"}
     hosts = ["public.example", f"127.0.0.1:{local.port}"]
@@ -101,8 +114,10 @@ def bridge(
         "rebind.example": ["127.0.0.1"],
         "both.example": [PUBLIC, "127.0.0.1"],
         "bridge.localhost": ["127.0.0.1"],
+        "wire.example": [WIRE],
     }
     routes = {PUBLIC: public.port, EVIL: evil.port}
+    routes |= dict.fromkeys((WIRE, f"::ffff:{WIRE}", "64:ff9b::a83f:8110"), wire.port)
     with Platform() as platform:
         folder = tmp_path_factory.mktemp("network")
         with Observed(folder, platform, agents=agents, names=names, routes=routes) as observed:
@@ -242,6 +257,18 @@ def test_no_agent_reaches_cloud_metadata_or_the_local_network(
     assert "403" in tried(bridge, "around", f"connect {address}:80")
     assert "no connection" in tried(bridge, "around", f"dial {address.strip('[]')} 80")
     assert recorded(bridge, f"Network: refused {address.strip('[]')}:80, ")
+
+
+@pytest.mark.parametrize(
+    "host", [WIRE, "2822734096", f"[::ffff:{WIRE}]", "[64:ff9b::a83f:8110]", "wire.example"]
+)
+def test_no_agent_reaches_the_wire_server_of_its_cloud(
+    bridge: Observed, wire: Server, host: str
+) -> None:
+    assert "403" in tried(bridge, "wire", f"connect {host}:80")
+    assert tried(bridge, "wire", f"get http://{host}/machine?comp=goalstate") == "status 403"
+    assert recorded(bridge, f"Network: refused {normalise_host(host)}:80, ")
+    assert wire.seen == []
 
 
 def test_an_agent_with_an_open_network_reaches_the_internet(

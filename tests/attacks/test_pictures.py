@@ -103,6 +103,15 @@ def test_no_picture_is_live_where_a_long_answer_is_cut(tmp_path: Path) -> None:
     assert fetched(sent) == set()
 
 
+def test_no_other_bot_on_github_obeys_what_an_agent_says(tmp_path: Path) -> None:
+    sent = on_github(tmp_path, NONE, ("say /merge", "say /lgtm", f"say {'y' * 270}"))
+
+    lines = "\n".join(texts(sent)).splitlines()
+    assert any("`/merge`" in line for line in lines)
+    # What was asked is shown as it was said; bots obey the beginning of a line.
+    assert not [line for line in lines if line.lstrip("> ").startswith(("/merge", "/lgtm"))]
+
+
 def test_no_link_on_slack_leads_elsewhere_than_it_says(tmp_path: Path) -> None:
     with SlackWorld(tmp_path) as world:
         thread = world.say(f"{world.at('claude')} say See {FALSE} there")

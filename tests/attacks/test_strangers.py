@@ -108,8 +108,8 @@ def test_bodies_and_silent_connections_together_keep_nobody_waiting_for_a_second
     with GithubWorld(tmp_path) as world, ExitStack() as opened:
         world.bridge.wait(lambda: world.bridge.http.get("/readyz").is_success, "it is not ready")
         prefer(world)
-        stay_silent(world, opened)
         with another_client(world), ThreadPoolExecutor(SENDERS) as strangers:
+            stay_silent(world, opened)
             kinds = ["", SIGNATURE] * (SENDERS // 2)
             sent = [strangers.submit(send_body, world, more) for more in kinds]
             issue = world.issue("@claude-bridge say Hello")

@@ -20,7 +20,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from app.children.sandbox import Bubblewrap, find_bubblewrap
-from app.mcp_server.doors import CALLS, GUESTS
+from app.mcp_server.endpoints import CALLS, GUESTS
 from tests.support.bridge import ADMIN_TOKEN, ROOT
 from tests.support.observe import PATIENCE, demo
 from tests.support.platform import Platform

@@ -1,7 +1,8 @@
 """Looks up every pinned dependency in the published advisories, by pip-audit.
 
-Ends with an error if one of them is known to be vulnerable, or if nothing could be looked up. What
-could not be looked up is said. Base images are not looked up: the Dockerfile names them by tag.
+Ends with an error if one of them is known to be vulnerable, or if a lock file could not be looked
+up. A dependency that the advisories do not know is said. Base images are not looked up: the
+Dockerfile names them by tag.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ def report(found: list[dict[str, Any]]) -> tuple[list[str], bool]:
     skipped = {each["name"] for each in found if "vulns" not in each}
     total = f"audit: {len(audited)} dependencies looked up, {len(lines)} advisories"
     unseen = [f"audit: {len(skipped)} could not be looked up from here"] if skipped else []
-    failed = bool(lines) or not audited
-    blind = [] if audited else ["audit: failed, run it where the advisories can be reached"]
-    return [*sorted(lines), total, *unseen, *blind], failed
+    is_blind = not audited or not skipped.isdisjoint(LOCKS)
+    blind = ["audit: failed, run it where the advisories can be reached"] if is_blind else []
+    return [*sorted(lines), total, *unseen, *blind], bool(lines) or is_blind
 
 
 if __name__ == "__main__":

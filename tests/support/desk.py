@@ -13,17 +13,15 @@ from typing import Any, Literal, cast
 
 from typing_extensions import override
 
+from app.agents.agent import Agent
 from app.agents.files import AgentFiles
-from app.agents.personas import Personas, SystemPrompt
 from app.children.kept_files import Traces
 from app.clock import Clock, SystemClock
 from app.config.agents import AgentLimits
+from app.config.settings import Settings
 from app.core.adapters import Adapter
 from app.core.base import Base
 from app.core.consent.ledger import Ledger
-from app.core.delegation.delegations import Delegations
-from app.core.delegation.deputies import Deputies
-from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import OutgoingFiles
@@ -35,8 +33,9 @@ from app.core.outbox import Outbox
 from app.core.repositories.following import Renames
 from app.core.roster import Availabilities, Roster
 from app.core.session_manager import SessionManager
-from app.core.tools.agents import AgentTools
-from app.core.tools.home import Homes
+from app.core.tools.people import PeopleTools
+from app.core.tools.place import PlaceTools
+from app.core.tools.proposals import ProposalTools
 from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents
 from app.core.turns.choice import RepositoryChoice
@@ -45,12 +44,13 @@ from app.core.turns.limits import NO_LIMITS, DailyLimits
 from app.core.turns.place_context import ContextFinder
 from app.core.turns.reach import Reach
 from app.core.turns.turn_context import TurnContext
+from app.features.delegation.service import Delegations
+from app.features.delegation.tools import AgentTools
 from app.features.memory.service import Memory
 from app.features.memory.tools import MemoryTools
 from app.features.schedules.service import ScheduleBook, Scheduler
 from app.features.schedules.store import ScheduleStore
 from app.features.schedules.tools import ScheduleTools
-from app.main.together import own_tools
 from app.metrics import Metrics
 from app.model.agents import Choice, Choices, Scope
 from app.model.conversations import EVERYTHING, ListFilter
@@ -353,19 +353,19 @@ class Rules:
     scopes: Mapping[str, Scope] = field(default_factory=dict)
     """The lists of agents that have some."""
     delegation: DelegationLimits = field(default_factory=DelegationLimits)
-    personas: Personas = field(default_factory=lambda: Strangers())
+
+
+class Known(dict[str, Agent]):
+    """Agents by id, as a registry has them."""
+
+    def title(self, agent: str) -> str:
+        """Return what people call an agent."""
+        return self[agent].title if agent in self else agent
 
 
 async def lend_nothing(_session: Session, _branch: str, _folder: str) -> str:
     """Let every session work in an empty folder."""
     return "none"
-
-
-class Strangers:
-    """Agents that are told nothing of themselves."""
-
-    async def standing(self, _surface: SessionKey, _turn: int) -> SystemPrompt:
-        return SystemPrompt()
 
 
 @dataclass
@@ -388,7 +388,6 @@ class Desk:
     scheduler: Scheduler
     delegations: Delegations
     toolbox: Toolbox
-    showing: Showing
     memory: Memory
     availability: Availabilities
     feed: Feed
@@ -403,9 +402,9 @@ class Desk:
             await self.scheduler.close()
             await self.intake.close()
             await self.engine.drain(grace=0)
-            await self.showing.close()
             await self.ledger.close()
             await self.memory.finish()
+            await self.delegations.finish()
             await self.schedules.close()
             await self.live.close()
             await self.outbox.close(grace=0)
@@ -577,22 +576,8 @@ def join_desk(
         outbox,
         feed,
         submit=lambda session: engine.submit(session),
-        find_voice=lambda session: showing.voice_of(session),
     )
     live = LiveAgents(base, launcher, workspaces, max_processes=rules.max_processes)
-    showing = Showing(
-        stores.tree,
-        stores.sessions,
-        stores.posts,
-        adapters=adapters,
-        agents=agents,
-        name_of=lambda agent: rules.names.get(agent, agent),
-        page=lambda place: rules.page and f"{rules.page}/{place}",
-        outbox=outbox,
-        feed=feed,
-        clock=clock,
-        signals=signals,
-    )
     shop: TurnContext = base.extend(
         TurnContext,
         live=live,
@@ -609,7 +594,6 @@ def join_desk(
             link=lambda url: rules.page and f"{rules.page}/uploads/{url}",
         ),
         surroundings=ContextFinder(base, messages=30),
-        personas=rules.personas,
         ledger=ledger,
         outbox=outbox,
         feed=feed,
@@ -618,8 +602,6 @@ def join_desk(
         verbosity=None,
         place_prompt=lambda _place: rules.place_prompt,
         availability=availability,
-        showing=showing,
-        abandon=lambda asked: delegations.stop(asked),
     )
     engine: EmbeddedTurnEngine = EmbeddedTurnEngine(shop, max_turns=rules.max_turns)
     traces = Traces(
@@ -643,22 +625,36 @@ def join_desk(
         names=rules.names,
         changed=lambda adapter: scheduler.change(adapter),
     )
+    roster = Roster(agents, availability=availability.of)
+    limits = rules.delegation
+    settings = Settings(
+        delegation_depth=limits.depth,
+        delegations_per_turn=limits.per_turn,
+        delegations_per_tree=limits.per_tree,
+        delegations_per_hour=limits.per_hour,
+        delegation_minutes=limits.seconds / 60,
+        delegation_usd=limits.usd,
+    )
     runtime: Any = SimpleNamespace(
         clock=clock,
         vault=vault,
         stores=stores,
         signals=signals,
         files=AgentFiles(folder, vault),
-        agents=SimpleNamespace(
-            agents=agents, title=lambda agent: rules.names.get(agent, agent), names=rules.names
-        ),
+        agents=Known(agents),
         feed=feed,
         outbox=outbox,
         ledger=ledger,
         engine=engine,
+        adapters=adapters,
+        roster=roster,
+        page=lambda place: rules.page and f"{rules.page}/{place}",
+        configuration=SimpleNamespace(settings=settings),
+        workspaces=SimpleNamespace(lend=lend_nothing),
+        toolbox=SimpleNamespace(tools=lambda _agent: ()),
     )
-    memory = Memory(runtime)
-    hooks.add((book, memory))
+    memory, delegations = Memory(runtime), Delegations(runtime)
+    hooks.add((book, memory, delegations))
     manager = SessionManager(
         base,
         engine=engine,
@@ -666,27 +662,6 @@ def join_desk(
         outbox=outbox,
         feed=feed,
         directory=directory(folder),
-    )
-    roster = Roster(
-        agents,
-        availability=availability.of,
-    )
-    delegations: Delegations = Delegations(
-        stores.delegations,
-        stores.sessions,
-        stores.turns,
-        roster=roster,
-        deputies=Deputies(agents, adapters, lambda _asking, _asked: ""),
-        adapters=adapters,
-        refusal=Access().refusal,
-        lend=lend_nothing,
-        limits=lambda: rules.delegation,
-        redact=vault.redact,
-        engine=engine,
-        outbox=outbox,
-        feed=feed,
-        clock=clock,
-        signals=signals,
     )
     dispatcher = Dispatcher(
         base,
@@ -700,11 +675,9 @@ def join_desk(
         base,
         dispatcher,
         renames=Renames(
-            stores.names,
+            base,
             NoGit(),  # type: ignore[arg-type]  # it answers only what may be asked
-            adapters=adapters.values(),
-            directory=directory(folder),
-            clock=clock,
+            directory(folder),
         ),
     )
     scheduler: Scheduler = Scheduler(
@@ -720,16 +693,12 @@ def join_desk(
         delegations=delegations,
         memory=memory,
         availability=availability,
-        showing=showing,
         toolbox=Toolbox(
             (
-                *AgentTools(delegations, roster).tools(),
-                *own_tools(
-                    shop,
-                    engine,
-                    Homes(stores.delegations, stores.sessions, stores.turns),
-                    Forge(folder / "forge.json"),
-                ),
+                *AgentTools(delegations).tools(),
+                *PlaceTools(shop, stores.tree).tools(),
+                *PeopleTools(engine).tools(),
+                *ProposalTools(shop, Forge(folder / "forge.json")).tools(),
                 *MemoryTools(memory).tools(),
                 *ScheduleTools(book, ledger, agents).tools(),
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.features.delegation.store import DelegationStore
 from app.model.delegation import Delegation, DelegationLimits, NewDelegation
 from app.model.types import Speaker, TurnRef
 from app.store.stores import Stores
@@ -15,6 +16,6 @@ async def ask_agent(
     """Let a running turn ask an agent; `name` is what people call the one that asks."""
     asker = Speaker("claude", name, "agent")
     new = NewDelegation("message", agent, caller.session, caller.turn, task, ADA, speaker=asker)
-    begun = await stores.delegations.begin(new, DelegationLimits(depth=3))
+    begun = await stores.open(DelegationStore).begin(new, DelegationLimits(depth=3))
     assert begun.delegation is not None
     return begun.delegation

@@ -7,13 +7,13 @@ from typing import Any
 
 from app.clock import Clock
 from app.core.repo_provider import RepoProvider
-from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
 from app.core.repositories.folders import Folders
-from app.core.repositories.shipping import Shipper
 from app.services import find_area, find_repository
 from app.store.stores import Stores
 from app.vault import Vault
+from tests.support.base import make_base
 
 
 class NoGit:
@@ -50,22 +50,6 @@ def empty_folders(folder: Path, stores: Stores, clock: Clock, vault: Vault) -> R
     """Give every session an empty folder."""
     folders = Folders(folder / "workspaces", folder / "uploads", folder / "session-homes")
     git: Any = NoGit()
-    shipping = Shipping({})
-    clones = Clones(
-        folders.root,
-        git,
-        stores.checkouts,
-        stores.transcript,
-        shipping,
-        clock=clock,
-        vault=vault,
-    )
-    return RepoProvider(
-        folders,
-        clones,
-        Shipper(clones, git, stores.checkouts, shipping, clock=clock, vault=vault),
-        git,
-        stores.decisions,
-        stores.sessions,
-        directory=directory(folder),
-    )
+    base = make_base(stores, clock, vault=vault)
+    clones = Clones(base, folders.root, git)
+    return RepoProvider(base, folders, clones, git, directory(folder))

@@ -271,7 +271,7 @@ def main(plan_file: str) -> None:
         sys.stdout.flush()
 
     async def run() -> None:
-        hooks = [HookAdapter(name, plan["platform"], plan["token"]) for name in base.shelters]
+        hooks = [HookAdapter(name, plan["platform"], plan["token"]) for name in base.registry]
         for hook in hooks:
             hook.pace = plan["pace"]
         bridge = Bridge(

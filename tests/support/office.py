@@ -47,39 +47,24 @@ from app.server.front import Front
 from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks
 from app.server.page.stream import Stream
-from app.server.parts import AgentCard, MissingAgent, Parts
+from app.server.site import Site
 from app.services.web.adapter import WebAdapter
 from app.signals import ALONE
 from app.store.stores import Stores
 from app.vault import Vault
-from tests.support.agent_values import make_agent
 from tests.support.memory import open_stores, opened
 from tests.support.no_git import directory, empty_folders
+from tests.support.runtimes import make_registry, make_runtime
 
 BASE_URL = "http://bridge.test"
 ADMIN_TOKEN = "admin-token-of-the-tests"
 SECONDS = 5.0
 ALLOW = AskOption("allow", "Allow once", "allow_once")
-CARDS = {
-    "claude": AgentCard(
-        "claude",
-        "claude",
-        "Claude",
-        "",
-        default=True,
-        command="claude",
-        isolation="isolated (bubblewrap)",
-    ),
-    "codex": AgentCard(
-        "codex",
-        "codex",
-        "Codex",
-        "",
-        default=False,
-        command="codex",
-        isolation="not isolated: a reason",
-    ),
+AGENTS = {
+    "claude": {"command": "claude", "display_name": "Claude", "default": True},
+    "codex": {"command": "codex", "display_name": "Codex"},
 }
+ISOLATION = {"claude": "isolated (bubblewrap)", "codex": "not isolated: a reason"}
 
 
 @dataclass
@@ -121,23 +106,20 @@ class Office:
 
     def __init__(self, stores: Stores, folder: Path) -> None:
         clock, vault, metrics = SystemClock(), Vault(), Metrics()
-        adapters = {f"web:{name}": WebAdapter(name) for name in CARDS}
+        registry = make_registry(folder, **AGENTS)
+        adapters = {f"web:{name}": WebAdapter(name) for name in registry}
         self.seats = Seats()
         live: Any = self.seats
         self.stores = stores
         self.engine = Engine()
         self.feed = Feed(stores.transcript, stores.sessions, stores.tree.above)
-        agents = {
-            card.id: make_agent(card.name, id=card.id, display_name=card.display_name)
-            for card in CARDS.values()
-        }
         hooks = Hooks()
         base = Base(
             clock=clock,
             vault=vault,
             stores=stores,
             metrics=metrics,
-            agents=agents,
+            agents=registry,
             adapters=adapters,
             hooks=hooks,
         )
@@ -173,34 +155,33 @@ class Office:
             self.ledger,
             access=Access(users=frozenset(), only_users=False, bots=frozenset()),
             untagged="mention",
-            roster=Roster(agents),
+            roster=Roster(registry),
         )
         self.intake = Intake(base, dispatcher)
         self.availability = Availabilities(clock)
         self.opens: dict[str, tuple[str, ...]] = {}
         """The repositories that an agent's credentials open."""
-        self.parts = Parts(
-            agents=CARDS,
+        files = AgentFiles(folder, vault)
+        self.runtime = make_runtime(
+            clock=clock,
+            metrics=metrics,
+            stores=stores,
+            agents=registry,
+            admission=_Admission(),
+            adapters=adapters,
+            hooks=hooks,
             intake=self.intake,
             dispatcher=dispatcher,
             manager=manager,
             ledger=self.ledger,
             feed=self.feed,
-            sessions=stores.sessions,
-            threads=stores.conversations,
-            turns=stores.turns,
-            transcript=stores.transcript,
-            deliveries=stores.deliveries,
-            posts=stores.posts,
-            clock=clock,
-            metrics=metrics,
-            vitals=stores.vitals.read,
-            door=LoginLinks(
-                stores.logins, clock, vault, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
-            ),
+            files=files,
+            availability=self.availability,
+            workspaces=empty_folders(folder, stores, clock, vault),
             uploads=folder / "uploads",
-            admin_token=ADMIN_TOKEN,
-            ready=_ready,
+            progress=_Progress(),
+            listeners=_Listeners(),
+            room=_Room(),
             picker=RepositoryPicker(
                 directory(folder),
                 stores.sessions,
@@ -208,15 +189,18 @@ class Office:
                 list_repositories=self._list_repositories,
                 reach=_reach,
             ),
-            files=AgentFiles(folder, vault),
+        )
+        self.site = Site(
+            links=LoginLinks(
+                stores.logins, clock, vault, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
+            ),
+            admin_token=ADMIN_TOKEN,
             installs=PendingInstallations(
                 {}, stores.sealed, clock, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),
-            workspaces=empty_folders(folder, stores, clock, vault),
-            missing=[MissingAgent("Gemini", "npm install -g gemini")],
-            availability=self.availability.of,
+            ready=_ready,
+            vitals=stores.vitals.read,
             probe=self._probe,
-            tree=stores.tree,
         )
         self._outbox = outbox
         self.http = self.browser()
@@ -231,16 +215,17 @@ class Office:
 
     def browser(self) -> httpx.AsyncClient:
         """Open a browser that is not signed in."""
-        parts = self.parts
+        runtime = self.runtime
         front = Front(
             build(
-                parts,
+                runtime,
+                self.site,
                 features=[self.schedules, self.memory],
                 routers=[*SCHEDULES.routers(), *MEMORY.routers()],
             ),
             self.intake.take,
-            parts.clock,
-            parts.metrics,
+            runtime.clock,
+            runtime.metrics,
             hosts={"bridge.test"},
         )
         return httpx.AsyncClient(
@@ -251,7 +236,7 @@ class Office:
 
     async def sign_in(self) -> None:
         """Use up a log-in link."""
-        await self.http.post(await self.parts.door.make_link())
+        await self.http.post(await self.site.links.make_link())
         page = await self.http.get("/")
         found = re.search(r'<meta name="csrf" content="([0-9a-f]+)">', page.text)
         assert found is not None
@@ -316,7 +301,9 @@ class Office:
 
     def events(self, path: str, after: int = 0, begin: int = 0) -> Events:
         """Follow a thread as an open page does."""
-        stream = Stream(self.parts, key(path) if path else None, begin, 100, "/more", lambda: True)
+        stream = Stream(
+            self.runtime, key(path) if path else None, begin, 100, "/more", lambda: True
+        )
         return Events(stream.events(after))
 
 
@@ -366,6 +353,35 @@ async def _reach(repository: Repository, _agent: str) -> None:
     """Act as a remote that has one repository, `acme/public`."""
     if repository.name != "acme/public":
         raise RepositoryGone(repository.name, "it does not exist, or this agent has no access")
+
+
+class _Admission:
+    """Agents of which one is isolated."""
+
+    def describe(self, agent: str) -> str:
+        """Say what is known."""
+        return ISOLATION[agent]
+
+
+class _Progress:
+    """Work whose progress nobody looks at."""
+
+    def look_if_old(self, _session: int) -> None:
+        """Leave it."""
+
+
+class _Listeners:
+    """No platform has a socket."""
+
+    def troubles(self) -> dict[str, str]:
+        """Find none."""
+        return {}
+
+
+class _Room:
+    """A disk with room."""
+
+    trouble = ""
 
 
 async def _ready() -> Sequence[Any]:

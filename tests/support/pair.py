@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.agents.agent import Agent
 from app.clock import SystemClock
 from app.core.repo_provider import RepoProvider
-from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
 from app.core.repositories.folders import Folders
-from app.core.repositories.joint_work import JointWork, SharedWork
-from app.core.repositories.shipping import SharedClones, Shipper
+from app.core.repositories.joint_work import SharedWork
 from app.model.inbound import Decision, Effect, Heard
 from app.model.keys import PlaceKey
 from app.model.proposals import Work
@@ -22,6 +21,7 @@ from app.model.types import BridgeSessionRequest, Session, Speaker
 from app.model.workspaces import Author, Target
 from app.store.stores import Stores
 from tests.support.agent_values import make_agent
+from tests.support.base import make_base
 from tests.support.memory import open_stores
 from tests.support.yard import BOT, Yard, open_yard
 
@@ -92,43 +92,13 @@ async def pair(folder: Path) -> AsyncIterator[Pair]:
                 "demo": make_agent("demo", ship="push", display_name=BOT.name),
                 "codex": make_agent("codex", ship="push", display_name=CODEX.name),
             }
-            shipping = Shipping(agents)
-            clones = Clones(
-                folders.root,
-                yard.checkouts,
-                stores.checkouts,
-                stores.transcript,
-                shipping,
-                clock=clock,
-                vault=yard.vault,
-            )
-            joint = JointWork(
-                SharedClones(clones, yard.checkouts, stores.checkouts, shipping, clock),
-                yard.checkouts,
-                yard.vault.redact,
-                stores.checkouts,
-                stores.sessions,
-                stores.decisions,
-                forge=None,
-                name_of=str.title,
-                errand_of=stores.delegations.errand,
-            )
+            base = replace(make_base(stores, clock, vault=yard.vault), agents=agents)
             provider = RepoProvider(
+                base,
                 folders,
-                clones,
-                Shipper(
-                    clones,
-                    yard.checkouts,
-                    stores.checkouts,
-                    shipping,
-                    clock=clock,
-                    vault=yard.vault,
-                ),
+                Clones(base, folders.root, yard.checkouts),
                 yard.checkouts,
-                stores.decisions,
-                stores.sessions,
-                directory=Directory(yard.server.url, folder, yard.folder, default="acme/app"),
-                joint=joint,
-                errand_of=stores.delegations.errand,
+                Directory(yard.server.url, folder, yard.folder, default="acme/app"),
+                name_of=str.title,
             )
             yield Pair(provider, stores, yard, agents)

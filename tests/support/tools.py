@@ -63,17 +63,12 @@ def make_tools() -> Iterator[Tool]:
 
 def main(plan_file: str) -> None:
     """Run a bridge by a plan, with these tools."""
-    from app.core.tools.agents import AgentTools
     from app.main.wiring import Joined
     from app.mcp_server import protocol
 
     setattr(protocol, "PROGRESS_SECONDS", PROGRESS_SECONDS)  # noqa: B010 - for this process alone
 
-    def tools(joined: Joined) -> Iterator[Tool]:
-        yield from make_tools()
-        yield from AgentTools(joined.delegations, joined._roster).tools()
-
-    setattr(Joined, "_tools", tools)  # noqa: B010 - for this process alone
+    setattr(Joined, "_tools", lambda _joined: make_tools())  # noqa: B010 - for this process alone
     observe.main(plan_file)
 
 

@@ -23,6 +23,15 @@ def test_an_audit_that_could_look_up_nothing_fails() -> None:
     assert lines[-1] == "audit: failed, run it where the advisories can be reached"
 
 
+def test_an_audit_that_could_not_look_up_one_of_the_lock_files_fails() -> None:
+    unseen = {"name": "requirements-image.lock", "skip_reason": "no answer"}
+
+    lines, failed = report([{"name": "starlette", "version": "1.1", "vulns": []}, unseen])
+
+    assert failed
+    assert lines[-1] == "audit: failed, run it where the advisories can be reached"
+
+
 def test_the_lock_file_of_the_image_is_audited() -> None:
     assert {each.name for each in ROOT.glob("requirements*.lock")} == set(LOCKS)
 

@@ -86,7 +86,7 @@ async def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clinic:
         services=registered_services(),
         home=tmp_path,
     )
-    made = Clinic(Registry(configuration, known_agents()))
+    made = Clinic(Registry(configuration))
     monkeypatch.setattr(checkups, "greet", made.greet)
     monkeypatch.setattr(checkups, "launch_of", lambda agent, *_: agent.id)
     return made

@@ -28,7 +28,7 @@ def decision(tmp_path: Path, command: str, **entry: Any) -> str:
     )
     (name,) = configuration.agents
     call = Call(kinds=("execute",), commands=(command,))
-    return decide(Registry(configuration, known_agents()).agents[name].policy, call).decision
+    return decide(Registry(configuration)[name].policy, call).decision
 
 
 @pytest.mark.parametrize("command", ["agent-bridge-tool", PLAIN])

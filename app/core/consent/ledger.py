@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -32,11 +32,6 @@ ANSWER_CHARACTERS = 10_000
 """Length of an answer in words: a page or two."""
 
 
-async def _no_voice(_session: Session) -> str:
-    """Have every ask shown by the agent of its place."""
-    return ""
-
-
 class Ledger:
     """The open asks of all sessions."""
 
@@ -47,12 +42,8 @@ class Ledger:
         feed: Feed,
         *,
         submit: Callable[[int], None],
-        find_voice: Callable[[Session], Awaitable[str]] = _no_voice,
     ) -> None:
-        """Keep asks; `submit` runs the queued turns of a session.
-
-        `find_voice` returns the agent that shows the asks of a session itself elsewhere.
-        """
+        """Keep asks; `submit` runs the queued turns of a session."""
         self._base = base
         self._asks = base.stores.asks
         self._grants = base.stores.grants
@@ -60,7 +51,6 @@ class Ledger:
         self._outbox = outbox
         self._feed = feed
         self._submit = submit
-        self._find_voice = find_voice
         self._waits = Waits()
         self._putting = asyncio.Lock()
         """Questions of tools are counted and opened one after another."""
@@ -103,7 +93,7 @@ class Ledger:
 
     async def _address(self, request: AskRequest, session: Session) -> AskRequest:
         """Have an agent that works for another one ask itself, or name it where that one asks."""
-        if voice := await self._find_voice(session):
+        if voice := await self._base.hooks.voice_of(session):
             return replace(request, voice=voice)
         if session.place.service == SERVICE:
             name = self._base.name_of(session.key.agent)

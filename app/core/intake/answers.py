@@ -6,10 +6,9 @@ import asyncio
 import logging
 from dataclasses import replace
 
-from app.core.adapters import Adapter
+from app.core.adapters import Adapter, find_presence
 from app.core.base import Base
 from app.core.consent.ledger import Ledger
-from app.core.delegation.deputies import find_presence
 from app.core.intake.floor import Access
 from app.core.roster import Roster
 from app.core.session_manager import SessionManager

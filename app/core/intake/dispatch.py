@@ -10,11 +10,10 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from app.core.adapters import Adapter
+from app.core.adapters import Adapter, find_presence
 from app.core.base import Base
 from app.core.commands import Command, parse, read_timing
 from app.core.consent.ledger import Ledger
-from app.core.delegation.deputies import find_presence
 from app.core.intake.answers import Answers, Whispers, notice, refusal, speak
 from app.core.intake.floor import Access, Floor, Handover, decide, hand_to
 from app.core.roster import Roster

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from app.agents.agent import Agent
 from app.config.settings import Settings
-from app.core.adapters import Adapter
-from app.core.delegation.deputies import find_presence
+from app.core.adapters import Adapter, find_presence
 from app.core.roster import Roster
 from app.errors import SpeakerUnknown
 from app.model import wording

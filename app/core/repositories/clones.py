@@ -7,13 +7,12 @@ a crash cut off.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from app.agents.agent import Agent
-from app.clock import Clock
+from app.core.base import Base
 from app.core.repositories.forge import Forge
 from app.errors import RepositoryError
 from app.model.proposals import branch_name, branch_ref, is_branch
@@ -33,9 +32,6 @@ from app.model.workspaces import (
 from app.repos import wording as wording
 from app.repos.checkouts import GitCheckouts
 from app.retry import persist
-from app.store.checkouts import CheckoutStore
-from app.store.transcript import TranscriptStore
-from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
@@ -43,55 +39,42 @@ Ask = Callable[[str, Sequence[str]], Awaitable[bool]]
 """Has a person decide, where one can be asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shipping:
-    """How agents' work is shipped, and in whose name."""
-
-    agents: Mapping[str, Agent]
-    forge: Forge | None = None
-
-    def of(self, agent: str) -> Ship:
-        """Tell how an agent's work is shipped."""
-        found = self.agents.get(agent)
-        return found.ship if found else "none"
-
-    async def author(self, agent: str) -> Author:
-        """Tell the author of an agent's commits.
-
-        Raises:
-            RepositoryError: there is no longer such an agent.
-        """
-        if agent not in self.agents:
-            raise RepositoryError(f"{agent} is no longer set up.")
-        known = None if self.forge is None else await self.forge.author(agent)
-        return known or self.agents[agent].author
-
-
 class Clones:
     """The clones of all sessions."""
 
     def __init__(
         self,
+        base: Base,
         root: Path,
         checkouts: GitCheckouts,
-        records: CheckoutStore,
-        transcript: TranscriptStore,
-        shipping: Shipping,
         *,
-        clock: Clock,
-        vault: Vault,
+        forge: Forge | None = None,
         machine: str = "",
     ) -> None:
         """Keep the clones below a folder, on the disk of a machine."""
         self._root = root
         self._checkouts = checkouts
-        self._records = records
-        self._transcript = transcript
-        self._shipping = shipping
-        self._clock = clock
-        self._vault = vault
+        self._base = base
+        self._records = base.stores.checkouts
+        self._forge = forge
         self._machine = machine
         self._kept: set[tuple[int, int]] = set()
+
+    def ship_of(self, agent: str) -> Ship:
+        """Tell how an agent's work is shipped."""
+        found = self._base.agents.get(agent)
+        return found.ship if found else "none"
+
+    async def _author_of(self, agent: str) -> Author:
+        """Tell the author of an agent's commits.
+
+        Raises:
+            RepositoryError: there is no longer such an agent.
+        """
+        if agent not in self._base.agents:
+            raise RepositoryError(f"{agent} is no longer set up.")
+        known = None if self._forge is None else await self._forge.author(agent)
+        return known or self._base.agents[agent].author
 
     async def all(self) -> Sequence[Checkout]:
         """List the clones that still exist."""
@@ -154,7 +137,7 @@ class Clones:
 
     def redact(self, text: str) -> str:
         """Remove known secrets from a text."""
-        return self._vault.redact(text)
+        return self._base.vault.redact(text)
 
     async def changes(self, session: Session) -> Sequence[Diff]:
         """Show what a session changed in its clone since it began."""
@@ -176,7 +159,7 @@ class Clones:
         )
         if changes is not None and changes != record.changes:
             await persist(
-                self._clock, self._records.measured, record.session, record.number, changes
+                self._base.clock, self._records.measured, record.session, record.number, changes
             )
 
     async def unshipped(self, session: Session, record: Checkout) -> str:
@@ -197,10 +180,10 @@ class Clones:
     async def remove(self, session: Session, record: Checkout) -> None:
         """Remove a clone."""
         await self._checkouts.remove(self.locate(session, record))
-        await persist(self._clock, self._records.gone, record.session, record.number)
+        await persist(self._base.clock, self._records.gone, record.session, record.number)
 
     async def _begin(self, session: Session, target: Repository) -> Checkout:
-        forge = self._shipping.forge
+        forge = self._forge
         head = None if forge is None else await forge.head(session)
         return await self.begin(session, target, head)
 
@@ -212,7 +195,7 @@ class Clones:
         On the branch of a head, if agents may push there; else, or with `apart`, on a new branch
         that starts from it.
         """
-        last, how = self._records.latest(session.id), self._shipping.of(session.key.agent)
+        last, how = self._records.latest(session.id), self.ship_of(session.key.agent)
         number = 1 if last is None else last.number + 1
         if last is not None and last.repository == target and await self._is_pushed(session, last):
             record = Checkout(
@@ -241,7 +224,7 @@ class Clones:
             branch = branch if owner is None else f"{branch}-{session.id}-{number}"
             start = "" if head is None else branch_ref(head.branch)
             record = Checkout(session.id, number, target, "branch", branch, start)
-        await persist(self._clock, self._records.begin, record)
+        await persist(self._base.clock, self._records.begin, record)
         return record
 
     async def _is_pushed(self, session: Session, last: Checkout) -> bool:
@@ -253,7 +236,7 @@ class Clones:
 
     async def _is_guarded(self, session: Session, target: Repository, branch: str) -> bool:
         """Tell whether agents only propose changes to a branch; if so, tell the place."""
-        forge = self._shipping.forge
+        forge = self._forge
         reason = forge and await forge.guard(target, session.key.agent, branch)
         if not reason:
             return False
@@ -276,7 +259,7 @@ class Clones:
                 # This session pushed it, and did not come to propose it.
                 opened = replace(opened, commit=record.commit)
             await persist(
-                self._clock,
+                self._base.clock,
                 self._records.ready,
                 *(record.session, record.number, opened, self._machine),
             )
@@ -332,7 +315,7 @@ class Clones:
             session=session.key,
             repository=record.repository,
             way=record.way,
-            author=await self._shipping.author(agent),
+            author=await self._author_of(agent),
             branch=record.branch,
             start=record.start,
         )
@@ -343,9 +326,9 @@ class Clones:
 
     async def record_sent(self, record: Checkout, commit: str) -> None:
         """Record that a commit reached the remote."""
-        await persist(self._clock, self._records.sent, record.session, record.number, commit)
+        await persist(self._base.clock, self._records.sent, record.session, record.number, commit)
 
     async def note(self, session: Session, words: str) -> None:
         """Tell people something about a session's work."""
-        entry = Entry("notice", self._vault.redact(words), session=session.id)
-        await persist(self._clock, self._transcript.append, [entry])
+        entry = Entry("notice", self._base.vault.redact(words), session=session.id)
+        await persist(self._base.clock, self._base.stores.transcript.append, [entry])

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 
-from app.clock import Clock
 from app.core.adapters import Adapter
+from app.core.base import Base
 from app.core.consent.ledger import Ledger
 from app.core.feed import Feed
 from app.core.outbox import Outbox
@@ -28,9 +28,6 @@ from app.model.updates import AskRequest
 from app.repos import wording as wording
 from app.repos.checkouts import GitCheckouts
 from app.retry import Retries, persist
-from app.store.checkouts import CheckoutStore, ProposalStore
-from app.store.names import NameStore
-from app.store.sessions import SessionStore
 from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
@@ -48,25 +45,22 @@ class Proposals:
 
     def __init__(
         self,
-        proposals: ProposalStore,
+        base: Base,
         checkouts: GitCheckouts,
         ledger: Ledger,
         outbox: Outbox,
         feed: Feed,
         *,
-        adapters: Mapping[str, Adapter],
-        clock: Clock,
         offer_seconds: float,
         look: Callable[[int], None] = lambda _session: None,
     ) -> None:
         """Follow them; `look` has the state of a session's proposal read again."""
-        self._proposals = proposals
+        self._base = base
+        self._proposals = base.stores.proposals
         self._checkouts = checkouts
         self._ledger = ledger
         self._outbox = outbox
         self._feed = feed
-        self._adapters = adapters
-        self._clock = clock
         self._offer_seconds = offer_seconds
         self._look = look
 
@@ -76,7 +70,7 @@ class Proposals:
         Raises:
             PostError: the platform does not tell the state.
         """
-        adapter = self._adapters[adapter_name]
+        adapter = self._base.adapters[adapter_name]
         if news.kind == "moved":
             found = self._proposals.onto(adapter.agent, news.repository, news.branch)
             for each in found:
@@ -94,7 +88,7 @@ class Proposals:
 
     async def _end(self, news: News, proposed: Proposed) -> None:
         outcome = "" if news.kind == "reopened" else news.kind
-        await persist(self._clock, self._proposals.settle, proposed, outcome)
+        await persist(self._base.clock, self._proposals.settle, proposed, outcome)
         if outcome:
             words = wording.MERGED if outcome == "merged" else wording.CLOSED
             await self._tell(proposed, f"{outcome}:{news.mark}", words.format(link=news.link))
@@ -117,7 +111,7 @@ class Proposals:
 
     async def _read_checks(self, adapter: Adapter, news: News) -> Checked | None:
         """Read how checks ended; retried while the platform cannot tell."""
-        retries = Retries(self._clock, LOOK_SECONDS)
+        retries = Retries(self._base.clock, LOOK_SECONDS)
         while True:
             try:
                 return await adapter.checked(news)
@@ -161,13 +155,13 @@ class Proposals:
         passed: bool = False,
     ) -> None:
         posts = await persist(
-            self._clock,
+            self._base.clock,
             self._proposals.tell,
             proposed,
             f"{proposed.branch}:{mark}",
             self._outbox.redact(words),
             offer=self._ledger.present(request) if request else None,
-            deadline=self._clock.now() + self._offer_seconds,
+            deadline=self._base.clock.now() + self._offer_seconds,
             passed=passed,
         )
         self._outbox.send(*posts)
@@ -183,18 +177,16 @@ class WorkProgress:
 
     def __init__(
         self,
-        sessions: SessionStore,
-        records: CheckoutStore,
+        base: Base,
         clones: Clones,
         feed: Feed,
-        clock: Clock,
         forge: Forge | None,
     ) -> None:
-        self._sessions = sessions
-        self._records = records
+        self._base = base
+        self._sessions = base.stores.sessions
+        self._records = base.stores.checkouts
         self._clones = clones
         self._feed = feed
-        self._clock = clock
         self._forge = forge
         self._tasks = Tasks("state of work")
         self._again: dict[int, bool] = {}
@@ -212,7 +204,7 @@ class WorkProgress:
     def look_if_old(self, session_id: int) -> None:
         """Read it for a page that was opened, unless it was read just now."""
         last = self._read_at.get(session_id)
-        if last is None or self._clock.monotonic() - last >= AGAIN_SECONDS:
+        if last is None or self._base.clock.monotonic() - last >= AGAIN_SECONDS:
             self.look(session_id)
 
     async def close(self) -> None:
@@ -223,7 +215,7 @@ class WorkProgress:
         try:
             while True:
                 self._again[session_id] = False
-                self._read_at[session_id] = self._clock.monotonic()
+                self._read_at[session_id] = self._base.clock.monotonic()
                 session = self._sessions.session(session_id)
                 if session is not None:
                     await self._read(session)
@@ -246,26 +238,17 @@ class WorkProgress:
             return
         found = await self._forge.judged(record.repository, session.key.agent, record.branch)
         if found is not None:
-            await persist(self._clock, self._records.judged, session.id, record.number, found)
+            await persist(self._base.clock, self._records.judged, session.id, record.number, found)
 
 
 class Renames:
     """Follows changes of repository names."""
 
-    def __init__(
-        self,
-        names: NameStore,
-        checkouts: GitCheckouts,
-        *,
-        adapters: Iterable[Adapter],
-        directory: Directory,
-        clock: Clock,
-    ) -> None:
-        self._names = names
+    def __init__(self, base: Base, checkouts: GitCheckouts, directory: Directory) -> None:
+        self._base = base
+        self._names = base.stores.names
         self._checkouts = checkouts
-        self._adapters = list(adapters)
         self._directory = directory
-        self._clock = clock
         self._order = asyncio.Lock()
 
     async def follow(self, naming: Naming) -> None:
@@ -277,9 +260,9 @@ class Renames:
             for renamed in self._names.plan(naming):
                 logger.info("%s is now called %s", renamed.old, renamed.new)
                 await self._move_clones(renamed)
-                for adapter in self._adapters:
+                for adapter in self._base.adapters.values():
                     adapter.renamed(renamed.old)
-            await persist(self._clock, self._names.follow, naming)
+            await persist(self._base.clock, self._names.follow, naming)
 
     async def _move_clones(self, renamed: Renamed) -> None:
         """Keep what is on disk; if that fails, the next turn makes another clone and says so."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from app.core.base import Base
 from app.core.repositories.clones import Ask
 from app.core.repositories.forge import Forge
 from app.core.repositories.shipping import SharedClones
@@ -21,9 +22,6 @@ from app.model.wording import PULL_REQUEST
 from app.model.workspaces import Checkout, Repository, link_number
 from app.repos import wording as wording
 from app.repos.checkouts import GitCheckouts
-from app.store.checkouts import CheckoutStore
-from app.store.decisions import IntakeStore
-from app.store.sessions import SessionStore
 
 BEGINNING = 1000
 """Characters of a message that are read: more than a line that asks for a review has."""
@@ -114,33 +112,21 @@ class JointWork:
 
     def __init__(
         self,
+        base: Base,
         clones: SharedClones,
         checkouts: GitCheckouts,
-        redact: Callable[[str], str],
-        records: CheckoutStore,
-        sessions: SessionStore,
-        places: IntakeStore,
         *,
         forge: Forge | None,
         name_of: Callable[[str], str],
-        errand_of: Callable[[int], Errand | None],
-        author_of: Callable[[int], int | None] = lambda _session: None,
     ) -> None:
-        """Join agents' work; `name_of` returns what people call an agent.
-
-        `errand_of` returns what a session was begun for by another one, `author_of` the session
-        whose work another one was asked to review.
-        """
+        """Join agents' work; `name_of` returns what people call an agent, present or removed."""
+        self._base = base
         self._clones = clones
         self._checkouts = checkouts
-        self._redact = redact
-        self._records = records
-        self._sessions = sessions
-        self._places = places
+        self._records = base.stores.checkouts
+        self._sessions = base.stores.sessions
         self._forge = forge
         self._name_of = name_of
-        self._errand_of = errand_of
-        self._author_of = author_of
 
     async def join(
         self, session: Session, target: Repository, texts: Sequence[str], ask: Ask
@@ -150,9 +136,9 @@ class JointWork:
         Raises:
             RepositoryError: the repository cannot be used.
         """
-        if (author := self._author_of(session.id)) is not None:
+        if (author := self._base.stores.tree.author_of(session.id)) is not None:
             return await self._review_work_of(author, session, target)
-        if (errand := self._errand_of(session.id)) is not None:
+        if (errand := self._base.stores.tree.errand(session.id)) is not None:
             return await self._share(session, target, errand)
         if (theirs := self._find_inherited(session, target)) is not None:
             return await self._take_over(session, target, theirs, ask)
@@ -186,7 +172,7 @@ class JointWork:
 
     def _find_inherited(self, session: Session, target: Repository) -> Checkout | None:
         """Find the branch that a session was given with its place and does not have yet."""
-        place = self._places.place(session.place)
+        place = self._base.stores.decisions.place(session.place)
         if place.holder != session.key.agent:
             return None
         own = self._own_branch(session, target)
@@ -341,7 +327,7 @@ class JointWork:
         note = wording.REVIEW.format(
             name=found.name, by=by, commit=compared.commit[:12], base=compared.base, where=where
         )
-        diff = self._redact(compared.diff)
+        diff = self._base.vault.redact(compared.diff)
         if len(diff) > DIFF_CHARACTERS:
             diff = f"{diff[:DIFF_CHARACTERS]}\n{wording.CUT_DIFF}"
         origin = wording.DIFF.format(name=found.name, base=compared.base)

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 from weakref import WeakValueDictionary
 
-from app.clock import Clock
-from app.core.repositories.clones import Ask, Clones, Shipping
+from app.core.base import Base
+from app.core.repositories.clones import Ask, Clones
 from app.core.repositories.forge import Forge
 from app.errors import RepositoryError
 from app.model.posts import Pushed
@@ -34,8 +34,6 @@ from app.repos import wording as wording
 from app.repos.checkouts import GitCheckouts
 from app.repos.wording import commit_message, proposal_body, subject
 from app.retry import persist
-from app.store.checkouts import CheckoutStore
-from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
@@ -58,20 +56,16 @@ class Shipper:
 
     def __init__(
         self,
+        base: Base,
         clones: Clones,
         checkouts: GitCheckouts,
-        records: CheckoutStore,
-        shipping: Shipping,
-        *,
-        clock: Clock,
-        vault: Vault,
+        forge: Forge | None,
     ) -> None:
+        self._base = base
         self._clones = clones
         self._checkouts = checkouts
-        self._records = records
-        self._shipping = shipping
-        self._clock = clock
-        self._vault = vault
+        self._records = base.stores.checkouts
+        self._forge = forge
         self._shipped: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def propose(
@@ -88,13 +82,13 @@ class Shipper:
                 raise RepositoryError(wording.NO_CLONE)
             if not record.branch:
                 raise RepositoryError(wording.ONLY_READING)
-            if self._shipping.of(session.key.agent) == "none":
+            if self._clones.ship_of(session.key.agent) == "none":
                 raise RepositoryError(wording.SHIPS_NOTHING)
             if title or body:
                 words = (title or record.title, body or record.body)
-                redacted = map(self._vault.redact, words)
+                redacted = map(self._base.vault.redact, words)
                 await persist(
-                    self._clock, self._records.worded, record.session, record.number, *redacted
+                    self._base.clock, self._records.worded, record.session, record.number, *redacted
                 )
             shipped = await self._ship(session, target, work)
             now = self._records.latest(session.id) or record
@@ -124,7 +118,7 @@ class Shipper:
         record = self._clones.record(session, target)
         if record is None or not record.branch:
             return Shipped()
-        if self._shipping.of(session.key.agent) == "none":
+        if self._clones.ship_of(session.key.agent) == "none":
             return Shipped()
         work = _in_own_words(work, record)
         clone = await self._clones.clone(session, record)
@@ -154,8 +148,8 @@ class Shipper:
 
     async def _gather(self, session: Session, clone: Clone, work: Work) -> Gathered:
         """Commit what an agent left uncommitted."""
-        name = self._shipping.agents[session.key.agent].author.name
-        message = self._vault.redact(commit_message(work, session.key, name))
+        name = self._base.agents[session.key.agent].author.name
+        message = self._base.vault.redact(commit_message(work, session.key, name))
         return await self._checkouts.gather(clone, message)
 
     async def _propose(
@@ -166,17 +160,17 @@ class Shipper:
         counted = {} if changes is None else asdict(changes)
         pushed = Pushed(record.repository.name, record.branch, **counted)
         link = record.link
-        forge = self._shipping.forge
-        if forge and self._shipping.of(session.key.agent) == "pr" and record.way == "branch":
-            name = self._shipping.agents[session.key.agent].author.name
+        forge = self._forge
+        if forge and self._clones.ship_of(session.key.agent) == "pr" and record.way == "branch":
+            name = self._base.agents[session.key.agent].author.name
             proposal = Proposal(
                 record.repository,
                 session.key.agent,
                 session.id,
                 head=record.branch,
                 base=record.base,
-                title=self._vault.redact(subject(work, name)),
-                body=self._vault.redact(proposal_body(work, session.key, name)),
+                title=self._base.vault.redact(subject(work, name)),
+                body=self._base.vault.redact(proposal_body(work, session.key, name)),
             )
             try:
                 link = await forge.propose(proposal)
@@ -191,7 +185,7 @@ class Shipper:
             )
         files = await self._checkouts.conflicts(clone, record.base, record.sent)
         await persist(
-            self._clock, self._records.told, record.session, record.number, record.sent, link
+            self._base.clock, self._records.told, record.session, record.number, record.sent, link
         )
         named = wording.some(files)
         conflict = wording.CONFLICT.format(base=record.base, files=named) if files else ""
@@ -217,19 +211,11 @@ def _in_own_words(work: Work, record: Checkout) -> Work:
 class SharedClones:
     """The clones of sessions that work on, or look at, one branch."""
 
-    def __init__(
-        self,
-        clones: Clones,
-        checkouts: GitCheckouts,
-        records: CheckoutStore,
-        shipping: Shipping,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, base: Base, clones: Clones, checkouts: GitCheckouts) -> None:
+        self._base = base
         self._clones = clones
         self._checkouts = checkouts
-        self._records = records
-        self._shipping = shipping
-        self._clock = clock
+        self._records = base.stores.checkouts
 
     async def hand_on(self, session: Session, record: Checkout, ask: Ask) -> str:
         """Push what a session left in its clone, for an agent that goes on with it.
@@ -242,7 +228,7 @@ class SharedClones:
             held = await self._clones.unshipped(session, record)
             if not held:
                 return ""
-            if self._shipping.of(session.key.agent) == "none":
+            if self._clones.ship_of(session.key.agent) == "none":
                 return held
             clone = await self._clones.clone(session, record)
             return await self._push_rest(session, record, clone, ask)
@@ -254,7 +240,7 @@ class SharedClones:
         last = self._records.latest(session.id)
         number = 1 if last is None else last.number + 1
         record = Checkout(session.id, number, target, "branch", theirs.branch, theirs.start)
-        await persist(self._clock, self._records.begin, record)
+        await persist(self._base.clock, self._records.begin, record)
 
     async def begin_at(
         self, session: Session, target: Repository, branch: str, *, apart: bool
@@ -281,13 +267,13 @@ class SharedClones:
         if last is None or last.repository != target or last.state == "gone":
             number = 1 if last is None else last.number + 1
             record = Checkout(session.id, number, target, "detached", start=commit)
-            await persist(self._clock, self._records.begin, record)
+            await persist(self._base.clock, self._records.begin, record)
             return True
         if last.branch:
             return False
         if last.state == "ready" and last.commit != commit:
             await self._checkouts.check_out(await self._clones.clone(session, last), commit)
-        await persist(self._clock, self._records.moved, session.id, last.number, commit)
+        await persist(self._base.clock, self._records.moved, session.id, last.number, commit)
         return True
 
     async def follow(self, session: Session, record: Checkout, theirs: Checkout) -> Followed:
@@ -302,7 +288,7 @@ class SharedClones:
             await self._clones.record_sent(record, followed.commit)
             link = record.link or theirs.link
             await persist(
-                self._clock,
+                self._base.clock,
                 self._records.told,
                 *(record.session, record.number, followed.commit, link),
             )
@@ -314,7 +300,7 @@ class SharedClones:
         if not was_open and not await self._clones.reopen(session, record, clone, ask):
             return wording.CLONE_BROKEN
         try:
-            name = self._shipping.agents[session.key.agent].author.name
+            name = self._base.agents[session.key.agent].author.name
             work = Work(session.title, ())
             message = self._clones.redact(commit_message(work, session.key, name))
             gathered = await self._checkouts.gather(clone, message)

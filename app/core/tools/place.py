@@ -8,20 +8,22 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from app.core.files.outgoing import FILES, NotTaken, listed
 from app.core.tools import wording
-from app.core.tools.home import HomePlace, Homes
 from app.core.turns.turn_context import TurnContext
 from app.markdown.hidden import strip
 from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
+from app.model.delegation import SERVICE
+from app.model.keys import SessionKey
 from app.model.posts import MadeFile, NewPost, PostContent
 from app.model.text import size_words
 from app.model.types import Entry
 from app.retry import persist
+from app.store.tree import DelegationTree
 
 POSTS: Final = 5
 """Posts of one turn: progress worth a message is rare, and the answer is posted anyway."""
@@ -35,12 +37,23 @@ _LAST: Final = 2**62
 """After every row of the transcript."""
 
 
+@dataclass(frozen=True, slots=True)
+class HomePlace:
+    """Where people asked for what an agent does now."""
+
+    session: int
+    turn: int | None
+    surface: SessionKey
+    is_own: bool
+    """Whether people asked the agent itself."""
+
+
 class PlaceTools:
     """The tools with which agents read and post where they were asked."""
 
-    def __init__(self, context: TurnContext, homes: Homes) -> None:
+    def __init__(self, context: TurnContext, tree: DelegationTree) -> None:
         self._context = context
-        self._homes = homes
+        self._tree = tree
 
     def tools(self) -> Sequence[Tool]:
         """List the tools."""
@@ -97,8 +110,25 @@ class PlaceTools:
             ),
         )
 
+    def _find_home(self, caller: Caller) -> HomePlace:
+        """Tell where people asked for what an agent does now: one place, never a further one.
+
+        What an agent does for another one began where a person asked the first: that person talks
+        there and sees what is said there.
+
+        Raises:
+            ToolRefused: there is no such place any more.
+        """
+        session, turn = caller.session, caller.turn
+        if turn.surface.service != SERVICE:
+            return HomePlace(session.id, turn.id, turn.surface, is_own=True)
+        branch = self._tree.of_turn(turn.id)
+        if branch is None:
+            raise ToolRefused(wording.NO_PLACE)
+        return HomePlace(branch.root_session, branch.root_turn, branch.root, is_own=False)
+
     async def _read(self, caller: Caller, arguments: Arguments) -> Result:
-        home = self._homes.find(caller)
+        home = self._find_home(caller)
         limit, before = arguments.get("limit", 20), arguments.get("before", 0) or _LAST
         found = await self._context.stores.transcript.said(home.surface, before=before, limit=limit)
         shown: list[dict[str, Any]] = []
@@ -129,7 +159,7 @@ class PlaceTools:
         }
 
     async def _post(self, caller: Caller, arguments: Arguments) -> Result:
-        home = self._homes.find(caller)
+        home = self._find_home(caller)
         text = self._context.vault.redact(arguments["text"]).strip()
         if not text:
             raise ToolRefused(wording.EMPTY_POST)
@@ -140,7 +170,7 @@ class PlaceTools:
         return {"state": "posted"}
 
     async def _post_file(self, caller: Caller, arguments: Arguments) -> Result:
-        context, home = self._context, self._homes.find(caller)
+        context, home = self._context, self._find_home(caller)
         own = context.workspaces.outgoing(caller.session)
         folder = context.workspaces.folder(caller.session)
         folders = [each for each in (folder, own) if each is not None and each.is_dir()]

@@ -9,9 +9,13 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from typing_extensions import override
+
 from app.agents.agent import Agent
+from app.core.hooks import Hook
 from app.core.tools import wording
 from app.model.agents import WAITS_SECONDS, Arguments, Caller, Result, Tool, ToolRefused
+from app.model.keys import SessionKey
 from app.model.ports import Counters
 from app.model.types import TurnState
 from app.store.sessions import SessionStore
@@ -20,7 +24,7 @@ from app.store.turns import TurnStore
 logger = logging.getLogger(__name__)
 
 
-class Toolbox:
+class Toolbox(Hook):
     """The tools of the bridge."""
 
     def __init__(
@@ -48,6 +52,15 @@ class Toolbox:
     def tools(self, agent: str) -> Sequence[Tool]:
         """List the tools that an agent may use."""
         return [tool for tool in self._tools.values() if not tool.off and self._allows(agent, tool)]
+
+    @override
+    async def system_parts(self, surface: SessionKey, turn: int) -> Mapping[str, str]:
+        """Tell an agent of the tools that it gets as a command."""
+        agent = self._agents.get(surface.agent)
+        if agent is None or agent.tool_exposure == "tools":
+            return {}
+        found = {each.name: each.description for each in self.tools(surface.agent)}
+        return {"tools": wording.list_skills(found)}
 
     def tools_in(self, session_id: int) -> Sequence[Tool]:
         """List the tools that the agent of a session may use."""

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
-from app.agents.agent import Agent
 from app.model.agents import COMMAND
 
 NO_TOOL: Final = "There is no tool {name!r} for you. List your tools to see which there are."
 TOO_LARGE: Final = "The arguments of {name} are too long: at most {limit} bytes."
 NO_TURN: Final = "Tools work only during your turn, and it is over."
-NOT_ASKED: Final = "You asked for nothing with the id {id!r}. agents_status lists what you did."
-STILL_WORKS: Final = (
-    "It is not done yet and goes on. Use agents_result with this id to get the answer; if you end "
-    "your turn before, you are told the answer at the beginning of your next one."
-)
 BAD_ARGUMENTS: Final = "The arguments of {name} are wrong, at {where}: {reason}"
 FAILED: Final = "It failed inside the bridge. Try again, or tell the person who asked you."
 INSTRUCTIONS: Final = (
@@ -26,14 +20,6 @@ SKILLS: Final = """Tools of the bridge through which people talk to you; they wo
 Run `{command} NAME --KEY VALUE` in a shell. `{command} NAME --help` describes a tool, and so does
 its SKILL.md in the folder `$AGENT_BRIDGE_SKILLS`:
 {tools}"""
-
-COLLEAGUES: Final = """Other agents here, by name. To ask one, use {how}. To write a name or an @ in
-your answer asks no agent.
-{agents}"""
-BY_TOOL: Final = "the tool `{tool}`"
-BY_COMMAND: Final = "the command `{command} {tool} --{to} NAME --{what} TEXT`"
-ASKS: Final = {"agents_message": ("to", "text"), "agents_spawn": ("agent", "task")}
-"""The tools that ask an agent, the usual one first: whom, and what."""
 
 
 def first_sentence(description: str) -> str:
@@ -47,27 +33,6 @@ def list_skills(tools: Mapping[str, str]) -> str:
         return ""
     lines = [f"- {name}: {first_sentence(words)}." for name, words in tools.items()]
     return SKILLS.format(command=COMMAND, tools="\n".join(lines))
-
-
-def list_colleagues(
-    colleagues: Sequence[Agent], tools: Collection[str], *, as_command: bool
-) -> str:
-    """Tell an agent whom it can ask with its tools, and how; empty if it can ask no agent."""
-    tool = next((each for each in ASKS if each in tools), None)
-    if tool is None or not colleagues:
-        return ""
-    to, what = ASKS[tool]
-    how = BY_COMMAND if as_command else BY_TOOL
-    return COLLEAGUES.format(
-        how=how.format(command=COMMAND, tool=tool, to=to, what=what),
-        agents="\n".join(map(_introduce, colleagues)),
-    )
-
-
-def _introduce(colleague: Agent) -> str:
-    title, about = (" ".join(each.split()) for each in (colleague.title, colleague.description))
-    known = "" if title.casefold() == colleague.name.casefold() else f" ({title})"
-    return f"- {colleague.name}{known}{about and f': {about}'}"
 
 
 ASK_PERSON: Final = (

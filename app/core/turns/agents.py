@@ -13,9 +13,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol
 
-from app.agents.personas import SystemPrompt, write_system_prompt
 from app.core.base import Base
 from app.core.repo_provider import RepoProvider
+from app.core.turns.prompt import SystemPrompt, write_system_prompt
 from app.model.agents import Choices
 from app.model.ports import AgentLauncher, AgentSession, OpenedSession
 from app.model.types import Session
@@ -122,7 +122,7 @@ class LiveAgents:
         self,
         session: Session,
         target: Target,
-        standing: SystemPrompt,
+        system_prompt: SystemPrompt,
         *,
         replay: bool = False,
         meanwhile: Meanwhile = nullcontext,
@@ -150,7 +150,7 @@ class LiveAgents:
         await self._pace(session.id, meanwhile)
         async with self._room_for_one(session.key.agent, meanwhile):
             workspace = await self._workspaces.open(session, target)
-            system = write_system_prompt(standing)
+            system = write_system_prompt(system_prompt)
             opened = await self._start(session, workspace, system, replay=replay)
             agent = self._base.agents.get(session.key.agent)
             idle_seconds = agent.idle_seconds if agent else 0.0
@@ -165,7 +165,7 @@ class LiveAgents:
             live.wishes = (session.mode, session.model)
             live.known = opened.marks or frozenset()
             if opened.instructed:
-                live.system, live.told = system, standing.digests()
+                live.system, live.told = system, system_prompt.digests()
             else:
                 live.told = _recall(session, opened.session.acp_session_id)
             self._live[session.id] = live

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from app.agents.personas import SystemPrompt, write_for_prompt
 from app.core.repositories.joint_work import SharedWork
 from app.core.turns.agents import LiveAgent
-from app.core.turns.errands import recall_errands
-from app.core.turns.prompt import TurnPrompt, compose
+from app.core.turns.prompt import SystemPrompt, TurnPrompt, compose, write_for_prompt
 from app.core.turns.turn_context import TurnContext
 from app.model import wording
 from app.model.types import Attachment, Entry, Session, Turn
@@ -31,8 +30,8 @@ class Briefing:
     """The last row of the transcript that the prompt covers."""
     note: str
     """What people in the place should know, if anything."""
-    answers: tuple[int, ...] = ()
-    """The delegations whose end the prompt tells."""
+    on_sent: Sequence[Callable[[], Awaitable[None]]] = ()
+    """Are called once the prompt is committed."""
 
 
 async def brief(
@@ -41,7 +40,7 @@ async def brief(
     turn: Turn,
     live: LiveAgent,
     target: Target,
-    standing: SystemPrompt,
+    system_prompt: SystemPrompt,
     joined: SharedWork,
     *,
     is_fork: bool,
@@ -60,7 +59,6 @@ async def brief(
     files = await context.attachments.fetched(session, named)
     paths = await context.workspaces.bring(session, files) if files else ()
     begins = live.how in BEGINNINGS
-    errands = recall_errands(context, session, turn)
     added = await context.hooks.prompt_parts(session, turn, messages, begins=begins)
     prompt = compose(
         TurnPrompt(
@@ -69,12 +67,12 @@ async def brief(
             files=paths,
             link=session.link,
             said=around.said,
-            notes=(*errands.notes, *joined.notes),
-            data=(*errands.data, *joined.data),
+            notes=[*(note for part in added for note in part.notes), *joined.notes],
+            data=[*(each for part in added for each in part.data), *joined.data],
             workspace=context.workspaces.view(session, target) if begins else None,
             outgoing=live.workspace.outgoing if begins else None,
             own=[each for part in added for each in part.own],
-            standing=write_for_prompt(standing, live.told),
+            system_prompt=write_for_prompt(system_prompt, live.told),
             place_prompt=context.place_prompt(session.place) if begins else "",
             history=history,
             continued=turn.continued,
@@ -88,7 +86,7 @@ async def brief(
         ),
         told=around.upto,
         note=_lost(context, session) if live.how == "lost" else "",
-        answers=errands.told,
+        on_sent=[part.on_sent for part in added if part.on_sent is not None],
     )
 
 

@@ -63,9 +63,8 @@ class TurnDisplay:
         """Messages that were sent into the turn and of which its agent said nothing yet."""
         self._marked: tuple[str, ...] = ()
         self._note = ""
-        self._delegated = context.showing.lines(turn.id)
+        self._delegated = context.hooks.post_lines(turn.id)
         self._shown: Callable[[], PostContent] | None = None
-        context.showing.displays[turn.id] = self
         self._companions = Companions(context, session, turn)
         self.files = context.outgoing.of(turn, context.workspaces.outgoing(session))
         self.router = UpdateRouter(
@@ -127,8 +126,8 @@ class TurnDisplay:
         self._context.feed.notify(self._session.id)
 
     def refresh(self) -> None:
-        """Show how far the agents are that the turn asked."""
-        self._delegated = self._context.showing.lines(self._turn.id)
+        """Show how far the work is that others do for the turn."""
+        self._delegated = self._context.hooks.post_lines(self._turn.id)
         if self._shown is not None:
             self._update(self._shown)
 
@@ -155,7 +154,7 @@ class TurnDisplay:
         # What was made before a stop waits for the next turn's end.
         given = Given() if state is TurnState.CANCELLED else await self.files.collect()
         note = _join(note, given.refused)
-        self._shown, self._delegated = None, context.showing.lines(self._turn.id)
+        self._shown, self._delegated = None, context.hooks.post_lines(self._turn.id)
         content = self.content(shown, note=_join(self._note, note))
         assert content.outcome is not None
         outcome = replace(content.outcome, pushed=pushed, on_hold=on_hold)
@@ -183,8 +182,7 @@ class TurnDisplay:
         )
         context.outbox.send(*posts or ())
         context.feed.notify(self._session.id)
-        if content.delegated or self._is_delegated:
-            context.showing.tell()
+        await context.hooks.on_end(self._session, self._turn, state)
 
     def _seconds(self) -> float:
         """Return how long the turn has taken; 0 if an earlier run of the bridge began it."""

@@ -127,14 +127,13 @@ class EmbeddedTurnEngine:
     async def wait(
         self,
         session_id: int,
-        delegation: int,
         ended: Callable[[], Coroutine[Any, Any, None]],
         *,
         seconds: float,
     ) -> Outcome:
-        """Let a session's running turn wait until a delegation has ended, at most this long."""
+        """Let a session's running turn wait for work of others, at most this long."""
         run = self._running.get(session_id)
-        return "over" if run is None else await run.waits.wait(delegation, ended(), seconds)
+        return "over" if run is None else await run.waits.wait(ended(), seconds)
 
     def running(self, session_id: int) -> int | None:
         """Return the turn that a session runs, if it runs one."""
@@ -156,6 +155,12 @@ class EmbeddedTurnEngine:
         """Wait until no turn of a session runs."""
         if (task := self._busy.get(session_id)) is not None:
             await asyncio.wait([task])
+
+    def refresh(self, session_id: int, turn_id: int | None) -> None:
+        """Show how far the work is that others do for a turn, if it runs."""
+        run = self._running.get(session_id)
+        if run is not None and run.turn_id == turn_id:
+            run.refresh()
 
     def show(self, place: PlaceKey, verbosity: Verbosity) -> None:
         """Change how much detail the running turns of a place show."""

@@ -1,13 +1,15 @@
-"""Composes the prompts that agents get; pure.
+"""Composes the prompts that agents get, and their system prompts; pure.
 
 The first line is always the bridge's. Only the request itself and what the operator adds are
-instructions: everything else is in a data block, which nothing inside it can end.
+instructions: everything else is in a data block, which nothing inside it can end. An agent is told
+each part of its system prompt once per conversation, and again only when the part changed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -51,7 +53,7 @@ class TurnPrompt:
     """Where the agent works; set only when its conversation begins."""
     outgoing: PurePath | None = None
     """Where the agent puts files for people; set only when its conversation begins."""
-    standing: str = ""
+    system_prompt: str = ""
     """Who the agent is and how to work here, as far as it has not been told yet."""
     place_prompt: str = ""
     """What the operator adds in this place; set only when a conversation begins."""
@@ -74,8 +76,8 @@ class TurnPrompt:
 def compose(asked: TurnPrompt) -> str:
     """Write the prompt of a turn."""
     parts = [_first_line(asked)]
-    if asked.standing:
-        parts.append(asked.standing)
+    if asked.system_prompt:
+        parts.append(asked.system_prompt)
     if asked.place_prompt:
         parts.append(f"[The operator of this bridge says: {_one_line(asked.place_prompt)}]")
     parts.extend(_block(origin, text) for origin, text in asked.own)
@@ -237,3 +239,86 @@ _BROKEN = r"<\\/data"
 
 def _one_line(text: str) -> str:
     return " ".join(text.replace("[", "(").replace("]", ")").split())
+
+
+OPENING = '<instructions from="the operator of this bridge">'
+CLOSING = "</instructions>"
+HEADINGS = {
+    "base": "Who you are",
+    "soul": "Your character",
+    "agents": "How to work here",
+    "tools": "Your tools",
+    "user": "Who you work for",
+    "memory": "What you remember",
+    "colleagues": "Your colleagues",
+}
+"""The parts in their order."""
+
+_CHANGED = "[Your instructions changed. These parts replace what you were told before"
+_GONE = "These parts no longer apply: {parts}"
+_CLOSINGS = re.compile("</(?=data|instructions)", re.IGNORECASE)
+_BROKEN_CLOSING = r"<\\/"
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrompt:
+    """What an agent is told at the beginning of each conversation; empty parts are left out."""
+
+    base: str = ""
+    soul: str = ""
+    agents: str = ""
+    tools: str = ""
+    user: str = ""
+    memory: str = ""
+    colleagues: str = ""
+
+    def parts(self) -> dict[str, str]:
+        """Return the parts that have a text, each with its heading, in order."""
+        texts = {
+            "base": self.base,
+            "soul": self.soul,
+            "agents": self.agents,
+            "tools": self.tools,
+            "user": self.user,
+            "memory": strip(self.memory).text,
+            "colleagues": self.colleagues,
+        }
+        found = {name: _CLOSINGS.sub(_BROKEN_CLOSING, text.strip()) for name, text in texts.items()}
+        if found["memory"]:
+            found["memory"] = f'<data from="your own notes">\n{found["memory"]}\n</data>'
+        return {name: f"# {HEADINGS[name]}\n\n{text}" for name, text in found.items() if text}
+
+    def digests(self) -> dict[str, str]:
+        """Return a short value for each part that changes with its text."""
+        return {
+            name: hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
+            for name, text in self.parts().items()
+        }
+
+
+def write_system_prompt(system: SystemPrompt) -> str:
+    """Write the system part for an agent that takes a system prompt."""
+    return "\n\n".join(system.parts().values())
+
+
+def write_for_prompt(system: SystemPrompt, told: Mapping[str, str] | None) -> str:
+    """Write what an agent has not been told yet, to be part of a prompt; empty if nothing.
+
+    `told` are the digests of what it was told in this conversation, None if it was told nothing.
+    """
+    parts, now = system.parts(), system.digests()
+    if not told:
+        return _instruct(parts) if parts else ""
+    changed = {name: text for name, text in parts.items() if told.get(name) != now[name]}
+    gone = [HEADINGS[name] for name in HEADINGS if name in told and name not in now]
+    if not changed and not gone:
+        return ""
+    note = f"{_CHANGED}." if changed else "[Your instructions changed."
+    if gone:
+        note += f" {_GONE.format(parts=', '.join(gone))}."
+    return "\n".join(filter(None, (f"{note}]", _instruct(changed) if changed else "")))
+
+
+def _instruct(parts: Mapping[str, str]) -> str:
+    text = "\n\n".join(parts.values())
+    return f"{OPENING}\n{text}\n{CLOSING}"

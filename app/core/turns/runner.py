@@ -14,7 +14,7 @@ from app.core.turns.briefing import Briefing, brief
 from app.core.turns.display import TurnDisplay
 from app.core.turns.failure import Failure, Obstacle, failure_of, obstacle, spoken_obstacle
 from app.core.turns.limits import GRACE_SECONDS, Budget, Slot, complete
-from app.core.turns.prompt import brings_words
+from app.core.turns.prompt import SystemPrompt, brings_words
 from app.core.turns.steering import MAYBE_KNOWN, TurnSteering
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Course, TurnAsks, TurnPauses, TurnWaits
@@ -89,7 +89,7 @@ class TurnRun:
             display=self._display,
         )
         self.waits = TurnWaits(context.clock, slot, self._asks.timer, self._watches)
-        """Its waits for other agents."""
+        """Its waits for work that others do for it."""
 
     @property
     def turn_id(self) -> int:
@@ -151,6 +151,10 @@ class TurnRun:
     def stop_waiting_for_answers(self) -> None:
         """Stop waiting for answers: none can arrive before the next start."""
         self._asks.stop_waiting()
+
+    def refresh(self) -> None:
+        """Show how far the work is that others do for the turn."""
+        self._display.refresh()
 
     def show(self, place: PlaceKey, verbosity: Verbosity) -> None:
         """Show as much as the place wants from now on, if the turn runs there."""
@@ -298,7 +302,8 @@ class TurnRun:
         context, display = self._context, self._display
         await context.check_room()
         await display.wait_until_announced()
-        standing = await context.personas.standing(self._session.key, self._turn.id)
+        parts = await context.hooks.system_parts(self._session.key, self._turn.id)
+        system_prompt = SystemPrompt(**parts)
         messages = context.stores.turns.messages(self._turn.id)
         texts = [each.text for each in messages]
         joined = await context.workspaces.join(self._session, display.target, texts)
@@ -306,7 +311,7 @@ class TurnRun:
         live = self._live = await context.live.take(
             self._session,
             display.target,
-            standing,
+            system_prompt,
             replay=any(each.steered in MAYBE_KNOWN for each in messages),
             meanwhile=self._slot.lend,
         )
@@ -316,12 +321,12 @@ class TurnRun:
             self._turn,
             live,
             display.target,
-            standing,
+            system_prompt,
             joined,
             is_fork=self._place.is_fork,
         )
         display.add(briefing.note)
-        digests = standing.digests()
+        digests = system_prompt.digests()
         committed = await persist(
             context.clock,
             context.stores.turns.prompted,
@@ -336,8 +341,8 @@ class TurnRun:
         )
         if not committed:
             return live, None
-        if briefing.answers:
-            await persist(context.clock, context.stores.delegations.told, briefing.answers)
+        for call in briefing.on_sent:
+            await call()
         live.told, live.system = digests, ""
         return live, briefing
 
@@ -452,7 +457,6 @@ class TurnRun:
         redact = self._context.vault.redact
         facts = {"failure": failure.data(redact)}
         await self._display.end(TurnState.FAILED, "failed", redact(words), facts=facts)
-        await self._context.abandon(tuple(self.waits.awaited))
 
     async def _end_early(self) -> None:
         """End a run that was cancelled because its turn was parked or stopped."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from app.agents.personas import Personas
 from app.core.base import Base
 from app.core.consent.ledger import Ledger
-from app.core.delegation.showing import Showing
 from app.core.feed import Feed
 from app.core.files.attachments import Attachments
 from app.core.files.outgoing import OutgoingFiles
@@ -33,7 +31,6 @@ class TurnContext(Base):
     attachments: Attachments
     outgoing: OutgoingFiles
     surroundings: ContextFinder
-    personas: Personas
     ledger: Ledger
     outbox: Outbox
     feed: Feed
@@ -45,10 +42,6 @@ class TurnContext(Base):
     """What the operator adds to the first prompt of a conversation in a place."""
     availability: Availabilities
     """Is told how turns end, so that it is known which agents can work."""
-    showing: Showing
-    """Shows what agents do for others."""
-    abandon: Callable[[Sequence[int]], Awaitable[None]]
-    """Stops the delegations that a turn waited for when it failed."""
     look: Callable[[int], None] = lambda _session: None
     """Has the state of a session's work read again, after a turn."""
     daily: DailyLimits = NO_LIMITS

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from app.agents.agent import Agent
 from app.clock import Clock
+from app.core.adapters import find_presence
 from app.core.consent.gate import PermissionGate
-from app.core.delegation.deputies import find_presence
 from app.core.repositories.folders import Hold
 from app.core.turns.display import TurnDisplay
 from app.core.turns.failure import Obstacle, pause
@@ -304,7 +304,7 @@ class TurnPauses:
 
 
 class TurnWaits:
-    """The waits of one turn for other agents."""
+    """The waits of one turn for work that others do for it."""
 
     def __init__(self, clock: Clock, slot: Slot, timer: WorkTimer, tasks: Tasks) -> None:
         self._clock = clock
@@ -314,32 +314,26 @@ class TurnWaits:
         self._over = asyncio.Event()
         self.hold = Hold()
         """The folder that the turn works in."""
-        self.awaited: set[int] = set()
-        """The delegations that it waits for."""
 
     def close(self) -> None:
         """End every wait: the turn has no agent that waits any more."""
         self._over.set()
 
-    async def wait(
-        self, delegation: int, ended: Coroutine[Any, Any, None], seconds: float
-    ) -> Outcome:
-        """Wait until a delegation has ended, at most this long.
+    async def wait(self, ended: Coroutine[Any, Any, None], seconds: float) -> Outcome:
+        """Wait for the end of work that others do, at most this long.
 
         The turn goes on at the bound even if its slot is not free by then: it takes the slot as
         soon as it is.
         """
-        waiting = self._tasks.start(ended, name=f"delegation {delegation}")
+        waiting = self._tasks.start(ended, name="work of others")
         bound = self._tasks.start(self._clock.sleep(seconds), name="patience")
         over = self._tasks.start(self._over.wait(), name="end of the turn")
-        self.awaited.add(delegation)
         self._slot.lay_down()
         self.hold.leave()
         try:
             with self._timer.waiting():
                 await asyncio.wait({waiting, bound, over}, return_when=asyncio.FIRST_COMPLETED)
                 if not self._over.is_set():
-                    self.awaited.discard(delegation)
                     back = self._tasks.start(self._go_on(), name="slot")
                     await asyncio.wait({back, bound, over}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:

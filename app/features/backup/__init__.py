@@ -4,4 +4,11 @@ from __future__ import annotations
 
 from app.features.feature import Feature
 
-FEATURE = Feature(name="backup", package=__name__)
+FEATURE = Feature(
+    name="backup",
+    package=__name__,
+    commands={
+        "backup": "Back up everything, while the bridge runs.",
+        "restore": "Restore a backup on an empty machine.",
+    },
+)

@@ -15,13 +15,13 @@ from typing import Any, Final, Literal
 
 from fastapi.responses import Response
 
+from app.core.runtime import Runtime
 from app.features.conversations.shapes import ConversationOut, ExportedEntry, ExportOut
 from app.model import ask_wording as wording
 from app.model.conversations import title_of
 from app.model.text import reveal_line
 from app.model.types import Entry, Thread
 from app.model.wording import ASKED_AGENT, DELEGATED
-from app.server.parts import Parts
 from app.server.shapes import EntryOut
 from app.services import label_of
 
@@ -41,13 +41,13 @@ class Exported:
     """What it is about: labels and values."""
 
 
-async def export(parts: Parts, thread: Thread, form: Literal["json", "markdown"]) -> Response:
+async def export(runtime: Runtime, thread: Thread, form: Literal["json", "markdown"]) -> Response:
     """Answer with a whole conversation, as a file."""
-    entries = await _read_all(parts, thread)
+    entries = await _read_all(runtime, thread)
     if form == "json":
-        body, kind, ending = _write_json(parts, thread, entries), "application/json", "json"
+        body, kind, ending = _write_json(runtime, thread, entries), "application/json", "json"
     else:
-        body, kind, ending = _markdown(parts, thread, entries), "text/markdown", "md"
+        body, kind, ending = _markdown(runtime, thread, entries), "text/markdown", "md"
     name = file_name(title_of(thread), ending)
     headers = {
         "Content-Disposition": f'attachment; filename="{name}"',
@@ -57,19 +57,19 @@ async def export(parts: Parts, thread: Thread, form: Literal["json", "markdown"]
     return Response(body, media_type=f"{kind}; charset=utf-8", headers=headers)
 
 
-def _write_json(parts: Parts, thread: Thread, entries: list[Entry]) -> str:
+def _write_json(runtime: Runtime, thread: Thread, entries: list[Entry]) -> str:
     """Write a conversation as JSON."""
     rows = [
-        ExportedEntry(**EntryOut.of(each).model_dump(), agent=_agent_of(parts, each.session))
+        ExportedEntry(**EntryOut.of(each).model_dump(), agent=_agent_of(runtime, each.session))
         for each in entries
     ]
     return ExportOut(
-        conversation=ConversationOut.of(thread, parts.name_of, parts.state_of), transcript=rows
+        conversation=ConversationOut.of(thread, runtime), transcript=rows
     ).model_dump_json(indent=2)
 
 
-def _markdown(parts: Parts, thread: Thread, entries: list[Entry]) -> str:
-    agents = dict.fromkeys(_title_of(parts, each.key.agent) for each in thread.sessions)
+def _markdown(runtime: Runtime, thread: Thread, entries: list[Entry]) -> str:
+    agents = dict.fromkeys(_title_of(runtime, each.key.agent) for each in thread.sessions)
     about = Exported(
         title_of(thread),
         (
@@ -79,43 +79,43 @@ def _markdown(parts: Parts, thread: Thread, entries: list[Entry]) -> str:
             ("Repository", thread.repository),
         ),
     )
-    return write_markdown(about, entries, lambda session: _name_of(parts, session))
+    return write_markdown(about, entries, lambda session: _name_of(runtime, session))
 
 
-def _agent_of(parts: Parts, session_id: int | None) -> str | None:
-    session = None if session_id is None else parts.sessions.session(session_id)
-    return None if session is None else parts.name_of(session.key.agent)
+def _agent_of(runtime: Runtime, session_id: int | None) -> str | None:
+    session = None if session_id is None else runtime.stores.sessions.session(session_id)
+    return None if session is None else runtime.agents.name(session.key.agent)
 
 
-def _name_of(parts: Parts, session_id: int) -> str:
-    session = parts.sessions.session(session_id)
-    return "" if session is None else _title_of(parts, session.key.agent)
+def _name_of(runtime: Runtime, session_id: int) -> str:
+    session = runtime.stores.sessions.session(session_id)
+    return "" if session is None else _title_of(runtime, session.key.agent)
 
 
-def _title_of(parts: Parts, agent: str) -> str:
-    card = parts.agents.get(agent)
-    return parts.name_of(agent) if card is None else card.display_name
+def _title_of(runtime: Runtime, agent: str) -> str:
+    card = runtime.agents.get(agent)
+    return runtime.agents.name(agent) if card is None else card.display_name
 
 
-async def _read_all(parts: Parts, thread: Thread) -> list[Entry]:
+async def _read_all(runtime: Runtime, thread: Thread) -> list[Entry]:
     """Read a conversation; what agents did for others is one line each."""
     found: list[Entry] = []
     last = 0
-    while rows := await parts.transcript.read_tree(thread.place, after=last, limit=ROWS):
-        found += filter(None, (_own_row(parts, thread, row) for row in rows))
+    while rows := await runtime.stores.transcript.read_tree(thread.place, after=last, limit=ROWS):
+        found += filter(None, (_own_row(runtime, thread, row) for row in rows))
         last = rows[-1].id
     return found
 
 
-def _own_row(parts: Parts, thread: Thread, row: Entry) -> Entry | None:
+def _own_row(runtime: Runtime, thread: Thread, row: Entry) -> Entry | None:
     """Return a row as an export of its conversation has it; None if it has it not."""
-    session = None if row.session is None else parts.sessions.session(row.session)
+    session = None if row.session is None else runtime.stores.sessions.session(row.session)
     if session is None or session.place == thread.place:
         return row
-    branch = parts.tree.of_turn(row.turn or 0)
+    branch = runtime.stores.tree.of_turn(row.turn or 0)
     if row.kind != "message" or branch is None:
         return None
-    asked = ASKED_AGENT.format(agent=_title_of(parts, branch.agent))
+    asked = ASKED_AGENT.format(agent=_title_of(runtime, branch.agent))
     words = f"{asked}: {reveal_line(branch.task)} · {DELEGATED[branch.state]}"
     data = {"delegation": branch.id, "session": branch.session}
     return replace(

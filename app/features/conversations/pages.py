@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Form, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from app.core.runtime import Runtime
 from app.errors import BridgeError, Conflict, NotFound
 from app.features.conversations.export import ROWS, export
 from app.features.conversations.service import Conversations
@@ -29,7 +30,7 @@ from app.server.page.actions import FormRoute
 from app.server.page.assets import addresses
 from app.server.page.routes import HEADERS
 from app.server.page.view import done, render
-from app.server.parts import Parts, PartsOf
+from app.server.site import RuntimeOf
 from app.services import label_of
 from app.services.web import events
 
@@ -59,16 +60,16 @@ async def ask_delete(talks: Talks, who: Who, key: Where) -> HTMLResponse:
 
 @pages.get("/fork/t/{service}/{name:path}")
 async def ask_fork(
-    parts: PartsOf, talks: Talks, who: Who, key: Where, *, after: Row = None, turn: Row = None
+    runtime: RuntimeOf, talks: Talks, who: Who, key: Where, *, after: Row = None, turn: Row = None
 ) -> HTMLResponse:
     """Say where a conversation is forked: after a message, a turn, or at its end."""
-    row, words = await _find_row(parts, key, after, turn)
+    row, words = await _find_row(runtime, key, after, turn)
     return await _show(talks, who, key, "fork", after=row, quote=headline(words))
 
 
 @pages.get("/export/t/{service}/{name:path}")
 async def export_thread(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     talks: Talks,
     _who: Who,
     key: Where,
@@ -77,7 +78,7 @@ async def export_thread(
 ) -> Response:
     """Send a whole conversation as a file."""
     thread = await talks.read(key)
-    return await export(parts, thread, form)
+    return await export(runtime, thread, form)
 
 
 @forms.post("/rename/t/{service}/{name:path}")
@@ -125,11 +126,11 @@ async def fork(
 
 @forms.post("/take-back/t/{service}/{name:path}")
 async def take_back(
-    parts: PartsOf, talks: Talks, who: Who, key: Where, grant: Annotated[int, Form(ge=1)]
+    runtime: RuntimeOf, talks: Talks, who: Who, key: Where, grant: Annotated[int, Form(ge=1)]
 ) -> Response:
     """Take back what a person always allowed."""
     try:
-        await parts.ledger.take_back(grant, who.name)
+        await runtime.ledger.take_back(grant, who.name)
     except (Conflict, NotFound) as error:
         return await _show(talks, who, key, "manage", problem=_sentence(error))
     return RedirectResponse(done.address(path_of(key), "grant-ended"), 303)
@@ -174,13 +175,13 @@ async def _show(
 
 
 async def _find_row(
-    parts: Parts, key: PlaceKey, after: int | None, turn: int | None
+    runtime: Runtime, key: PlaceKey, after: int | None, turn: int | None
 ) -> tuple[int | None, str]:
     """Find the last row of a message or a turn, and its words."""
     row, words, last = after, "", (after or 1) - 1
     if after is None and turn is None:
         return None, ""
-    while rows := await parts.transcript.read_place(key, after=last, limit=ROWS):
+    while rows := await runtime.stores.transcript.read_place(key, after=last, limit=ROWS):
         for each in rows:
             if each.id == after or (turn is not None and each.turn == turn):
                 row = each.id

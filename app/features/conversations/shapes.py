@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.model.conversations import Contents, last_words, path_of, title_of
-from app.model.types import Session, Thread
-from app.server.shapes import EntryOut, SessionOut
+from app.model.types import Thread
+from app.server.shapes import EntryOut, SessionOut, state_of
+
+if TYPE_CHECKING:
+    from app.core.runtime import Runtime
 
 TITLE_CHARACTERS = 300
 
@@ -37,9 +40,7 @@ class ConversationOut(BaseModel):
     sessions: list[SessionOut]
 
     @classmethod
-    def of(
-        cls, thread: Thread, name_of: Callable[[str], str], state_of: Callable[[Session], str]
-    ) -> ConversationOut:
+    def of(cls, thread: Thread, runtime: Runtime) -> ConversationOut:
         """Show a conversation, under the names of its agents and in the states they have now."""
         return cls(
             id=thread.number,
@@ -56,7 +57,7 @@ class ConversationOut(BaseModel):
             last=last_words(thread),
             found=thread.found,
             sessions=[
-                SessionOut.of(each, name_of(each.key.agent), state_of(each))
+                SessionOut.of(each, runtime.agents.name(each.key.agent), state_of(runtime, each))
                 for each in thread.sessions
             ],
         )

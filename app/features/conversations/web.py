@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
 
+from app.core.runtime import Runtime
 from app.errors import NotFound
 from app.features.conversations.export import export
 from app.features.conversations.service import Conversations
@@ -29,9 +30,9 @@ from app.server.filters import (
     find_service,
 )
 from app.server.login import SignedInRoute, Visitor, visitor
-from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page, SessionChanges, SessionDetail, SessionOut
+from app.server.site import RuntimeOf
 from app.services.web import events
 
 QUERY_WORDS = 8
@@ -52,7 +53,7 @@ router = APIRouter(
 
 @router.get("/conversations")
 async def list_conversations(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     *,
     q: Annotated[str, Query(max_length=200)] = "",
     agent: AgentName = None,
@@ -72,10 +73,10 @@ async def list_conversations(
     that state, `since` those in which something happened since then, `archived` only archived ones.
     """
     wanted = Wanted(
-        agent=find_agent_id(parts, agent),
+        agent=find_agent_id(runtime, agent),
         repository=repository,
         archived=None if q and not archived else archived,
-        service=find_service(parts, service),
+        service=find_service(runtime, service),
         state=state,
         since=since,
         before=before,
@@ -83,26 +84,26 @@ async def list_conversations(
     )
     words = q.split()[:QUERY_WORDS]
     found = await (
-        parts.threads.search(words, wanted, limit=limit)
+        runtime.stores.conversations.search(words, wanted, limit=limit)
         if words
-        else parts.threads.list(wanted, limit=limit)
+        else runtime.stores.conversations.list(wanted, limit=limit)
     )
     more = None
     if len(found) == limit:
         only_pinned = before is None and not words and found[-1].pinned
         more = LAST if only_pinned else found[-1].last.id
-    return Page(items=[_shown(parts, each) for each in found], next=more)
+    return Page(items=[_shown(runtime, each) for each in found], next=more)
 
 
 @router.get("/conversations/{number}")
-async def read_conversation(parts: PartsOf, talks: Talks, number: Number) -> ConversationOut:
+async def read_conversation(runtime: RuntimeOf, talks: Talks, number: Number) -> ConversationOut:
     """Read a conversation with its sessions."""
-    return _shown(parts, await talks.find(number))
+    return _shown(runtime, await talks.find(number))
 
 
 @router.patch("/conversations/{number}")
 async def change_conversation(
-    parts: PartsOf, talks: Talks, who: Who, number: Number, new: ChangedConversation
+    runtime: RuntimeOf, talks: Talks, who: Who, number: Number, new: ChangedConversation
 ) -> ConversationOut:
     """Rename, pin or archive a conversation."""
     place = (await talks.find(number)).place
@@ -112,58 +113,60 @@ async def change_conversation(
         await talks.pin(place, pinned=new.pinned)
     if new.archived is not None:
         await talks.archive(place, archived=new.archived)
-    return _shown(parts, await talks.read(place))
+    return _shown(runtime, await talks.read(place))
 
 
 @router.post("/conversations/{number}/clear")
 async def clear_conversation(
-    parts: PartsOf, talks: Talks, who: Who, number: Number
+    runtime: RuntimeOf, talks: Talks, who: Who, number: Number
 ) -> ConversationOut:
     """Delete what was said, and let the agents start over; the files they work on stay."""
     place = (await talks.find(number)).place
     await talks.clear(place, who.name)
-    return _shown(parts, await talks.read(place))
+    return _shown(runtime, await talks.read(place))
 
 
 @router.post("/conversations/{number}/fork", status_code=201)
 async def fork_conversation(
-    parts: PartsOf, talks: Talks, number: Number, new: NewFork
+    runtime: RuntimeOf, talks: Talks, number: Number, new: NewFork
 ) -> ConversationOut:
     """Copy a conversation up to a row into a new thread of the page."""
     place = (await talks.find(number)).place
     made = await talks.fork(place, events.SERVICE, after=new.after)
-    return _shown(parts, await talks.read(made))
+    return _shown(runtime, await talks.read(made))
 
 
 @router.patch("/sessions/{session_id}")
 async def change_session(
-    parts: PartsOf, talks: Talks, session_id: Number, changes: SessionChanges
+    runtime: RuntimeOf, talks: Talks, session_id: Number, changes: SessionChanges
 ) -> SessionDetail:
     """Rename the conversation of a session, or change its attributes; null removes one.
 
     Agents do not change that title.
     """
-    session = parts.sessions.session(session_id)
+    session = runtime.stores.sessions.session(session_id)
     if session is None:
         raise NotFound("session", session_id)
     if changes.attributes is not None:
-        await parts.sessions.annotate(session_id, changes.attributes)
+        await runtime.stores.sessions.annotate(session_id, changes.attributes)
     if changes.title is not None:
         await talks.rename(session.place, changes.title, OPERATOR[1])
-    return await read_session(parts, session_id)
+    return await read_session(runtime, session_id)
 
 
 @router.post("/sessions/{number}/fork", status_code=201)
-async def fork_session(parts: PartsOf, talks: Talks, number: Number, new: NewFork) -> SessionOut:
+async def fork_session(
+    runtime: RuntimeOf, talks: Talks, number: Number, new: NewFork
+) -> SessionOut:
     """Fork the conversation of a session; returns the new session of the same agent."""
-    session = parts.sessions.session(number)
+    session = runtime.stores.sessions.session(number)
     if session is None:
         raise NotFound("session", number)
     made = await talks.fork(session.place, events.SERVICE, after=new.after)
     agent = session.key.agent
-    copy = parts.sessions.find(events.session_key(made.name, agent))
+    copy = runtime.stores.sessions.find(events.session_key(made.name, agent))
     assert copy is not None, "a fork has the sessions of its original"
-    return SessionOut.of(copy, parts.name_of(agent))
+    return SessionOut.of(copy, runtime.agents.name(agent))
 
 
 @router.get("/conversations/{number}/contents")
@@ -188,14 +191,14 @@ async def delete_conversation(talks: Talks, number: Number, *, discard: bool = F
     responses={200: {"content": {"text/markdown": {"schema": {"type": "string"}}}}},
 )
 async def export_conversation(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     talks: Talks,
     number: Number,
     form: Annotated[Literal["json", "markdown"], Query(alias="format")] = "json",
 ) -> Response:
     """Export a whole conversation, as JSON or as Markdown."""
-    return await export(parts, await talks.find(number), form)
+    return await export(runtime, await talks.find(number), form)
 
 
-def _shown(parts: Parts, thread: Thread) -> ConversationOut:
-    return ConversationOut.of(thread, parts.name_of, parts.state_of)
+def _shown(runtime: Runtime, thread: Thread) -> ConversationOut:
+    return ConversationOut.of(thread, runtime)

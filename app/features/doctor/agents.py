@@ -13,7 +13,7 @@ from typing import Final
 from app.acp.card import card_path, read_card
 from app.agents.admission import Admission, describe_change, note_one
 from app.agents.availability import check_command, check_files, check_key
-from app.agents.catalog import AgentProgram, checkout_words, known_agents
+from app.agents.catalog import AgentProgram, checkout_words
 from app.agents.files import AgentFiles
 from app.agents.isolation import Shelter, shelter_all
 from app.agents.network import SHARED
@@ -61,12 +61,12 @@ async def check_agents(
         except ConfigurationError as error:
             yield problem("isolation", error.problem, error.remedy)
             return
-        registry = Registry(configuration, known_agents())
-        admission = Admission(registry, shelters)
-        for entry in registry:
+        registry = Registry(configuration, shelters=shelters)
+        admission = Admission(registry)
+        for agent in registry.values():
+            entry, program, shelter = agent.config, agent.program, shelters[agent.id]
             if entry.is_left_over:
                 continue
-            program, shelter = registry.program(entry.id), shelters[entry.id]
             told = read(entry, check_command(configuration, entry, program))
             yield told
             async for finding in versions(configuration, entry, program, shelter):

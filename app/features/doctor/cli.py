@@ -21,9 +21,10 @@ from app.config import Configuration, from_process
 from app.errors import BridgeError, ConfigurationError, Conflict, StoreUnavailable
 from app.features.doctor import machine
 from app.features.doctor.agents import check_agents, check_drift
+from app.features.feature import GROUP as FEATURES
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import Page
-from app.services import added_services, registered_services
+from app.services import added_by_packages, registered_services
 from app.services.service import Finding, Severity, ok, problem
 from app.terminal.api import connect, is_running
 from app.terminal.framing import (
@@ -101,7 +102,7 @@ def check_all(*, as_json: bool = False) -> bool:
         report.show(machine.refused(error))
         return report.end("Checks that need the configuration were skipped.")
     report.vault = make_vault(registry.configuration)
-    for name, package in added_services():
+    for name, package in [*added_by_packages(), *added_by_packages(FEATURES)]:
         report.show(ok("plug-in", f"{name} from {package} runs as part of the bridge"))
     for finding in check_drift(registry):
         report.show(finding)
@@ -181,4 +182,4 @@ def _with_stored_agents(configuration: Configuration) -> Registry:
     """Read the agents of the store too; the check of the database says if that fails."""
     with suppress(StoreUnavailable):
         return read_registry(configuration)
-    return Registry(configuration, known_agents())
+    return Registry(configuration)

@@ -11,9 +11,9 @@ from app.features.erasing.part import Erasing
 from app.features.part import find_part
 from app.server.filters import ServiceName, find_service
 from app.server.login import SignedInRoute, with_token
-from app.server.parts import PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
+from app.server.site import RuntimeOf
 
 ErasingOf = Annotated[Erasing, Depends(find_part(Erasing))]
 
@@ -34,10 +34,10 @@ async def purge(erasing: ErasingOf, new: NewPurge) -> ErasedOut:
 
 @router.get("/people")
 async def list_people(
-    parts: PartsOf, erasing: ErasingOf, q: str = "", service: ServiceName = None
+    runtime: RuntimeOf, erasing: ErasingOf, q: str = "", service: ServiceName = None
 ) -> Page[PersonOut]:
     """List the people whose name or id has these words."""
-    wanted = find_service(parts, service)
+    wanted = find_service(runtime, service)
     found = await erasing.forgetting.find(q)
     return Page(items=[PersonOut.of(each) for each in found if wanted in {None, each.service}])
 

@@ -13,9 +13,9 @@ from app.model.keys import PlaceKey
 from app.model.updates import GrantExtent
 from app.server.api import Limit, Number
 from app.server.login import SignedInRoute, Visitor, visitor
-from app.server.parts import PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
+from app.server.site import RuntimeOf
 
 router = APIRouter(
     prefix="/api/v1/grants",
@@ -75,7 +75,7 @@ class GrantOut(BaseModel):
 
 @router.get("")
 async def list_grants(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     agent: str | None = None,
     place: PlaceFilter = None,
     session: int | None = None,
@@ -85,19 +85,21 @@ async def list_grants(
 ) -> Page[GrantOut]:
     """List grants, oldest first; those of a place include what its agents' helpers were granted."""
     wanted = WantedGrants(
-        None if agent is None else parts.find_agent(agent).id,
+        None if agent is None else runtime.agents.find(agent).id,
         None if place is None else PlaceKey(*place.split(":", 1)),
         session,
         state,
     )
-    found = await parts.ledger.grants(wanted, after=after, limit=limit)
+    found = await runtime.ledger.grants(wanted, after=after, limit=limit)
     more = found[-1].id if len(found) == limit else None
-    return Page(items=[GrantOut.of(each, parts.name_of(each.agent)) for each in found], next=more)
+    return Page(
+        items=[GrantOut.of(each, runtime.agents.name(each.agent)) for each in found], next=more
+    )
 
 
 @router.delete("/{grant_id}", status_code=204)
 async def take_back(
-    parts: PartsOf, grant_id: Number, who: Annotated[Visitor, Depends(visitor)]
+    runtime: RuntimeOf, grant_id: Number, who: Annotated[Visitor, Depends(visitor)]
 ) -> None:
     """Take a grant back: the next such call is asked again, also in a turn that runs."""
-    await parts.ledger.take_back(grant_id, who.name)
+    await runtime.ledger.take_back(grant_id, who.name)

@@ -134,7 +134,7 @@ class Memory(Part):
 
     def mode(self, agent: str) -> str:
         """Tell whether an agent remembers, and who decides on its notes."""
-        found = self.runtime.agents.agents.get(agent)
+        found = self.runtime.agents.get(agent)
         return "off" if found is None else found.memory
 
     async def may_keep(self, session: Session) -> bool:
@@ -156,7 +156,7 @@ class Memory(Part):
     async def propose(self, agent: str, ref: TurnRef, text: str) -> None:
         """Ask people whether an agent keeps a note."""
         runtime = self.runtime
-        asked = runtime.agents.agents[agent]
+        asked = runtime.agents[agent]
         request = runtime.ledger.present(_note_request(runtime.agents.title(agent), text))
         deadline = self._clock.now() + asked.ask_seconds
         posts = await persist(

@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from app.core.runtime import Runtime
 from app.errors import NotFound
 from app.features.memory.model import NoteOut, Remembered
 from app.features.memory.service import Memory
@@ -19,9 +20,9 @@ from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
 from app.server.page.agent_pages import list_crew, to_html
 from app.server.page.view import done, render
-from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
+from app.server.site import RuntimeOf
 
 QUERY_CHARACTERS = 500
 """A sentence or two: what people search for."""
@@ -42,22 +43,22 @@ forms = APIRouter(include_in_schema=False, route_class=FormRoute)
 
 @router.get("")
 async def list_notes(
-    parts: PartsOf, memory: MemoryOf, name: str, q: Words = "", since: Since = None
+    runtime: RuntimeOf, memory: MemoryOf, name: str, q: Words = "", since: Since = None
 ) -> Page[NoteOut]:
     """List what an agent noted, the newest first; with `q` only what has all these words.
 
     Notes have a day: `since` finds those of its day, and later ones.
     """
-    agent = parts.find_agent(name)
+    agent = runtime.agents.find(name)
     first = "" if since is None else datetime.fromtimestamp(since, UTC).date().isoformat()
     found = await memory.entries(agent.id, q)
     return Page(items=[NoteOut.model_validate(note) for note in found if note.day >= first])
 
 
 @router.delete("/{day}/{note}", status_code=204)
-async def remove_note(parts: PartsOf, memory: MemoryOf, name: str, day: str, note: str) -> None:
+async def remove_note(runtime: RuntimeOf, memory: MemoryOf, name: str, day: str, note: str) -> None:
     """Remove one note; the file it was in keeps its earlier version for an undo."""
-    await memory.remove(parts.find_agent(name).id, day, note)
+    await memory.remove(runtime.agents.find(name).id, day, note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,40 +71,40 @@ class MemoryNote:
 
 @pages.get("/agents/{name}/memory")
 async def show_memory(
-    parts: PartsOf, memory: MemoryOf, who: Who, name: str, q: Words = ""
+    runtime: RuntimeOf, memory: MemoryOf, who: Who, name: str, q: Words = ""
 ) -> HTMLResponse:
     """Show what an agent remembers."""
-    return await _show(parts, memory, who, name, q)
+    return await _show(runtime, memory, who, name, q)
 
 
 @forms.post("/agents/{name}/memory/{day}/{note}")
 async def remove(
-    parts: PartsOf, memory: MemoryOf, who: Who, name: str, day: str, note: str
+    runtime: RuntimeOf, memory: MemoryOf, who: Who, name: str, day: str, note: str
 ) -> Response:
     """Remove one note."""
     try:
-        await memory.remove(parts.find_agent(name).id, day, note)
+        await memory.remove(runtime.agents.find(name).id, day, note)
     except NotFound:
         words = "This note was changed or removed meanwhile."
-        return await _show(parts, memory, who, name, problem=words)
+        return await _show(runtime, memory, who, name, problem=words)
     return RedirectResponse(done.address(f"/agents/{name}/memory", "note-removed"), 303)
 
 
 async def _show(
-    parts: Parts, memory: Memory, who: Visitor, name: str, query: str = "", *, problem: str = ""
+    runtime: Runtime, memory: Memory, who: Visitor, name: str, query: str = "", *, problem: str = ""
 ) -> HTMLResponse:
-    card = parts.find_agent(name)
-    crew = await list_crew(parts, who, problem)
+    card = runtime.agents.find(name)
+    crew = await list_crew(runtime, who, problem)
     line = next(line for line in crew.lines if line.agent.id == card.id)
     notes = [
-        MemoryNote(each, _where(parts, each.session))
+        MemoryNote(each, _where(runtime, each.session))
         for each in await memory.entries(card.id, query)
     ]
     shown = render.crew_page("memory.html", crew, line=line, notes=notes, query=query, on=line.path)
     return to_html(shown, 409 if problem else 200)
 
 
-def _where(parts: Parts, session: int | None) -> str:
+def _where(runtime: Runtime, session: int | None) -> str:
     """Return the path of a session's thread; empty if there is none any more."""
-    found = parts.sessions.session(session) if session is not None else None
+    found = runtime.stores.sessions.session(session) if session is not None else None
     return path_of(found.place) if found is not None else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Final
 
 import typer
@@ -18,11 +18,10 @@ from app.clock import SystemClock
 from app.config import Configuration
 from app.errors import Conflict
 from app.features.pause.shapes import DrainOut, PauseOut
-from app.features.pause.store import Pending, SuspensionStore, describe_pause
+from app.features.pause.store import SuspensionStore, describe_pause
 from app.server.shapes import Page
 from app.store.commits.admission import AGENT, ALL, PLACE
 from app.store.database import Database, locked
-from app.store.stores import reading
 from app.terminal.api import Api, find_bridge
 from app.terminal.framing import (
     Json,
@@ -31,20 +30,14 @@ from app.terminal.framing import (
     confirm,
     count,
     examples,
-    one_line,
     read_configuration,
     show_json,
 )
-from app.terminal.stored import make_guard, read_registry
-from app.vault import Vault
+from app.terminal.pending import show_pending
+from app.terminal.stored import read_registry
 
 LOOK_SECONDS: Final = 0.5
 """Between two looks at what still runs."""
-SHOWN: Final = 20
-"""Lines of each kind of what waits; the rest is counted."""
-WORDS: Final = 80
-"""Characters of a post that are shown."""
-
 Change = Callable[[SuspensionStore], Coroutine[None, None, None]]
 
 COMMANDS = commands()
@@ -132,39 +125,6 @@ def drain(
         words = f"Draining: {turns} and {found.posts} unsent posts are left."
     sys.stdout.write(f"{words}\n")
     raise typer.Exit(1 if wait and not undo and not is_over else 0)
-
-
-def show_pending(configuration: Configuration) -> None:
-    """Show what a paused bridge will send and begin once it goes on.
-
-    Raises:
-        StoreUnavailable: it cannot be read.
-    """
-    vault = Vault(configuration.secret_values())
-    with reading(configuration.database_url, make_guard(configuration, vault)) as stores:
-        pending = None if stores is None else asyncio.run(stores.open(SuspensionStore).pending())
-    if pending is not None:
-        for line in _pending_lines(pending, read_registry(configuration).name):
-            sys.stdout.write(f"{vault.redact(line)}\n")
-
-
-def _pending_lines(pending: Pending, name_of: Callable[[str], str]) -> Iterator[str]:
-    def some(lines: Iterable[str]) -> Iterator[str]:
-        listed = list(lines)
-        yield from listed[:SHOWN]
-        if len(listed) > SHOWN:
-            yield f"  and {len(listed) - SHOWN} more"
-
-    yield f"Unsent posts: {len(pending.posts)} (one that had arrived is found and not repeated)"
-    yield from some(
-        f"  {key.service}:{key.external} {name_of(key.agent)}: {one_line(words)[:WORDS]}"
-        for key, words in pending.posts
-    )
-    yield f"Turns that run or continue: {len(pending.turns)}"
-    yield from some(f"  {place} {name_of(agent)}: {state}" for place, agent, state in pending.turns)
-    yield f"Open asks: {pending.asks}"
-    yield f"Stored events that are not read yet: {pending.deliveries}"
-    yield f"Schedules that are due: {pending.schedules}"
 
 
 def _list(configuration: Configuration) -> Sequence[PauseOut]:

@@ -15,9 +15,9 @@ from typing_extensions import override
 from app.core.runtime import Runtime
 from app.features.part import Part
 from app.features.pause.store import Suspension, SuspensionStore, describe_pause
+from app.metrics import Check
 from app.model.keys import PlaceKey
 from app.retry import persist
-from app.server.parts import Check
 from app.store.commits.admission import ALL
 
 RESTORED: Final = "paused: it was restored from a backup. Run `agent-bridge resume --all`"

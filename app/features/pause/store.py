@@ -1,34 +1,24 @@
-"""Stores what the operator paused, and reads what goes on once nothing is."""
+"""Stores what the operator paused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from app.model import wording
 from app.model.delegation import SERVICE
-from app.model.keys import PlaceKey, SessionKey
+from app.model.keys import PlaceKey
 from app.model.types import TurnRef, TurnState
 from app.store.commits.admission import SUSPENDED, tell_suspended
 from app.store.database import Database
-from app.store.posts import UNSENT
 from app.store.tables import (
-    ASK_HOLDS,
-    ASK_IS_OPEN,
-    DELIVERY_IS_NEW,
-    OPEN_TURN,
-    place,
-    post,
-    schedule,
-    surface,
     suspension,
     turn,
 )
-from app.store.values import content_of
 
 Kind = Literal["all", "agent", "place"]
 
@@ -58,22 +48,6 @@ class Suspension:
             return name in agents
         # A turn that agents wait for may begin, so that theirs can end.
         return place.service != SERVICE and (kind == "all" or f"{place}:".startswith(f"{name}:"))
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """What the bridge goes on with once nothing is paused."""
-
-    posts: Sequence[tuple[SessionKey, str]]
-    """Where each unsent post goes, and its words."""
-    turns: Sequence[tuple[PlaceKey, str, str]]
-    """The place, the agent and the state of each turn that runs then."""
-    asks: int
-    """Open asks."""
-    deliveries: int
-    """Events that were stored and not read."""
-    schedules: int
-    """Schedules that are due."""
 
 
 def describe_pause(paused: Suspension, name_of: Callable[[str], str]) -> str:
@@ -129,39 +103,3 @@ class SuspensionStore:
             return [TurnRef(row.session, row.id) for row in free]
 
         return await self._database.writer.run(write)
-
-    async def pending(self) -> Pending:
-        """Read what the bridge goes on with once nothing is paused."""
-        return await _read_pending(self._database, self._now())
-
-
-async def _read_pending(database: Database, now: float) -> Pending:
-    """Read what a bridge goes on with when it starts: posts, turns, asks, events, schedules."""
-    posts = await database.all(select(post).where(post.c.state.in_(UNSENT)).order_by(post.c.id))
-    turns = await database.all(
-        select(place.c.service, place.c.name, surface.c.agent, turn.c.state)
-        .select_from(turn)
-        .join(surface, surface.c.id == turn.c.surface)
-        .join(place, place.c.id == surface.c.place)
-        .where(OPEN_TURN, turn.c.held.is_(False), turn.c.paused.is_(None))
-        .where(turn.c.state != "parked")
-        .order_by(turn.c.id)
-    )
-    counts = [
-        (await database.all(select(func.count()).where(*which)))[0][0]
-        for which in (
-            (ASK_IS_OPEN, ASK_HOLDS),
-            (DELIVERY_IS_NEW,),
-            (schedule.c.state == "active", schedule.c.due_at <= now),
-        )
-    ]
-    return Pending(
-        [(SessionKey(row.service, row.external, row.agent), _words(row.content)) for row in posts],
-        [(PlaceKey(row.service, row.name), row.agent, row.state) for row in turns],
-        *counts,
-    )
-
-
-def _words(stored: Mapping[str, Any]) -> str:
-    content = content_of(stored)
-    return content.said or content.text or content.note or content.state

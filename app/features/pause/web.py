@@ -6,15 +6,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
+from app.core.runtime import Runtime
 from app.errors import Conflict
 from app.features.part import find_part
 from app.features.pause.service import Draining, Pauses
 from app.features.pause.shapes import DrainOut, PauseOut, PauseScope
 from app.features.pause.store import Suspension, describe_pause
 from app.server.login import SignedInRoute, visitor
-from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
+from app.server.site import RuntimeOf
 from app.store.commits.admission import AGENT, ALL, PLACE
 
 Pausing = Annotated[Pauses, Depends(find_part(Pauses))]
@@ -28,24 +29,24 @@ router = APIRouter(
 
 
 @router.get("/pauses")
-async def list_pauses(parts: PartsOf, pauses: Pausing) -> Page[PauseOut]:
+async def list_pauses(runtime: RuntimeOf, pauses: Pausing) -> Page[PauseOut]:
     """List what is paused."""
-    return Page(items=[_pause_out(parts, each) for each in pauses.paused()])
+    return Page(items=[_pause_out(runtime, each) for each in pauses.paused()])
 
 
 @router.post("/pauses")
-async def pause(parts: PartsOf, pauses: Pausing, scope: PauseScope) -> Page[PauseOut]:
+async def pause(runtime: RuntimeOf, pauses: Pausing, scope: PauseScope) -> Page[PauseOut]:
     """Pause everything, an agent or a place; running turns end, messages are kept."""
-    await pauses.pause(_written(parts, scope))
-    return await list_pauses(parts, pauses)
+    await pauses.pause(_written(runtime, scope))
+    return await list_pauses(runtime, pauses)
 
 
 @router.post("/pauses/resume")
-async def resume(parts: PartsOf, pauses: Pausing, scope: PauseScope) -> Page[PauseOut]:
+async def resume(runtime: RuntimeOf, pauses: Pausing, scope: PauseScope) -> Page[PauseOut]:
     """Let everything, an agent or a place go on; what waits begins at once."""
-    if not await pauses.resume(_written(parts, scope)):
+    if not await pauses.resume(_written(runtime, scope)):
         raise Conflict("that is not paused. `agent-bridge pauses` lists what is")
-    return await list_pauses(parts, pauses)
+    return await list_pauses(runtime, pauses)
 
 
 @router.get("/drain")
@@ -66,21 +67,21 @@ async def end_drain(pauses: Pausing) -> DrainOut:
     return _drain_out(await pauses.drain(begin=False))
 
 
-def _written(parts: Parts, scope: PauseScope) -> str:
+def _written(runtime: Runtime, scope: PauseScope) -> str:
     if scope.agent is not None:
-        return f"{AGENT}{parts.find_agent(scope.agent).id}"
+        return f"{AGENT}{runtime.agents.find(scope.agent).id}"
     return ALL if scope.place is None else f"{PLACE}{scope.place}"
 
 
-def _pause_out(parts: Parts, paused: Suspension) -> PauseOut:
+def _pause_out(runtime: Runtime, paused: Suspension) -> PauseOut:
     kind, name = paused.split()
-    name = parts.name_of(name) if kind == "agent" else name
+    name = runtime.agents.name(name) if kind == "agent" else name
     return PauseOut(
         kind=kind,
         name=name,
         since=paused.since,
         reason=paused.reason,
-        words=describe_pause(paused, parts.name_of),
+        words=describe_pause(paused, runtime.agents.name),
     )
 
 

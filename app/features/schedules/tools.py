@@ -85,4 +85,4 @@ class ScheduleTools:
 def list_tools(schedules: Schedules) -> Sequence[Tool]:
     """List the tool with which agents propose schedules."""
     runtime = schedules.runtime
-    return ScheduleTools(schedules.book, runtime.ledger, runtime.agents.agents).tools()
+    return ScheduleTools(schedules.book, runtime.ledger, runtime.agents).tools()

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 
+from app.core.runtime import Runtime
 from app.errors import BridgeError, Conflict, StoreUnavailable
 from app.features.part import find_part
 from app.features.schedules import wording
@@ -27,9 +28,9 @@ from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
 from app.server.page.agent_pages import list_crew, to_html
 from app.server.page.view import done, render
-from app.server.parts import Parts, PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
+from app.server.site import RuntimeOf
 from app.services.web import events
 
 
@@ -49,7 +50,7 @@ router = APIRouter(
 
 @router.get("")
 async def list_schedules(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     book: Book,
     *,
     agent: AgentName = None,
@@ -58,7 +59,7 @@ async def list_schedules(
     place: str | None = None,
 ) -> Page[ScheduleOut]:
     """List schedules, in the order in which they were made."""
-    only = read_filter(parts, agent=agent, service=service, state=state)
+    only = read_filter(runtime, agent=agent, service=service, state=state)
     found = [
         each
         for each in book.all()
@@ -67,19 +68,19 @@ async def list_schedules(
         and only.state in {None, each.state}
         and place in {None, each.place.name}
     ]
-    return Page(items=[_shown(parts, each) for each in found])
+    return Page(items=[_shown(runtime, each) for each in found])
 
 
 @router.post("", status_code=201)
-async def add_schedule(parts: PartsOf, book: Book, new: ScheduleIn) -> ScheduleOut:
+async def add_schedule(runtime: RuntimeOf, book: Book, new: ScheduleIn) -> ScheduleOut:
     """Make a schedule on the page, on behalf of the operator; its thread is told."""
-    return _shown(parts, await make(parts, book, new, OPERATOR))
+    return _shown(runtime, await make(runtime, book, new, OPERATOR))
 
 
 @router.get("/{schedule_id}")
-async def read_schedule(parts: PartsOf, book: Book, schedule_id: Number) -> ScheduleOut:
+async def read_schedule(runtime: RuntimeOf, book: Book, schedule_id: Number) -> ScheduleOut:
     """Read one schedule."""
-    return _shown(parts, book.find(schedule_id))
+    return _shown(runtime, book.find(schedule_id))
 
 
 @router.delete("/{schedule_id}", status_code=204)
@@ -89,30 +90,32 @@ async def remove_schedule(book: Book, schedule_id: Number) -> None:
 
 
 @router.post("/{schedule_id}/run", status_code=202)
-async def run_schedule(parts: PartsOf, book: Book, schedule_id: Number) -> ScheduleOut:
+async def run_schedule(runtime: RuntimeOf, book: Book, schedule_id: Number) -> ScheduleOut:
     """Run a schedule now; its due times stay as they are."""
     found = book.find(schedule_id)
     await book.run(found)
-    return _shown(parts, found)
+    return _shown(runtime, found)
 
 
 @router.post("/{schedule_id}/{change}")
 async def change_schedule(
-    parts: PartsOf, book: Book, schedule_id: Number, change: Literal["pause", "resume"]
+    runtime: RuntimeOf, book: Book, schedule_id: Number, change: Literal["pause", "resume"]
 ) -> ScheduleOut:
     """Pause a schedule, or let it go on; its place is told."""
     await book.change(schedule_id, change, by=OPERATOR[1])
-    return _shown(parts, book.find(schedule_id))
+    return _shown(runtime, book.find(schedule_id))
 
 
-async def make(parts: Parts, book: ScheduleBook, new: ScheduleIn, by: tuple[str, str]) -> Schedule:
+async def make(
+    runtime: Runtime, book: ScheduleBook, new: ScheduleIn, by: tuple[str, str]
+) -> Schedule:
     """Make a schedule with the command that people use, in a thread of the page.
 
     Raises:
         Conflict: it makes no sense, is too often, or there are too many.
         BridgeError: there is no such agent, or it could not be stored.
     """
-    agent = parts.find_agent(new.agent).id
+    agent = runtime.agents.find(new.agent).id
     zone = new.zone or book.zone
     book.check(new.expression, zone)
     thread, name = new.thread or uuid4().hex[:12], uuid4().hex
@@ -126,10 +129,10 @@ async def make(parts: Parts, book: ScheduleBook, new: ScheduleIn, by: tuple[str,
         mentions=(agent,),
         title=new.words.splitlines()[0][:80],
     )
-    delivery = events.delivery(said, agent, now=parts.clock.now(), name=name)
+    delivery = events.delivery(said, agent, now=runtime.clock.now(), name=name)
     try:
         async with asyncio.timeout(SETTLE_SECONDS):
-            await parts.intake.settle(delivery)
+            await runtime.intake.settle(delivery)
     except TimeoutError:
         raise StoreUnavailable("the schedule is stored and will be made later") from None
     made = book.made_by(origin_of(events.place_key(thread), name, agent))
@@ -138,8 +141,8 @@ async def make(parts: Parts, book: ScheduleBook, new: ScheduleIn, by: tuple[str,
     return made
 
 
-def _shown(parts: Parts, schedule: Schedule) -> ScheduleOut:
-    return ScheduleOut.of(schedule, parts.name_of(schedule.key.agent))
+def _shown(runtime: Runtime, schedule: Schedule) -> ScheduleOut:
+    return ScheduleOut.of(schedule, runtime.agents.name(schedule.key.agent))
 
 
 PATH: Final = "/schedules"
@@ -151,30 +154,30 @@ Who = Annotated[Visitor, Depends(visitor)]
 
 @pages.get(PATH)
 async def show(
-    parts: PartsOf, book: Book, who: Who, thread: str = "", agent: str = ""
+    runtime: RuntimeOf, book: Book, who: Who, thread: str = "", agent: str = ""
 ) -> HTMLResponse:
     """Show all schedules, and the form for a new one."""
-    return await _page(parts, book, who, {"thread": thread, "agent": agent})
+    return await _page(runtime, book, who, {"thread": thread, "agent": agent})
 
 
 @forms.post(PATH)
-async def add(request: Request, parts: PartsOf, book: Book, who: Who) -> Response:
+async def add(request: Request, runtime: RuntimeOf, book: Book, who: Who) -> Response:
     """Make a schedule."""
     async with request.form() as form:
         given = {name: str(value).strip() for name, value in form.items() if name != "csrf"}
     try:
         new = ScheduleIn.model_validate({name: value for name, value in given.items() if value})
-        made = await make(parts, book, new, (who.name, who.name))
+        made = await make(runtime, book, new, (who.name, who.name))
     except ValidationError:
-        return await _page(parts, book, who, given, "Fill in when, and what to do.")
+        return await _page(runtime, book, who, given, "Fill in when, and what to do.")
     except BridgeError as error:
-        return await _page(parts, book, who, given, f"Not scheduled: {error}.")
+        return await _page(runtime, book, who, given, f"Not scheduled: {error}.")
     return RedirectResponse(done.address(PATH, "schedule-added", f"s-{made.id}"), 303)
 
 
 @forms.post(f"{PATH}/{{number}}/{{change}}")
 async def change(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     book: Book,
     who: Who,
     number: int,
@@ -187,13 +190,15 @@ async def change(
         else:
             await book.change(number, change, by=who.name)
     except BridgeError as error:
-        return await _page(parts, book, who, {}, wrong=f"Schedule {number} is as it was: {error}.")
+        return await _page(
+            runtime, book, who, {}, wrong=f"Schedule {number} is as it was: {error}."
+        )
     anchor = "" if change == "remove" else f"s-{number}"
     return RedirectResponse(done.address(PATH, f"schedule-{change}", anchor), 303)
 
 
 async def _page(
-    parts: Parts,
+    runtime: Runtime,
     book: ScheduleBook,
     who: Visitor,
     given: Mapping[str, str],
@@ -201,14 +206,14 @@ async def _page(
     *,
     wrong: str = "",
 ) -> HTMLResponse:
-    crew = await list_crew(parts, who, wrong)
+    crew = await list_crew(runtime, who, wrong)
     names = {line.agent.id: line.agent.title for line in crew.lines}
     lines = [
         ScheduleLine(
             each,
             names.get(each.key.agent, each.key.agent),
             path_of(each.place),
-            await _title(parts, each.place),
+            await _title(runtime, each.place),
         )
         for each in book.all()
     ]
@@ -219,8 +224,8 @@ async def _page(
     )
 
 
-async def _title(parts: Parts, place: PlaceKey) -> str:
-    thread = await parts.threads.thread(place)
+async def _title(runtime: Runtime, place: PlaceKey) -> str:
+    thread = await runtime.stores.conversations.thread(place)
     return str(place) if thread is None else title_of(thread)
 
 

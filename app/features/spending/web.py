@@ -12,9 +12,9 @@ from app.core.runtime import Runtime
 from app.core.turns.limits import DailyLimits
 from app.features.part import Part, find_part
 from app.server.login import SignedInRoute, visitor
-from app.server.parts import PartsOf
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
+from app.server.site import RuntimeOf
 from app.store.spending import Share, Spending
 
 
@@ -52,14 +52,14 @@ router = APIRouter(
 
 @router.get("/spending")
 async def list_spending(
-    parts: PartsOf, daily: Annotated[DailySpending, Depends(find_part(DailySpending))]
+    runtime: RuntimeOf, daily: Annotated[DailySpending, Depends(find_part(DailySpending))]
 ) -> Page[SpendingOut]:
     """List what today has cost so far, the most first; empty unless a daily budget is set."""
     return Page(
         items=[
             SpendingOut(
                 share=each.share,
-                name=parts.name_of(each.name) if each.share == "agent" else each.name,
+                name=runtime.agents.name(each.name) if each.share == "agent" else each.name,
                 usd=round(each.usd, 4),
                 limit_usd=daily.limits.usd.get(each.share),
             )

@@ -5,5 +5,9 @@ from __future__ import annotations
 from app.features.feature import Feature
 
 FEATURE = Feature(
-    name="together", package=__name__, part="service:Together", tools="tools:list_tools"
+    name="together",
+    package=__name__,
+    part="service:Together",
+    tools="tools:list_tools",
+    needs=("delegation",),
 )

@@ -16,6 +16,7 @@ from app.core.feed import Feed
 from app.core.outbox import Outbox
 from app.core.runtime import Runtime
 from app.errors import Conflict, RepositoryError
+from app.features.delegation.service import Delegations
 from app.features.together import wording
 from app.features.together.model import Wish
 from app.features.together.store import GroupStore
@@ -77,8 +78,8 @@ class Grouping(Announcer):
 
     def __init__(self, runtime: Runtime, store: GroupStore) -> None:
         super().__init__(store, runtime.outbox, runtime.feed, runtime.clock, runtime.vault.redact)
-        self.delegations = runtime.delegations
-        self.rows = runtime.stores.delegations
+        self.delegations = runtime.part(Delegations)
+        self.rows = self.delegations.store
         self.sessions = runtime.stores.sessions
         self.turns = runtime.stores.turns
         self._decisions = runtime.stores.decisions
@@ -105,7 +106,7 @@ class Grouping(Announcer):
         Raises:
             Conflict: it cannot, or the person may not use it.
         """
-        found = self._agents.agents.get(agent)
+        found = self._agents.get(agent)
         if found is None:
             raise Conflict(wording.NOT_HERE.format(agent=self.name_of(agent)))
         if service:

@@ -39,7 +39,7 @@ class Together(Part):
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
         store = runtime.stores.open(ReviewStore)
-        self._grouping = grouping = Grouping(runtime, runtime.stores.open(GroupStore))
+        self.grouping = grouping = Grouping(runtime, runtime.stores.open(GroupStore))
         self._review = ReviewLoop(runtime, grouping, store)
         self._several: Mapping[str, Panel | Race] = {
             "panel": Panel(grouping),
@@ -96,13 +96,13 @@ class Together(Part):
 
     @override
     async def stop(self, place: PlaceKey) -> bool:
-        running = self._grouping.store.running(place)
+        running = self.grouping.store.running(place)
         if running:
-            await self._grouping.delegations.stop(running)
+            await self.grouping.delegations.cancel(running)
         return bool(running)
 
     async def _begin(self, group: str, wish: Wish, heard: Heard, agents: Sequence[str]) -> str:
-        here = self._grouping.sessions.in_place(heard.place)
+        here = self.grouping.sessions.in_place(heard.place)
         if wish.act == "review":
             [reviewer] = wish.agents
             author = self._review.find_author(here, reviewer)
@@ -112,13 +112,13 @@ class Together(Part):
         present = [each.key.agent for each in here]
         named = [each for each in wish.agents if each in present]
         host = next(iter((*named, *agents, *present, *wish.agents)))
-        session = await self._grouping.enter(heard, host)
+        session = await self.grouping.enter(heard, host)
         return await self._several[wish.act].begin(group, session, wish, heard)
 
     async def have_reviewed(self, author: Session, turn: int, reviewer: str, notes: str) -> str:
         """Have the work of an agent reviewed on its own wish; returns what to say."""
         group = f"review:{author.id}:{turn}"
-        person = self._grouping.person_of(turn)
+        person = self.grouping.person_of(turn)
         words = await self._review.begin(group, author, reviewer, person, turn=turn, notes=notes)
         self._follow(group)
         return words
@@ -128,12 +128,12 @@ class Together(Part):
         branch = self.runtime.stores.tree.of_turn(review.turn)
         if branch is None:
             return review.session, ""
-        voice = await self.runtime.showing.find_voice(branch)
+        voice = await self.grouping.delegations.showing.find_voice(branch)
         return branch.root_session, "" if voice is None else voice.agent
 
     def _go_on(self) -> None:
         """Go on with what an earlier run of the bridge, or another member, began."""
-        for group in self._grouping.store.unfinished():
+        for group in self.grouping.store.unfinished():
             self._follow(group)
 
     def _hear(self, facts: Facts) -> None:
@@ -153,7 +153,7 @@ class Together(Part):
             self._tasks.start(self._advance(group), name=group)
 
     async def _advance(self, group: str) -> None:
-        rows_of = self._grouping.rows.in_group
+        rows_of = self.grouping.rows.in_group
         try:
             while rows := rows_of(group):
                 act = self._several.get(rows[0].kind, self._review)

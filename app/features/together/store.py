@@ -18,9 +18,9 @@ from app.store.commits.admission import enter
 from app.store.commits.asks import open_ask
 from app.store.database import Database
 from app.store.decisions import place_of
-from app.store.delegations import GROUP_OVER, read_last_words
 from app.store.dialects import insert
 from app.store.tables import OPEN_TURN, ask, delegation, place, review, told, turn
+from app.store.tree import GROUP_OVER, read_last_words
 
 _UNFINISHED = (
     select(delegation.c.group)

@@ -35,7 +35,7 @@ findings as your next turn, and then it looks again. People see all of it."""
 
 def list_tools(together: Together) -> Sequence[Tool]:
     """List the tools for reviews."""
-    delegations = together.runtime.delegations
+    delegations = together.grouping.delegations
     parameters = {
         "agent": {
             "type": "string",

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
+from app.core.runtime import Runtime
 from app.errors import AgentError, Conflict, StoreUnavailable
 from app.model.conversations import headline, path_of
 from app.model.inbound import WhileBusy
@@ -23,8 +24,8 @@ from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
 from app.server.page.view.listing import stoppable
 from app.server.page.view.roster import MentionNames
-from app.server.parts import Parts, PartsOf
 from app.server.shapes import NAME, TEXT_CHARACTERS
+from app.server.site import RuntimeOf
 from app.services.web import events
 
 SETTLE_SECONDS: Final = 30.0
@@ -57,15 +58,15 @@ Who = Annotated[Visitor, Depends(visitor)]
 
 
 @router.post("/send")
-async def send(request: Request, parts: PartsOf, who: Who) -> Response:
+async def send(request: Request, runtime: RuntimeOf, who: Who) -> Response:
     """Send a message, in an existing thread or in a new one."""
     async with request.form(
         max_files=uploads.FILES, max_fields=FIELDS, max_part_size=TEXT_BYTES
     ) as form:
         name = _read_id(form)
-        said = await _read_message(parts, who, form, name)
-    await _settle(parts, said, name)
-    await _make_way(parts, said)
+        said = await _read_message(runtime, who, form, name)
+    await _settle(runtime, said, name)
+    await _make_way(runtime, said)
     path = path_of(events.place_key(said.thread))
     if "application/json" in request.headers.get("accept", ""):
         return JSONResponse({"path": path}, headers={"Cache-Control": "no-store"})
@@ -73,31 +74,31 @@ async def send(request: Request, parts: PartsOf, who: Who) -> Response:
 
 
 @router.post("/repeat/t/web/{thread}")
-async def repeat(parts: PartsOf, who: Who, request: Request, thread: str) -> Response:
+async def repeat(runtime: RuntimeOf, who: Who, request: Request, thread: str) -> Response:
     """Send an earlier message again: one that no agent answered, or the messages of a turn."""
-    async with request.form(max_files=0, max_fields=FIELDS + len(parts.agents)) as form:
+    async with request.form(max_files=0, max_fields=FIELDS + len(runtime.agents)) as form:
         name = _read_id(form)
-        to = tuple(agent for agent in form.getlist("to") if agent in parts.agents)
+        to = tuple(agent for agent in form.getlist("to") if agent in runtime.agents)
         message, turn = _number(form, "message"), _number(form, "turn")
-    found = await queries.words_of(parts, events.place_key(thread), message=message, turn=turn)
+    found = await queries.words_of(runtime, events.place_key(thread), message=message, turn=turn)
     if found is None or not to:
         raise Conflict("there is no message to send again")
     said = events.PageMessage(
         thread=thread,
         text=found.text,
-        spoken=queries.roster_of(parts).names.after(found.text),
+        spoken=queries.roster_of(runtime).names.after(found.text),
         speaker_id=who.name,
         speaker_name=who.name,
         mentions=to,
         files=found.files,
         repeats=events.SaidBefore(message=found.message, turn=turn),
     )
-    await _settle(parts, said, name)
+    await _settle(runtime, said, name)
     return Response(status_code=204)
 
 
 async def _read_message(
-    parts: Parts, who: Visitor, form: FormData, name: str
+    runtime: Runtime, who: Visitor, form: FormData, name: str
 ) -> events.PageMessage:
     """Read a message from a form, and store its files."""
     text, thread = _read_text(form), _field(form, "thread")
@@ -108,12 +109,12 @@ async def _read_message(
         raise HTTPException(422, "the message is empty; write something or attach a file")
     if thread and not re.fullmatch(NAME, thread):
         raise HTTPException(422, "this is not a thread of the page")
-    names = queries.roster_of(parts).names
+    names = queries.roster_of(runtime).names
     picked = _field(form, "to")
-    mentions = await _find_agents(parts, names, text, picked, thread)
-    repository = await _find_repository(parts, form, thread, mentions)
+    mentions = await _find_agents(runtime, names, text, picked, thread)
+    repository = await _find_repository(runtime, form, thread, mentions)
     try:
-        files = await uploads.keep(parts.uploads, sent)
+        files = await uploads.keep(runtime.uploads, sent)
     except uploads.TooLarge as error:
         raise HTTPException(413, str(error)) from None
     return events.PageMessage(
@@ -134,15 +135,17 @@ async def _read_message(
 
 
 @router.post("/asks/{ask}")
-async def answer(parts: PartsOf, who: Who, ask: int, option: Annotated[str, Form()]) -> Response:
+async def answer(
+    runtime: RuntimeOf, who: Who, ask: int, option: Annotated[str, Form()]
+) -> Response:
     """Answer an ask; the first answer counts."""
-    await parts.ledger.answer(ask, option, who.name)
+    await runtime.ledger.answer(ask, option, who.name)
     return Response(status_code=204)
 
 
 @router.post("/stop/t/{service}/{name:path}")
 async def stop(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     _who: Who,
     service: str,
     name: str,
@@ -154,38 +157,40 @@ async def stop(
     A stop may arrive late, kept by a browser: it counts only for the turns that it was meant for.
     """
     meant = [int(each[1:]) for each in turns.split()]
-    for each in parts.sessions.in_place(queries.place_key(service, name)):
-        if stoppable(each) and session in {None, each.id} and not _are_over(parts, each, meant):
-            await parts.manager.stop(each.id)
+    for each in runtime.stores.sessions.in_place(queries.place_key(service, name)):
+        if stoppable(each) and session in {None, each.id} and not _are_over(runtime, each, meant):
+            await runtime.manager.stop(each.id)
     return Response(status_code=204)
 
 
-def _are_over(parts: Parts, session: Session, meant: Sequence[int]) -> bool:
+def _are_over(runtime: Runtime, session: Session, meant: Sequence[int]) -> bool:
     """Tell whether a stop named turns of a session, and all of them have ended."""
-    found = [turn for each in meant if (turn := parts.turns.turn(each)) is not None]
+    found = [turn for each in meant if (turn := runtime.stores.turns.turn(each)) is not None]
     own = [turn for turn in found if turn.session == session.id]
-    return bool(own) and not any(_is_open(parts, turn) for turn in own)
+    return bool(own) and not any(_is_open(runtime, turn) for turn in own)
 
 
-def _is_open(parts: Parts, turn: Turn | None) -> bool:
+def _is_open(runtime: Runtime, turn: Turn | None) -> bool:
     """Tell whether a turn, or the one that continues it, goes on."""
     while turn is not None and turn.successor is not None:
-        turn = parts.turns.turn(turn.successor)
+        turn = runtime.stores.turns.turn(turn.successor)
     return turn is not None and turn.state in OPEN_TURN_STATES
 
 
 @router.post("/queue/{session}/{what}")
-async def queue(parts: PartsOf, _who: Who, session: int, what: Literal["now", "drop"]) -> Response:
+async def queue(
+    runtime: RuntimeOf, _who: Who, session: int, what: Literal["now", "drop"]
+) -> Response:
     """Run the messages queued for an agent now, or drop them."""
-    if not parts.turns.waiting(session):
+    if not runtime.stores.turns.waiting(session):
         raise Conflict("nothing is queued any more")
-    await parts.manager.queue(session, what)
+    await runtime.manager.queue(session, what)
     return Response(status_code=204)
 
 
 @router.post("/set/{session}/{kind}")
 async def configure(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     _who: Who,
     session: int,
     kind: Literal["mode", "model"],
@@ -193,49 +198,45 @@ async def configure(
 ) -> Response:
     """Set the mode or model of an agent in a thread."""
     try:
-        await parts.manager.configure(session, kind, value)
+        await runtime.manager.configure(session, kind, value)
     except AgentError as error:
         raise Conflict(str(error)) from None
     return Response(status_code=204)
 
 
-async def _settle(parts: Parts, said: events.PageMessage, name: str) -> None:
+async def _settle(runtime: Runtime, said: events.PageMessage, name: str) -> None:
     """Send a message through the same intake as messages from platforms, for the default agent."""
-    delivery = events.delivery(said, _carrier(parts), now=parts.clock.now(), name=name)
+    delivery = events.delivery(said, runtime.agents.default.id, now=runtime.clock.now(), name=name)
     try:
         async with asyncio.timeout(SETTLE_SECONDS):
-            await parts.intake.settle(delivery)
+            await runtime.intake.settle(delivery)
     except TimeoutError:
         raise StoreUnavailable("the message is stored and will be handled later") from None
 
 
-async def _make_way(parts: Parts, said: events.PageMessage) -> None:
+async def _make_way(runtime: Runtime, said: events.PageMessage) -> None:
     """Let words that reject an ask interrupt the work they are about."""
     if said.rejects is None:
         return
-    session = parts.ledger.session(said.rejects)
-    if parts.turns.next_turn(session.id) is not None:
-        await parts.manager.queue(session.id, "now")
-
-
-def _carrier(parts: Parts) -> str:
-    return next(card.id for card in parts.agents.values() if card.default)
+    session = runtime.ledger.session(said.rejects)
+    if runtime.stores.turns.next_turn(session.id) is not None:
+        await runtime.manager.queue(session.id, "now")
 
 
 async def _find_agents(
-    parts: Parts, names: MentionNames, text: str, to: str, thread: str
+    runtime: Runtime, names: MentionNames, text: str, to: str, thread: str
 ) -> tuple[str, ...]:
     """Return the agents a message is for: mentioned, picked, else the usual ones of the page."""
     if mentioned := names.mentioned(text):
         return mentioned
-    if to in parts.agents:
+    if to in runtime.agents:
         return (to,)
     if not thread:
-        return (await queries.usual_agent(parts),)
+        return (await queries.usual_agent(runtime),)
     # A command without a mention is for the whole thread.
-    if parts.dispatcher.read_command(names.after(text)) is not None:
+    if runtime.dispatcher.read_command(names.after(text)) is not None:
         return ()
-    return queries.listeners(parts, events.place_key(thread))
+    return queries.listeners(runtime, events.place_key(thread))
 
 
 def _read_id(form: FormData) -> str:
@@ -249,12 +250,14 @@ def _number(form: FormData, name: str) -> int | None:
     return int(value) if value.isdecimal() and len(value) < 16 else None
 
 
-async def _find_repository(parts: Parts, form: FormData, thread: str, agents: Sequence[str]) -> str:
+async def _find_repository(
+    runtime: Runtime, form: FormData, thread: str, agents: Sequence[str]
+) -> str:
     """Return where a new thread is to work, checked for the first of its agents."""
     chosen = _field(form, "repository").strip()
     if thread or not chosen or not agents:
         return ""
-    return await parts.picker.check(queries.NEW_THREAD, agents[0], chosen)
+    return await runtime.picker.check(queries.NEW_THREAD, agents[0], chosen)
 
 
 def _read_text(form: FormData) -> str:

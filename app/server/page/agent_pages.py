@@ -10,9 +10,12 @@ from typing import Any, Final
 
 from fastapi.responses import HTMLResponse
 
-from app.agents.catalog import AgentProgram, known_agents
+from app.agents.agent import Agent
+from app.agents.catalog import find_missing, known_agents
+from app.agents.enrolling import explain_fixed, label_origin
 from app.agents.files import OWN, SHARED, AgentFile
 from app.config.names import is_secret
+from app.core.runtime import Runtime
 from app.errors import AgentRemoved, ConfigurationError, NotFound
 from app.model.conversations import ListFilter, headline
 from app.model.types import SessionState
@@ -34,7 +37,7 @@ from app.server.page.view.agents import (
     ServiceConnection,
 )
 from app.server.page.view.personas import FileLine
-from app.server.parts import AgentCard, Parts
+from app.server.site import Site
 from app.services import PAGE, label_of, registered_services
 from app.services.service import Service, Setup
 
@@ -72,26 +75,29 @@ class Recent:
         return {key: value for (owner, key), value in self.former.items() if owner == agent}
 
 
-async def list_crew(parts: Parts, who: Visitor, words: str = "") -> Crew:
+async def list_crew(runtime: Runtime, who: Visitor, words: str = "") -> Crew:
     """List all agents, with words about what was asked for, if any."""
-    counts = await parts.sessions.counts()
-    roster = queries.roster_of(parts)
+    counts, records = await runtime.stores.sessions.counts(), runtime.agents.records
+    gone = [(each.name, each.removed_at) for each in records if each.removed_at is not None]
+    roster, source = queries.roster_of(runtime), runtime.configuration.agents_source
     return Crew(
         lines=tuple(
             AgentLine(
-                agent=roster[card.id],
-                driver=card.driver,
-                model=card.model,
-                services=tuple(label_of(each) for each in card.services if each != PAGE),
-                sessions=counts.get(card.id, 0),
-                stored=card.source == "stored" and parts.changes is not None,
-                origin=card.origin,
-                fixed=card.fixed,
+                agent=roster[each.id],
+                driver=each.program.title if each.program else "",
+                model=each.config.model or "",
+                services=tuple(
+                    label_of(service) for service in runtime.services_of(each.id) if service != PAGE
+                ),
+                sessions=counts.get(each.id, 0),
+                stored=each.config.source == "stored",
+                origin=label_origin(each.config.source, source),
+                fixed=explain_fixed(each.config, source),
             )
-            for card in parts.agents.values()
+            for each in runtime.agents.values()
         ),
-        files=await _list_files(parts, None),
-        removed=tuple(parts.changes.removed()) if parts.changes is not None else (),
+        files=await _list_files(runtime, None),
+        removed=tuple(sorted(gone, key=lambda each: each[1], reverse=True)),
         csrf=who.csrf,
         assets=addresses(),
         words=words,
@@ -100,7 +106,8 @@ async def list_crew(parts: Parts, who: Visitor, words: str = "") -> Crew:
 
 
 async def show_agent(
-    parts: Parts,
+    runtime: Runtime,
+    site: Site,
     who: Visitor,
     recent: Recent,
     name: str,
@@ -109,40 +116,41 @@ async def show_agent(
 ) -> HTMLResponse:
     """Show an agent; what is wrong with a form, at its field."""
     try:
-        card = parts.find_agent(name)
+        agent = runtime.agents.find(name)
     except (NotFound, AgentRemoved) as error:
         words = agent_form.locate(error)[1]
         status = 404 if isinstance(error, NotFound) else 410
-        return to_html(render.crew(await list_crew(parts, who, words)), status)
-    entry, stored = parts.changer.show(name)
-    crew = await list_crew(parts, who)
-    program = _program(entry.get("driver", ""), card)
+        return to_html(render.crew(await list_crew(runtime, who, words)), status)
+    entry, stored = site.changer.show(name)
+    crew = await list_crew(runtime, who)
+    named = (each for each in known_agents() if each.name == entry.get("driver"))
+    program = next(named, agent.program)
     shown = AgentDetails(
-        line=next(line for line in crew.lines if line.agent.id == card.id),
+        line=next(line for line in crew.lines if line.agent.id == agent.id),
         groups=tuple(
             agent_form.groups(
                 {**entry, **(typed or {})},
                 Around(
                     drivers=tuple((each.name, each.title) for each in known_agents()),
-                    agents=_extensible(parts, card),
+                    agents=_extensible(runtime, site, agent),
                     command=" ".join(program.command) if program else "",
-                    offers=parts.offers(card.id),
+                    offers=site.offers(agent.id),
                 ),
-                former=recent.of(card.id),
+                former=recent.of(agent.id),
                 problems=problems,
             )
         ),
         variables=tuple(entry.get(ENV, ())),
         known=tuple(program.env) if program else (),
         connections=tuple(
-            _connection(parts, card, each, stored, recent, problems or {})
+            _connection(runtime, site, agent, each, stored, recent, problems or {})
             for each in registered_services()
         ),
-        titles=await _titles(parts, card.id),
-        files=await _list_files(parts, card.id, name),
+        titles=await _titles(runtime, agent.id),
+        files=await _list_files(runtime, agent.id, name),
         tools=tuple(
             AgentTool(each.name, each.description.partition(". ")[0].rstrip("."), each.capabilities)
-            for each in parts.tools(card.id)
+            for each in runtime.toolbox.tools(agent.id)
         ),
         problems=problems or {},
     )
@@ -150,14 +158,15 @@ async def show_agent(
 
 
 async def show_new(
-    parts: Parts,
+    runtime: Runtime,
+    site: Site,
     who: Visitor,
     driver: str,
     entry: Mapping[str, Any],
     problems: Mapping[str, str],
 ) -> HTMLResponse:
     """Show the form for a new agent, with what is wrong at its field."""
-    missing = {each.title: each.install for each in parts.missing}
+    missing = {each.title: each.install for each in find_missing(runtime.configuration)}
     programs = tuple(
         Program(
             name=each.name,
@@ -171,8 +180,15 @@ async def show_new(
         for each in known_agents()
     )
     picked = next((each for each in programs if each.name == driver), None)
-    same = next((c.id for c in parts.agents.values() if picked and c.driver == picked.title), "")
-    around = Around(agents=_extensible(parts, None), offers=parts.offers(same))
+    same = next(
+        (
+            each.id
+            for each in runtime.agents.values()
+            if picked and each.program and each.program.title == picked.title
+        ),
+        "",
+    )
+    around = Around(agents=_extensible(runtime, site, None), offers=site.offers(same))
     form = NewForm(
         programs=programs,
         picked=picked,
@@ -181,13 +197,14 @@ async def show_new(
         problems=problems,
     )
     return to_html(
-        render.new_agent(await list_crew(parts, who), form), 422 if entry and problems else 200
+        render.new_agent(await list_crew(runtime, who), form), 422 if entry and problems else 200
     )
 
 
 def _connection(
-    parts: Parts,
-    card: AgentCard,
+    runtime: Runtime,
+    site: Site,
+    agent: Agent,
     service: Service,
     stored: Mapping[str, list[str]],
     recent: Recent,
@@ -196,9 +213,9 @@ def _connection(
     kept = stored.get(service.name, ())
     secret, names = service.credentials.secret_names(), service.credentials.names()
     made, unreachable = Setup("", ()), ""
-    if card.source == "stored" and service.set_up is not None:
+    if agent.config.source == "stored" and service.set_up is not None:
         try:
-            made = parts.changer.set_up(card.name, service.name)
+            made = site.changer.set_up(agent.name, service.name)
         except ConfigurationError as error:
             unreachable = str(error)
     return ServiceConnection(
@@ -214,19 +231,19 @@ def _connection(
             )
             for each, about in service.credentials.model_fields.items()
         ),
-        present=service.name in card.services,
+        present=service.name in runtime.services_of(agent.id),
         stored=bool(kept),
         address=made.address,
         steps=made.steps,
         unreachable=unreachable,
         problem=problems.get(f"service:{service.name}", ""),
-        notes=recent.notes.get((card.id, service.name), ()),
+        notes=recent.notes.get((agent.id, service.name), ()),
     )
 
 
-async def _list_files(parts: Parts, agent: str | None, name: str = "") -> tuple[FileLine, ...]:
+async def _list_files(runtime: Runtime, agent: str | None, name: str = "") -> tuple[FileLine, ...]:
     """List the files that there can be, and the last daily logs."""
-    found = await asyncio.to_thread(list_with_problems, parts, agent)
+    found = await asyncio.to_thread(list_with_problems, runtime, agent)
     names, base = (SHARED, SHARED_BASE) if agent is None else (OWN, f"/agents/{name}/files")
     there = {file.path: file for file in found}
     logs = [path for path in there if path not in names][:LOGS_SHOWN]
@@ -242,24 +259,18 @@ async def _list_files(parts: Parts, agent: str | None, name: str = "") -> tuple[
     )
 
 
-async def _titles(parts: Parts, agent: str) -> tuple[str, ...]:
-    found = await parts.sessions.recent(ListFilter(agent=agent), limit=LATEST)
+async def _titles(runtime: Runtime, agent: str) -> tuple[str, ...]:
+    found = await runtime.stores.sessions.recent(ListFilter(agent=agent), limit=LATEST)
     there = [each for each in found if each.state != SessionState.REMOVED]
     return tuple(each.title or headline(each.place.name) for each in there[:TITLES])
 
 
-def _extensible(parts: Parts, card: AgentCard | None) -> tuple[str, ...]:
-    changes = parts.changer
+def _extensible(runtime: Runtime, site: Site, agent: Agent | None) -> tuple[str, ...]:
+    changes = site.changer
     return tuple(
         each.name
-        for each in parts.agents.values()
-        if each is not card and "extends" not in changes.show(each.name)[0]
-    )
-
-
-def _program(driver: str, card: AgentCard) -> AgentProgram | None:
-    return next(
-        (each for each in known_agents() if driver == each.name or card.driver == each.title), None
+        for each in runtime.agents.values()
+        if each is not agent and "extends" not in changes.show(each.name)[0]
     )
 
 

@@ -16,6 +16,7 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import JSONResponse
 
 from app.children.tree import Tree
+from app.core.runtime import Runtime
 from app.errors import Conflict, NotFound
 from app.model.text import reveal_line
 from app.server.login import Visitor, visitor
@@ -23,8 +24,8 @@ from app.server.page import queries
 from app.server.page.queries import NEW_THREAD
 from app.server.page.view.roster import AgentView
 from app.server.page.workspace import tree_of
-from app.server.parts import Parts, PartsOf
 from app.server.shapes import CHOICE_CHARACTERS
+from app.server.site import RuntimeOf
 
 router = APIRouter(include_in_schema=False)
 Who = Annotated[Visitor, Depends(visitor)]
@@ -32,9 +33,9 @@ Name = Annotated[str, Query(max_length=CHOICE_CHARACTERS)]
 
 
 @router.get("/repositories")
-async def list_repositories(parts: PartsOf, _who: Who, agent: str) -> JSONResponse:
+async def list_repositories(runtime: RuntimeOf, _who: Who, agent: str) -> JSONResponse:
     """List where an agent can work in a new thread."""
-    offered = await parts.picker.offer(_known(parts, agent))
+    offered = await runtime.picker.offer(_known(runtime, agent))
     return _json(
         {
             "recent": list(offered.recent),
@@ -45,16 +46,16 @@ async def list_repositories(parts: PartsOf, _who: Who, agent: str) -> JSONRespon
 
 
 @router.get("/repositories/check")
-async def check_repository(parts: PartsOf, _who: Who, agent: str, name: Name) -> JSONResponse:
+async def check_repository(runtime: RuntimeOf, _who: Who, agent: str, name: Name) -> JSONResponse:
     """Check a choice before anything is sent; a problem is said next to the picker."""
     try:
-        return _json({"name": await parts.picker.check(NEW_THREAD, _known(parts, agent), name)})
+        return _json({"name": await runtime.picker.check(NEW_THREAD, _known(runtime, agent), name)})
     except Conflict as error:
         return _json({"name": "", "problem": str(error)})
 
 
-def _known(parts: Parts, agent: str) -> str:
-    if agent not in parts.agents:
+def _known(runtime: Runtime, agent: str) -> str:
+    if agent not in runtime.agents:
         raise NotFound("agent", agent)
     return agent
 
@@ -111,13 +112,13 @@ def _item(agent: AgentView, offered: Mapping[str, str], *, alone: bool) -> Item:
 
 
 @router.get("/commands/t/{service}/{name:path}")
-async def read_commands(parts: PartsOf, _who: Who, service: str, name: str) -> list[Item]:
+async def read_commands(runtime: RuntimeOf, _who: Who, service: str, name: str) -> list[Item]:
     """List the commands of a thread."""
-    roster = queries.roster_of(parts)
+    roster = queries.roster_of(runtime)
     return items(
         [
-            (roster[session.key.agent], await parts.transcript.offered(session.id))
-            for session in parts.sessions.in_place(queries.place_key(service, name))
+            (roster[session.key.agent], await runtime.stores.transcript.offered(session.id))
+            for session in runtime.stores.sessions.in_place(queries.place_key(service, name))
         ]
     )
 
@@ -134,7 +135,7 @@ SKIPPED: Final = {".git", "node_modules", ".venv", "__pycache__"}
 
 @router.get("/names/t/{service}/{name:path}")
 async def read_names(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     _who: Who,
     service: str,
     name: str,
@@ -142,9 +143,9 @@ async def read_names(
 ) -> list[Item]:
     """List workspace files of a thread's agents whose path has a text in it."""
     found: dict[str, None] = {}
-    for session in parts.sessions.in_place(queries.place_key(service, name)):
+    for session in runtime.stores.sessions.in_place(queries.place_key(service, name)):
         try:
-            tree = tree_of(parts, session)
+            tree = tree_of(runtime, session)
         except NotFound:
             continue
         found |= dict.fromkeys(await asyncio.to_thread(_find, tree, q))

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from app.agents.files import AgentFile
+from app.core.runtime import Runtime
 from app.errors import BridgeError, Conflict, FileRefused, NotFound
 from app.model.conversations import path_of
 from app.server.files_api import change
@@ -17,7 +18,7 @@ from app.server.page.actions import FormRoute
 from app.server.page.agent_pages import SHARED_BASE, list_crew, to_html
 from app.server.page.view import done, render
 from app.server.page.view.personas import Editor, KeptVersion, Prompt
-from app.server.parts import Parts, PartsOf
+from app.server.site import RuntimeOf
 
 _REFUSED: Final = (FileRefused, Conflict, NotFound)
 
@@ -27,77 +28,77 @@ Who = Annotated[Visitor, Depends(visitor)]
 
 
 @pages.get("/agents/{name}/files/{path:path}")
-async def edit(parts: PartsOf, who: Who, name: str, path: str) -> HTMLResponse:
+async def edit(runtime: RuntimeOf, who: Who, name: str, path: str) -> HTMLResponse:
     """Show a file of an agent, to change it."""
-    return await _show(parts, who, name, path)
+    return await _show(runtime, who, name, path)
 
 
 @pages.get(f"{SHARED_BASE}/{{path:path}}")
-async def edit_shared(parts: PartsOf, who: Who, path: str) -> HTMLResponse:
+async def edit_shared(runtime: RuntimeOf, who: Who, path: str) -> HTMLResponse:
     """Show a file of all agents, to change it."""
-    return await _show(parts, who, None, path)
+    return await _show(runtime, who, None, path)
 
 
 @pages.get("/turns/{turn}/prompt")
-async def read_prompt(parts: PartsOf, who: Who, turn: int) -> HTMLResponse:
+async def read_prompt(runtime: RuntimeOf, who: Who, turn: int) -> HTMLResponse:
     """Show what an agent was told in a turn, exactly as it was sent."""
-    found = parts.turns.turn(turn)
-    session = parts.sessions.session(found.session) if found is not None else None
+    found = runtime.stores.turns.turn(turn)
+    session = runtime.stores.sessions.session(found.session) if found is not None else None
     if found is None or session is None:
         raise NotFound("turn", turn)
-    card = parts.agents.get(session.key.agent)
+    card = runtime.agents.get(session.key.agent)
     shown = Prompt(
         turn,
-        card.display_name if card is not None else parts.name_of(session.key.agent),
+        card.display_name if card is not None else runtime.agents.name(session.key.agent),
         path_of(session.place),
         found.prompt,
         found.system,
     )
-    return to_html(render.prompt(await list_crew(parts, who), shown))
+    return to_html(render.prompt(await list_crew(runtime, who), shown))
 
 
 @forms.post("/agents/{name}/files/{path:path}")
-async def save(request: Request, parts: PartsOf, who: Who, name: str, path: str) -> Response:
+async def save(request: Request, runtime: RuntimeOf, who: Who, name: str, path: str) -> Response:
     """Change a file of an agent."""
-    return await _save(request, parts, who, name, path)
+    return await _save(request, runtime, who, name, path)
 
 
 @forms.post(f"{SHARED_BASE}/{{path:path}}")
-async def save_shared(request: Request, parts: PartsOf, who: Who, path: str) -> Response:
+async def save_shared(request: Request, runtime: RuntimeOf, who: Who, path: str) -> Response:
     """Change a file of all agents."""
-    return await _save(request, parts, who, None, path)
+    return await _save(request, runtime, who, None, path)
 
 
 async def _save(
-    request: Request, parts: Parts, who: Visitor, name: str | None, path: str
+    request: Request, runtime: Runtime, who: Visitor, name: str | None, path: str
 ) -> Response:
     form = await request.form(max_files=0)
     wish, text, digest, number = (
         str(form.get(key, "")) for key in ("do", "text", "digest", "version")
     )
-    agent = None if name is None else parts.find_agent(name).id
-    files = parts.files
+    agent = None if name is None else runtime.agents.find(name).id
+    files = runtime.files
     try:
         match wish:
             case "delete":
-                await change(parts, agent, path, lambda: files.delete(agent, path))
+                await change(runtime, agent, path, lambda: files.delete(agent, path))
             case "restore" if number.isdecimal():
-                await change(parts, agent, path, lambda: files.undo(agent, path, int(number)))
+                await change(runtime, agent, path, lambda: files.undo(agent, path, int(number)))
             case "undo":
-                await change(parts, agent, path, lambda: files.undo(agent, path))
+                await change(runtime, agent, path, lambda: files.undo(agent, path))
             case _:
                 wish = "save"
                 await change(
-                    parts, agent, path, lambda: files.write(agent, path, text, expected=digest)
+                    runtime, agent, path, lambda: files.write(agent, path, text, expected=digest)
                 )
     except _REFUSED as error:
         typed = text if wish == "save" else None
-        return await _show(parts, who, name, path, problem=error, typed=typed)
+        return await _show(runtime, who, name, path, problem=error, typed=typed)
     return RedirectResponse(done.address(_address(name, path), f"file-{wish}"), 303)
 
 
 async def _show(
-    parts: Parts,
+    runtime: Runtime,
     who: Visitor,
     name: str | None,
     path: str,
@@ -105,10 +106,10 @@ async def _show(
     problem: BridgeError | None = None,
     typed: str | None = None,
 ) -> HTMLResponse:
-    card = None if name is None else parts.find_agent(name)
+    card = None if name is None else runtime.agents.find(name)
     agent = None if card is None else card.id
-    refused, file = await asyncio.to_thread(_read, parts, agent, path)
-    versions = await asyncio.to_thread(parts.files.versions, agent, path)
+    refused, file = await asyncio.to_thread(_read, runtime, agent, path)
+    versions = await asyncio.to_thread(runtime.files.versions, agent, path)
     text = file.text if file is not None else ""
     words = str(problem or refused or (file.problem if file is not None else ""))
     editor = Editor(
@@ -122,16 +123,16 @@ async def _show(
         versions=tuple(KeptVersion(v.number, v.size, v.written_at, v.gone) for v in versions),
         there=file is not None,
     )
-    return to_html(render.editor(await list_crew(parts, who), editor), 422 if problem else 200)
+    return to_html(render.editor(await list_crew(runtime, who), editor), 422 if problem else 200)
 
 
 def _read(
-    parts: Parts, agent: str | None, path: str
+    runtime: Runtime, agent: str | None, path: str
 ) -> tuple[FileRefused | None, AgentFile | None]:
     """Read a file; a name that no file can have has no page."""
-    parts.files.versions(agent, path)
+    runtime.files.versions(agent, path)
     try:
-        return None, parts.files.read(agent, path)
+        return None, runtime.files.read(agent, path)
     except FileRefused as refused:
         return refused, None
 

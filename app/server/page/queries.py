@@ -8,7 +8,9 @@ from typing import Literal
 
 from fastapi import Request
 
+from app.agents.admission import describe_change
 from app.agents.identity import COLOURS
+from app.core.runtime import Runtime
 from app.errors import NotFound
 from app.model.asks import WantedGrants
 from app.model.conversations import Wanted, path_of, title_of
@@ -16,6 +18,7 @@ from app.model.delegation import SERVICE
 from app.model.keys import SERVICE_NAME, PlaceKey
 from app.model.text import money
 from app.model.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
+from app.server.installations import is_installable
 from app.server.page.view.blocks import AskedBlock
 from app.server.page.view.cards import describe
 from app.server.page.view.listing import (
@@ -42,7 +45,7 @@ from app.server.page.view.place import (
 )
 from app.server.page.view.roster import AgentView, PageRoster, Trouble
 from app.server.page.view.thread import Fold
-from app.server.parts import Parts
+from app.server.shapes import state_of
 from app.services import label_of
 from app.services.web.events import SaidFile
 
@@ -95,100 +98,102 @@ def place_key(service: str, name: str) -> PlaceKey:
     return PlaceKey(service, name)
 
 
-def roster_of(parts: Parts) -> PageRoster:
+def roster_of(runtime: Runtime) -> PageRoster:
     """List the agents as the page shows them."""
     agents = (
         AgentView(
-            id=card.id,
-            name=card.name,
-            title=card.display_name,
-            description=card.description,
-            isolation=card.isolation,
-            command=card.command,
-            default=card.default,
-            examples=card.examples,
-            availability=parts.availability(card.id),
-            emoji=card.emoji,
-            colour=COLOURS.index(card.colour) if card.colour else None,
-            visible=card.visible,
-            source=card.source,
-            isolation_change=card.isolation_change,
+            id=each.id,
+            name=each.name,
+            title=each.title,
+            description=each.description,
+            isolation=runtime.admission.describe(each.id),
+            command=each.config.command[0],
+            default=each is runtime.agents.default,
+            examples=each.program.examples if each.program else (),
+            availability=runtime.availability.of(each.id),
+            emoji=each.emoji,
+            colour=COLOURS.index(each.config.own_colour) if each.config.own_colour else None,
+            visible=each.visible,
+            source=each.config.source,
+            isolation_change=describe_change(runtime.agents.record(each.id)),
         )
-        for card in parts.agents.values()
+        for each in runtime.agents.values()
     )
-    return PageRoster.of(agents, label_of, parts.removed(), parts.removed_titles())
+    return PageRoster.of(
+        agents, label_of, runtime.agents.removed(), runtime.agents.removed_titles()
+    )
 
 
-def troubles_of(parts: Parts) -> tuple[Trouble, ...]:
+def troubles_of(runtime: Runtime) -> tuple[Trouble, ...]:
     """List the connection problems of agents, with the link that repairs each."""
     return tuple(
         Trouble(
             words if words.startswith(name) else f"{name}: {words}",
-            f"/install/{name.replace(':', '/')}" if parts.installs.knows(name) else "",
+            f"/install/{name.replace(':', '/')}" if is_installable(runtime.adapters, name) else "",
         )
-        for name, words in parts.troubles().items()
+        for name, words in runtime.troubles().items()
         if words
     )
 
 
-def notices_of(parts: Parts, key: PlaceKey | None) -> tuple[str, ...]:
+def notices_of(runtime: Runtime, key: PlaceKey | None) -> tuple[str, ...]:
     """Say what people must know: of a thread what concerns it, else everything."""
     agents = (
         ()
         if key is None
         else (
-            *listeners(parts, key),
-            *(each.key.agent for each in parts.sessions.in_place(key)),
+            *listeners(runtime, key),
+            *(each.key.agent for each in runtime.stores.sessions.in_place(key)),
         )
     )
-    return tuple(parts.notices(key, agents))
+    return tuple(runtime.hooks.notices(key, agents))
 
 
-async def usual_agent(parts: Parts) -> str:
+async def usual_agent(runtime: Runtime) -> str:
     """Return the agent of a new thread: the one used last if it is offered, else the default.
 
     A default that cannot work makes way for the first that can.
     """
-    for session in await parts.sessions.recent(limit=LATEST):
+    for session in await runtime.stores.sessions.recent(limit=LATEST):
         if session.place.service == SERVICE:
             continue  # another agent chose it
-        card = parts.agents.get(session.key.agent)
-        if card is not None and card.visible:
-            return card.id
+        agent = runtime.agents.get(session.key.agent)
+        if agent is not None and agent.visible:
+            return agent.id
         break
-    offered = [card.id for card in parts.agents.values() if card.visible]
-    default = next(card.id for card in parts.agents.values() if card.default)
-    able = (agent for agent in (default, *offered) if parts.availability(agent).state == "ready")
+    default = runtime.agents.default.id
+    offered = [each.id for each in runtime.agents.values() if each.visible]
+    able = (each for each in (default, *offered) if runtime.availability.of(each).state == "ready")
     return next(able, default)
 
 
-def listeners(parts: Parts, key: PlaceKey) -> tuple[str, ...]:
+def listeners(runtime: Runtime, key: PlaceKey) -> tuple[str, ...]:
     """Return the agents that a message on the page without a mention is for.
 
     Among several it is the one that waits for an answer, else the one addressed last, unless the
     thread was told otherwise.
     """
-    if parts.dispatcher.untagged(key).agents:
+    if runtime.dispatcher.untagged(key).agents:
         return ()
-    sessions = parts.sessions.in_place(key)
+    sessions = runtime.stores.sessions.in_place(key)
     asking = tuple(each.key.agent for each in sessions if each.state == SessionState.WAITING)
-    return asking if len(asking) == 1 else parts.dispatcher.untagged(key, "latest").agents
+    return asking if len(asking) == 1 else runtime.dispatcher.untagged(key, "latest").agents
 
 
 async def words_of(
-    parts: Parts, key: PlaceKey, *, message: int | None, turn: int | None
+    runtime: Runtime, key: PlaceKey, *, message: int | None, turn: int | None
 ) -> SaidWords | None:
     """Find what a person said: one message of a place, or all that became part of a turn."""
     if turn is not None:
-        kept = parts.turns.turn(turn)
-        session = parts.sessions.session(kept.session) if kept is not None else None
+        kept = runtime.stores.turns.turn(turn)
+        session = runtime.stores.sessions.session(kept.session) if kept is not None else None
         if session is None or session.place != key:
             return None
-        said = parts.turns.messages(turn)
+        said = runtime.stores.turns.messages(turn)
         files = tuple(file for each in said for file in each.files)
         text = "\n\n".join(each.text for each in said)
         return SaidWords(said[0].number, text, _said_files(files)) if said else None
-    rows = await parts.transcript.read_place(key, after=(message or 0) - 1, limit=1)
+    rows = await runtime.stores.transcript.read_place(key, after=(message or 0) - 1, limit=1)
     if not rows or rows[0].id != message or rows[0].kind != "message":
         return None
     stored = (File(**file) for file in rows[0].data.get("files", ()))
@@ -202,7 +207,7 @@ def _said_files(files: Iterable[File]) -> tuple[SaidFile, ...]:
 
 
 async def threads_of(
-    parts: Parts,
+    runtime: Runtime,
     roster: PageRoster,
     current: PlaceKey | None,
     limit: int,
@@ -211,14 +216,16 @@ async def threads_of(
     grouped: Grouping = "",
 ) -> ThreadList:
     """List the threads."""
-    found = await parts.threads.list(Wanted(pinned_first=True), limit=limit)
+    found = await runtime.stores.conversations.list(Wanted(pinned_first=True), limit=limit)
     more = more if len(found) == limit else ""
     return thread_list(found, roster, current=current, more=more, grouped=grouped)
 
 
-async def archived_threads(parts: Parts, roster: PageRoster, limit: int) -> ThreadList:
+async def archived_threads(runtime: Runtime, roster: PageRoster, limit: int) -> ThreadList:
     """List the archived threads."""
-    return archived_list(await parts.threads.list(Wanted(archived=True), limit=limit), roster)
+    return archived_list(
+        await runtime.stores.conversations.list(Wanted(archived=True), limit=limit), roster
+    )
 
 
 def grouping_of(request: Request) -> Grouping:
@@ -231,21 +238,23 @@ def grouping_of(request: Request) -> Grouping:
     return ""
 
 
-async def find_threads(parts: Parts, roster: PageRoster, query: str) -> ThreadList:
+async def find_threads(runtime: Runtime, roster: PageRoster, query: str) -> ThreadList:
     """List the threads that a search finds."""
     words = query.split()[:QUERY_WORDS]
     wanted = Wanted(archived=None)
-    found = await parts.threads.search(words, wanted, limit=FOUND) if words else ()
+    found = await runtime.stores.conversations.search(words, wanted, limit=FOUND) if words else ()
     return found_list(found, roster, words)
 
 
 async def read_thread(
-    parts: Parts, key: PlaceKey, *, begin: int, until: int | None = None
+    runtime: Runtime, key: PlaceKey, *, begin: int, until: int | None = None
 ) -> Reading:
     """Fold the rows of a place, between two row numbers."""
-    fold = Fold(_AgentOf(parts), whole=begin == 0, asked_of=lambda turn: _asked(parts, key, turn))
+    fold = Fold(
+        _AgentOf(runtime), whole=begin == 0, asked_of=lambda turn: _asked(runtime, key, turn)
+    )
     last = begin
-    while rows := await parts.transcript.read_tree(key, after=last, limit=ROWS_AT_ONCE):
+    while rows := await runtime.stores.transcript.read_tree(key, after=last, limit=ROWS_AT_ONCE):
         shown = [row for row in rows if until is None or row.id <= until]
         fold.add(shown)
         last = shown[-1].id if shown else last
@@ -254,50 +263,56 @@ async def read_thread(
     return Reading(fold, last)
 
 
-async def place_of(parts: Parts, roster: PageRoster, key: PlaceKey, fold: Fold) -> Place | None:
+async def place_of(runtime: Runtime, roster: PageRoster, key: PlaceKey, fold: Fold) -> Place | None:
     """Describe the current state of a thread; None if it has no messages."""
-    thread = await parts.threads.thread(key)
+    thread = await runtime.stores.conversations.thread(key)
     if thread is None:
         return None
-    first = await parts.transcript.read_place(key, after=0, limit=1)
-    sessions = parts.sessions.in_place(key)
+    first = await runtime.stores.transcript.read_place(key, after=0, limit=1)
+    sessions = runtime.stores.sessions.in_place(key)
     return Place(
         service=label_of(key.service),
         key=key,
         title=title_of(thread),
         link=thread.link,
         began=first[0] if first else None,
-        members=tuple(_member(parts, session, roster, fold) for session in sessions),
+        members=tuple(_member(runtime, session, roster, fold) for session in sessions),
         gone=() if sessions else tuple(roster[each.key.agent] for each in thread.sessions),
         waiting=tuple(
             [
                 wait
                 for session in sessions
                 if session.state in STOPPABLE
-                for wait in await _waiting(parts, session, roster)
+                for wait in await _waiting(runtime, session, roster)
             ]
         ),
         decisions=decisions_of(fold),
         grants=tuple(
-            await parts.ledger.grants(WantedGrants(place=key, state="active"), limit=GRANTS)
+            await runtime.ledger.grants(WantedGrants(place=key, state="active"), limit=GRANTS)
         ),
-        untagged=parts.dispatcher.untagged(key).agents or listeners(parts, key),
-        latest=_latest_agent(parts, roster, key, sessions),
+        untagged=runtime.dispatcher.untagged(key).agents or listeners(runtime, key),
+        latest=_latest_agent(runtime, roster, key, sessions),
         pinned=thread.pinned,
         archived=thread.archived,
         errands=fold.errands,
-        origin=await _origin(parts, key, sessions),
-        work=_work(parts, roster, sessions),
+        origin=await _origin(runtime, key, sessions),
+        work=_work(runtime, roster, sessions),
     )
 
 
-async def _origin(parts: Parts, key: PlaceKey, sessions: Sequence[Session]) -> WorkOrigin | None:
+async def _origin(
+    runtime: Runtime, key: PlaceKey, sessions: Sequence[Session]
+) -> WorkOrigin | None:
     """Tell who asked for the work in a place of agents, and where people talk about it."""
-    branch = parts.tree.of_session(sessions[0].id) if key.service == SERVICE and sessions else None
+    branch = (
+        runtime.stores.tree.of_session(sessions[0].id)
+        if key.service == SERVICE and sessions
+        else None
+    )
     if branch is None:
         return None
-    root = await parts.threads.thread(branch.root_place)
-    caller = parts.sessions.session(branch.caller_session)
+    root = await runtime.stores.conversations.thread(branch.root_place)
+    caller = runtime.stores.sessions.session(branch.caller_session)
     return WorkOrigin(
         branch.caller_agent,
         branch.person,
@@ -309,10 +324,10 @@ async def _origin(parts: Parts, key: PlaceKey, sessions: Sequence[Session]) -> W
 
 
 def _latest_agent(
-    parts: Parts, roster: PageRoster, key: PlaceKey, sessions: Sequence[Session]
+    runtime: Runtime, roster: PageRoster, key: PlaceKey, sessions: Sequence[Session]
 ) -> str:
     """Return the agent of a thread that was used last, if it is offered; for a new thread."""
-    answering = parts.dispatcher.untagged(key, "latest").agents
+    answering = runtime.dispatcher.untagged(key, "latest").agents
     used = sorted(sessions, key=lambda each: each.updated_at, reverse=True)
     names = (*answering, *(each.key.agent for each in used))
     offered = {agent.id for agent in roster.offered}
@@ -322,20 +337,20 @@ def _latest_agent(
 class _AgentOf:
     """Returns the agent of a session; reads the store once per session."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._known: dict[int, str] = {}
 
     def __call__(self, session_id: int) -> str:
         if session_id not in self._known:
-            session = self._parts.sessions.session(session_id)
+            session = self._runtime.stores.sessions.session(session_id)
             self._known[session_id] = session.key.agent if session is not None else ""
         return self._known[session_id]
 
 
-def _asked(parts: Parts, key: PlaceKey, turn: int) -> AskedBlock | None:
+def _asked(runtime: Runtime, key: PlaceKey, turn: int) -> AskedBlock | None:
     """Tell what another agent asked, of a turn that is shown under another one."""
-    branch = parts.tree.of_turn(turn)
+    branch = runtime.stores.tree.of_turn(turn)
     if branch is None or branch.place == key:
         return None
     return AskedBlock(
@@ -350,14 +365,14 @@ def _asked(parts: Parts, key: PlaceKey, turn: int) -> AskedBlock | None:
     )
 
 
-def _member(parts: Parts, session: Session, roster: PageRoster, fold: Fold) -> ThreadAgent:
+def _member(runtime: Runtime, session: Session, roster: PageRoster, fold: Fold) -> ThreadAgent:
     usage = fold.usage.get(session.id, {})
     turn = fold.latest(session.id)
-    choices = parts.manager.choices(session)
+    choices = runtime.manager.choices(session)
     return ThreadAgent(
         session=session.id,
         agent=roster[session.key.agent],
-        state=shown_state(session, parts.state_of(session)),
+        state=shown_state(session, state_of(runtime, session)),
         stoppable=stoppable(session),
         failed=session.failed and not stoppable(session),
         updated=session.updated_at,
@@ -369,37 +384,39 @@ def _member(parts: Parts, session: Session, roster: PageRoster, fold: Fold) -> T
         cost=money(
             usage.get("cost"), usage.get("currency"), estimated=bool(usage.get("estimated"))
         ),
-        doing=_doing(parts, session, fold) if session.state in STOPPABLE else NOTHING,
+        doing=_doing(runtime, session, fold) if session.state in STOPPABLE else NOTHING,
         plan=Steps(turn.plan.steps) if turn is not None and turn.plan is not None else None,
     )
 
 
-def _work(parts: Parts, roster: PageRoster, sessions: Sequence[Session]) -> tuple[WorkLine, ...]:
+def _work(
+    runtime: Runtime, roster: PageRoster, sessions: Sequence[Session]
+) -> tuple[WorkLine, ...]:
     """Describe where the agents of a thread work, from what the store knows."""
-    if parts.workspaces is None:
-        return ()
     found = (
-        work_of(roster[each.key.agent].title, each.id, parts.workspaces.describe(each))
+        work_of(roster[each.key.agent].title, each.id, runtime.workspaces.describe(each))
         for each in sessions
     )
     return tuple({each.key: each for each in found}.values())
 
 
-def _doing(parts: Parts, session: Session, fold: Fold) -> Doing:
+def _doing(runtime: Runtime, session: Session, fold: Fold) -> Doing:
     """Describe what an agent does; a turn without a row has only the time of its message."""
     turn = fold.latest(session.id)
-    stored = parts.turns.turn(turn.number) if turn is not None else None
+    stored = runtime.stores.turns.turn(turn.number) if turn is not None else None
     if turn is None or stored is None or stored.state not in OPEN_TURN_STATES:
         return Doing(fold.told(session.key.agent) or session.updated_at)
     return Doing(turn.head.began, turn.id, *describe(fold.running(turn)))
 
 
-async def _waiting(parts: Parts, session: Session, roster: PageRoster) -> list[Waiting]:
+async def _waiting(runtime: Runtime, session: Session, roster: PageRoster) -> list[Waiting]:
     """List the messages queued for an agent; a turn that is about to start does not count."""
-    if not parts.turns.waiting(session.id):
+    if not runtime.stores.turns.waiting(session.id):
         return []
     queued = [
-        turn for turn in await parts.turns.turns(session.id) if turn.state == TurnState.QUEUED
+        turn
+        for turn in await runtime.stores.turns.turns(session.id)
+        if turn.state == TurnState.QUEUED
     ]
     return [
         Waiting(
@@ -407,7 +424,7 @@ async def _waiting(parts: Parts, session: Session, roster: PageRoster) -> list[W
             agent=roster[session.key.agent],
             messages=tuple(
                 (message.number, message.speaker.name, message.text[:WAITING_CHARACTERS])
-                for message in parts.turns.messages(turn.id)
+                for message in runtime.stores.turns.messages(turn.id)
             ),
             held=turn.held,
         )

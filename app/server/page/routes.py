@@ -15,6 +15,8 @@ from fastapi.responses import (
     StreamingResponse,
 )
 
+from app.agents.catalog import find_missing
+from app.core.runtime import Runtime
 from app.errors import NotFound
 from app.model.conversations import Wanted, path_of
 from app.server.login import Visitor, visitor
@@ -26,8 +28,8 @@ from app.server.page.view.blocks import MORE_STEPS, STEPS, CallBlock
 from app.server.page.view.place import PageView, Place
 from app.server.page.view.render import Renderer
 from app.server.page.view.roster import Missing, PageRoster
-from app.server.parts import Parts, PartsOf
 from app.server.problems import end_when_away
+from app.server.site import RuntimeOf, Site, SiteOf
 
 ARTICLES: Final = 60
 """Messages and turns that a page shows at first: more than people scroll through."""
@@ -62,7 +64,7 @@ StepsShown = Annotated[int, Query(ge=1, le=100_000)]
 @router.get("/")
 async def begin(
     request: Request,
-    parts: PartsOf,
+    runtime: RuntimeOf,
     who: Who,
     *,
     to: str = "",
@@ -71,14 +73,14 @@ async def begin(
     threads: Threads = THREADS,
 ) -> HTMLResponse:
     """Show the list of threads, or those that a search finds, and an empty message box."""
-    roster = queries.roster_of(parts)
-    picked = to if to in roster.agents else await queries.usual_agent(parts)
+    roster = queries.roster_of(runtime)
+    picked = to if to in roster.agents else await queries.usual_agent(runtime)
     grouped = queries.grouping_of(request)
     more = f"/?threads={threads * 5}"
-    listed = await queries.threads_of(parts, roster, None, threads, more, grouped=grouped)
-    found = await queries.find_threads(parts, roster, q) if q else None
+    listed = await queries.threads_of(runtime, roster, None, threads, more, grouped=grouped)
+    found = await queries.find_threads(runtime, roster, q) if q else None
     if archived and not q:
-        found = await queries.archived_threads(parts, roster, threads)
+        found = await queries.archived_threads(runtime, roster, threads)
     shown = PageView(
         roster=roster,
         threads=listed,
@@ -91,30 +93,32 @@ async def begin(
         visitor=who.name,
         assets=addresses(),
         events=f"/events?threads={threads}&to={picked}",
-        missing=tuple(Missing(each.title, each.install) for each in parts.missing),
-        troubles=queries.troubles_of(parts),
-        paused=queries.notices_of(parts, None),
+        missing=tuple(
+            Missing(each.title, each.install) for each in find_missing(runtime.configuration)
+        ),
+        troubles=queries.troubles_of(runtime),
+        paused=queries.notices_of(runtime, None),
         examples=roster[picked].examples or EXAMPLES,
         picked=picked,
-        repository=parts.picker.default(queries.NEW_THREAD),
+        repository=runtime.picker.default(queries.NEW_THREAD),
     )
     return HTMLResponse(render.page(shown), headers=HEADERS)
 
 
 @router.get("/threads")
-async def search(parts: PartsOf, _who: Who, q: Words = "") -> HTMLResponse:
+async def search(runtime: RuntimeOf, _who: Who, q: Words = "") -> HTMLResponse:
     """List the threads that a search finds, without a page around them."""
-    roster = queries.roster_of(parts)
-    listed = await queries.find_threads(parts, roster, q)
+    roster = queries.roster_of(runtime)
+    listed = await queries.find_threads(runtime, roster, q)
     return HTMLResponse(render.threads_panel(listed, roster), headers=HEADERS)
 
 
 @router.get("/latest/{agent}")
-async def open_latest(parts: PartsOf, _who: Who, agent: str) -> Response:
+async def open_latest(runtime: RuntimeOf, _who: Who, agent: str) -> Response:
     """Go to the most recent conversation with an agent, else begin one."""
-    card = parts.find_agent(agent)
-    found = await parts.threads.list(Wanted(agent=card.id), limit=1)
-    return RedirectResponse(path_of(found[0].place) if found else f"/?to={card.id}", 303)
+    agent_id = runtime.agents.find(agent).id
+    found = await runtime.stores.conversations.list(Wanted(agent=agent_id), limit=1)
+    return RedirectResponse(path_of(found[0].place) if found else f"/?to={agent_id}", 303)
 
 
 @router.get("/grouped")
@@ -133,7 +137,7 @@ async def group(
 @router.get("/t/{service}/{name:path}")
 async def read_thread(
     request: Request,
-    parts: PartsOf,
+    runtime: RuntimeOf,
     who: Who,
     service: str,
     name: str,
@@ -143,19 +147,18 @@ async def read_thread(
     threads: Threads = THREADS,
 ) -> HTMLResponse:
     """Show a thread."""
-    roster = queries.roster_of(parts)
+    roster = queries.roster_of(runtime)
     try:
         key = queries.place_key(service, name)
     except NotFound:
-        return await _not_found(parts, who, roster, threads)
-    first = await parts.transcript.window(key, articles=articles)
-    reading = await queries.read_thread(parts, key, begin=first)
-    place = await queries.place_of(parts, roster, key, reading.fold)
+        return await _not_found(runtime, who, roster, threads)
+    first = await runtime.stores.transcript.window(key, articles=articles)
+    reading = await queries.read_thread(runtime, key, begin=first)
+    place = await queries.place_of(runtime, roster, key, reading.fold)
     if place is None:
-        return await _not_found(parts, who, roster, threads)
-    if parts.progress is not None:
-        for member in place.members:
-            parts.progress.look_if_old(member.session)
+        return await _not_found(runtime, who, roster, threads)
+    for member in place.members:
+        runtime.progress.look_if_old(member.session)
     renderer = Renderer(roster, place.path, begin=first, steps=steps)
     blocks = reading.fold.blocks
     log = await asyncio.to_thread(lambda: "\n".join(map(renderer.block, blocks)))
@@ -164,7 +167,7 @@ async def read_thread(
     shown = PageView(
         roster=roster,
         threads=await queries.threads_of(
-            parts, roster, key, threads, f"{here}&threads={threads * 5}", grouped=grouped
+            runtime, roster, key, threads, f"{here}&threads={threads * 5}", grouped=grouped
         ),
         grouped=grouped,
         csrf=who.csrf,
@@ -172,7 +175,7 @@ async def read_thread(
         visitor=who.name,
         assets=addresses(),
         place=place,
-        paused=queries.notices_of(parts, key),
+        paused=queries.notices_of(runtime, key),
         log=log,
         events=f"/events{place.path}?begin={first}&steps={steps}&threads={threads}",
         after=reading.last,
@@ -183,11 +186,16 @@ async def read_thread(
 
 @router.get("/events")
 async def follow_list(
-    request: Request, parts: PartsOf, who: Who, threads: Threads = THREADS, to: str = ""
+    request: Request,
+    runtime: RuntimeOf,
+    site: SiteOf,
+    who: Who,
+    threads: Threads = THREADS,
+    to: str = "",
 ) -> StreamingResponse:
     """Follow the list of threads, and which agents can work."""
     more = f"/?threads={threads * 5}"
-    watched = Stream(parts, None, 0, threads, more, _welcome(parts, who), to)
+    watched = Stream(runtime, None, 0, threads, more, _welcome(site, who), to)
     watched.grouped = queries.grouping_of(request)
     return _stream(watched, 0)
 
@@ -195,7 +203,8 @@ async def follow_list(
 @router.get("/events/t/{service}/{name:path}")
 async def follow_thread(
     request: Request,
-    parts: PartsOf,
+    runtime: RuntimeOf,
+    site: SiteOf,
     who: Who,
     service: str,
     name: str,
@@ -209,57 +218,63 @@ async def follow_thread(
     """Follow a thread after a row number, for a page that shows it from the row `begin`."""
     key = queries.place_key(service, name)
     more = f"{path_of(key)}?threads={threads * 5}"
-    welcome = _welcome(parts, who)
+    welcome = _welcome(site, who)
     grouped = queries.grouping_of(request)
-    watched = Stream(parts, key, begin, threads, more, welcome, steps=steps, grouped=grouped)
+    watched = Stream(runtime, key, begin, threads, more, welcome, steps=steps, grouped=grouped)
     return _stream(watched, max(after, last_event_id or 0))
 
 
 @router.get("/steps/t/{service}/{name:path}")
 async def read_steps(
-    parts: PartsOf, _who: Who, service: str, name: str, *, home: str, until: str, begin: int = 0
+    runtime: RuntimeOf, _who: Who, service: str, name: str, *, home: str, until: str, begin: int = 0
 ) -> HTMLResponse:
     """Show the earlier steps of a turn, on a page that begins after the row `begin`."""
     key = queries.place_key(service, name)
-    reading = await queries.read_thread(parts, key, begin=begin)
+    reading = await queries.read_thread(runtime, key, begin=begin)
     blocks = reading.fold.within(home) or []
     end = next((number for number, each in enumerate(blocks) if each.id == until), None)
     if end is None:
         raise NotFound("step", until)
-    renderer = Renderer(queries.roster_of(parts), path_of(key), begin=begin, steps=MORE_STEPS)
+    renderer = Renderer(queries.roster_of(runtime), path_of(key), begin=begin, steps=MORE_STEPS)
     made = await asyncio.to_thread(renderer.listed, blocks[:end], home)
     return HTMLResponse(made, headers=HEADERS)
 
 
 @router.get("/whole/t/{service}/{name:path}")
-async def read_whole(parts: PartsOf, _who: Who, service: str, name: str, row: int) -> HTMLResponse:
+async def read_whole(
+    runtime: RuntimeOf, _who: Who, service: str, name: str, row: int
+) -> HTMLResponse:
     """Show the full input and output of a tool call."""
     key = queries.place_key(service, name)
-    found = await parts.transcript.read_tree(key, after=row - 1, limit=1)
+    found = await runtime.stores.transcript.read_tree(key, after=row - 1, limit=1)
     if not found or found[0].id != row or found[0].kind != "tool":
         raise NotFound("tool call", row)
     call = CallBlock("", row, found[0].data, "", "")
-    renderer = Renderer(queries.roster_of(parts), path_of(key))
+    renderer = Renderer(queries.roster_of(runtime), path_of(key))
     made = await asyncio.to_thread(renderer.call_whole, call)
     return HTMLResponse(made, headers=HEADERS)
 
 
 @router.get("/log/t/{service}/{name:path}")
-async def read_log(parts: PartsOf, _who: Who, service: str, name: str, row: int) -> HTMLResponse:
+async def read_log(
+    runtime: RuntimeOf, _who: Who, service: str, name: str, row: int
+) -> HTMLResponse:
     """Show the log that was kept of a failed turn."""
     key = queries.place_key(service, name)
-    found = await parts.transcript.read_tree(key, after=row - 1, limit=1)
+    found = await runtime.stores.transcript.read_tree(key, after=row - 1, limit=1)
     log = found[0].data.get("failure", {}).get("log") if found and found[0].id == row else None
     if log is None:
         raise NotFound("log", row)
-    renderer = Renderer(queries.roster_of(parts), path_of(key))
+    renderer = Renderer(queries.roster_of(runtime), path_of(key))
     return HTMLResponse(renderer.log_tail(log), headers=HEADERS)
 
 
 @router.get("/words/t/web/{thread}")
-async def read_words(parts: PartsOf, _who: Who, thread: str, turn: int) -> JSONResponse:
+async def read_words(runtime: RuntimeOf, _who: Who, thread: str, turn: int) -> JSONResponse:
     """Return what a turn was asked, for the message box."""
-    found = await queries.words_of(parts, queries.place_key("web", thread), message=None, turn=turn)
+    found = await queries.words_of(
+        runtime, queries.place_key("web", thread), message=None, turn=turn
+    )
     if found is None:
         raise NotFound("message of turn", turn)
     files = [
@@ -269,16 +284,20 @@ async def read_words(parts: PartsOf, _who: Who, thread: str, turn: int) -> JSONR
     return JSONResponse({"text": found.text, "files": files}, headers=HEADERS)
 
 
-async def _not_found(parts: Parts, who: Visitor, roster: PageRoster, threads: int) -> HTMLResponse:
+async def _not_found(
+    runtime: Runtime, who: Visitor, roster: PageRoster, threads: int
+) -> HTMLResponse:
     shown = PageView(
         roster=roster,
-        threads=await queries.threads_of(parts, roster, None, threads, f"/?threads={threads * 5}"),
+        threads=await queries.threads_of(
+            runtime, roster, None, threads, f"/?threads={threads * 5}"
+        ),
         csrf=who.csrf,
         told=done.sentence(who.done),
         visitor=who.name,
         assets=addresses(),
         events=f"/events?threads={threads}",
-        paused=queries.notices_of(parts, None),
+        paused=queries.notices_of(runtime, None),
     )
     words = "Thread not found."
     return HTMLResponse(render.missing_page(shown, words), status_code=404, headers=HEADERS)
@@ -289,9 +308,9 @@ def _earlier(place: Place, articles: int, first: str) -> str:
     return f"{place.path}?articles={articles * 4}#{first}"
 
 
-def _welcome(parts: Parts, who: Visitor) -> Callable[[], bool]:
+def _welcome(site: Site, who: Visitor) -> Callable[[], bool]:
     """Make a function that returns whether a log-in is still valid; the admin token always is."""
-    return lambda: not who.login or parts.door.lasts(who.login)
+    return lambda: not who.login or site.links.lasts(who.login)
 
 
 def _stream(watched: Stream, after: int) -> StreamingResponse:

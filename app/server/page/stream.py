@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from app.core.feed import PlaceNews, Unfinished
+from app.core.runtime import Runtime
 from app.model.conversations import path_of
 from app.model.keys import PlaceKey
 from app.model.types import Entry
@@ -22,7 +23,6 @@ from app.server.page.view.blocks import STEPS, Block, TurnBlock, calls_of
 from app.server.page.view.render import Renderer
 from app.server.page.view.roster import PageRoster
 from app.server.page.view.thread import Fold
-from app.server.parts import Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ ATTEMPTS = 3
 class Stream:
     """The stream of one open page, and what it has sent."""
 
-    parts: Parts
+    runtime: Runtime
     key: PlaceKey | None
     begin: int
     threads: int
@@ -162,16 +162,18 @@ class Stream:
 
     async def events(self, after: int) -> AsyncIterator[bytes]:
         """Yield everything after a row number, then all news, until the page is closed."""
-        yield b"retry: 1000\n\n" + _event("now", self.parts.clock.now())
-        roster = queries.roster_of(self.parts)
+        yield b"retry: 1000\n\n" + _event("now", self.runtime.clock.now())
+        roster = queries.roster_of(self.runtime)
         fold = Fold(lambda _session: "")
         if self.key is not None:
-            reading = await queries.read_thread(self.parts, self.key, begin=self.begin, until=after)
+            reading = await queries.read_thread(
+                self.runtime, self.key, begin=self.begin, until=after
+            )
             fold = reading.fold
         where = path_of(self.key) if self.key is not None else ""
         patches = Patches(fold, Renderer(roster, where, begin=self.begin, steps=self.steps))
         place = self.key or queries.NEW_THREAD
-        async for news in self.parts.feed.news(place, after=after, idle=LOOK_SECONDS):
+        async for news in self.runtime.feed.news(place, after=after, idle=LOOK_SECONDS):
             if not self.welcome():
                 return
             for event in await _to_events(news, patches):
@@ -179,8 +181,8 @@ class Stream:
             if news.unfinished:
                 continue
             if any(row.kind == "message" for row in news.rows):
-                await self.parts.clock.sleep(SETTLE_SECONDS)
-            roster = queries.roster_of(self.parts)
+                await self.runtime.clock.sleep(SETTLE_SECONDS)
+            roster = queries.roster_of(self.runtime)
             for event in await self._state(fold, roster):
                 yield event
 
@@ -202,14 +204,14 @@ class Stream:
             if self.key is None:
                 made = render.start_panels(roster, self.picked)
             else:
-                place = await queries.place_of(self.parts, roster, self.key, fold)
+                place = await queries.place_of(self.runtime, roster, self.key, fold)
                 made = render.place_panels(place, roster) if place is not None else {}
-            made["paused"] = render.paused_panel(queries.notices_of(self.parts, self.key), roster)
-            now, stirs = self.parts.clock.monotonic(), self.parts.feed.stirs
+            made["paused"] = render.paused_panel(queries.notices_of(self.runtime, self.key), roster)
+            now, stirs = self.runtime.clock.monotonic(), self.runtime.feed.stirs
             due = stirs != self._stirs and now >= self._next_list
             if due or made.get("state") != self._panels.get("state"):
                 listed = await queries.threads_of(
-                    self.parts,
+                    self.runtime,
                     roster,
                     self.key,
                     self.threads,
@@ -225,7 +227,7 @@ class Stream:
     def _states(self) -> list[str]:
         if self.key is None:
             return []
-        return [each.state for each in self.parts.sessions.in_place(self.key)]
+        return [each.state for each in self.runtime.stores.sessions.in_place(self.key)]
 
 
 async def _to_events(news: PlaceNews, patches: Patches) -> list[bytes]:

@@ -22,7 +22,7 @@ from app.descent import discard, remove
 from app.errors import BridgeError, NotFound
 from app.model.text import HEAD_BYTES, UNKNOWN, picture_type, safe_name
 from app.server.login import Visitor, visitor
-from app.server.parts import PartsOf
+from app.server.site import RuntimeOf
 from app.services.web.events import SaidFile
 
 FILES: Final = 10
@@ -76,10 +76,10 @@ def forget(folder: Path, named: Set[str], unread: Sequence[bytes], *, before: fl
 
 @router.get("/uploads/{folder}/{name}")
 async def read_upload(
-    parts: PartsOf, _who: Annotated[Visitor, Depends(visitor)], folder: str, name: str
+    runtime: RuntimeOf, _who: Annotated[Visitor, Depends(visitor)], folder: str, name: str
 ) -> Response:
     """Serve an attachment."""
-    path = parts.uploads / folder / name
+    path = runtime.uploads / folder / name
     if not folder.isalnum() or name != safe_name(name) or not await asyncio.to_thread(path.is_file):
         raise NotFound("file", name)
     shown = await asyncio.to_thread(_picture_of, path)

@@ -21,6 +21,7 @@ from starlette.convertors import PathConvertor, register_url_convertor
 
 from app.agents.catalog import settings_owner
 from app.children.tree import FolderEntry, Tree
+from app.core.runtime import Runtime
 from app.errors import NotFound
 from app.model.conversations import path_of
 from app.model.text import HEAD_BYTES, UNKNOWN, picture_type, size_words
@@ -46,7 +47,7 @@ from app.server.page.view.workspace import (
     piece,
     read,
 )
-from app.server.parts import Parts, PartsOf
+from app.server.site import RuntimeOf
 
 ENTRIES: Final = 2_000
 """Names of one folder that are listed: more than people look through."""
@@ -72,20 +73,20 @@ register_url_convertor("any_path", _AnyPath())
 
 
 @router.get("/workspace/{session}/files/{path:any_path}")
-async def read_files(request: Request, parts: PartsOf, _who: Who, session: int) -> HTMLResponse:
+async def read_files(request: Request, runtime: RuntimeOf, _who: Who, session: int) -> HTMLResponse:
     """Show a folder of a workspace, or a file with its folder."""
-    found, shown = workspace_of(parts, session)
-    tree, path = tree_of(parts, found), _path(request, f"/workspace/{session}/files/")
-    assert parts.workspaces is not None
-    folder = await asyncio.to_thread(_look, tree, path, parts.workspaces.redact)
+    found, shown = workspace_of(runtime, session)
+    tree, path = tree_of(runtime, found), _path(request, f"/workspace/{session}/files/")
+    assert runtime.workspaces is not None
+    folder = await asyncio.to_thread(_look, tree, path, runtime.workspaces.redact)
     return HTMLResponse(await asyncio.to_thread(render.files, shown, folder), headers=HEADERS)
 
 
 @router.get("/workspace/{session}/raw/{path:any_path}")
-async def read_raw(request: Request, parts: PartsOf, _who: Who, session: int) -> Response:
+async def read_raw(request: Request, runtime: RuntimeOf, _who: Who, session: int) -> Response:
     """Serve a file of a workspace as data."""
-    found, _ = workspace_of(parts, session)
-    tree, path = tree_of(parts, found), _path(request, f"/workspace/{session}/raw/")
+    found, _ = workspace_of(runtime, session)
+    tree, path = tree_of(runtime, found), _path(request, f"/workspace/{session}/raw/")
     try:
         file = await asyncio.to_thread(tree.open, path)
     except OSError as error:
@@ -105,29 +106,29 @@ async def read_raw(request: Request, parts: PartsOf, _who: Who, session: int) ->
     )
 
 
-def workspace_of(parts: Parts, number: int) -> tuple[Session, WorkspacePage]:
+def workspace_of(runtime: Runtime, number: int) -> tuple[Session, WorkspacePage]:
     """Look up a session and describe where it works.
 
     Raises:
         NotFound: there is no such session.
     """
-    session = parts.sessions.session(number)
-    if session is None or parts.workspaces is None:
+    session = runtime.stores.sessions.session(number)
+    if session is None or runtime.workspaces is None:
         raise NotFound("session", number)
     return session, WorkspacePage(
         session=session.id,
         title=session.title or str(session.key),
-        agent=queries.roster_of(parts)[session.key.agent].title,
+        agent=queries.roster_of(runtime)[session.key.agent].title,
         thread=path_of(session.place),
-        view=parts.workspaces.describe(session),
+        view=runtime.workspaces.describe(session),
         assets=addresses(),
     )
 
 
-async def list_scratch(parts: Parts, session: Session) -> Folder:
+async def list_scratch(runtime: Runtime, session: Session) -> Folder:
     """List the files of a workspace without a repository, also those in its folders."""
     try:
-        tree = tree_of(parts, session)
+        tree = tree_of(runtime, session)
     except NotFound:
         return Folder((), (), count=count_words(0, more=False))
     return await asyncio.to_thread(_scratch, tree)
@@ -214,13 +215,13 @@ async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
         file.close()
 
 
-def tree_of(parts: Parts, session: Session) -> Tree:
+def tree_of(runtime: Runtime, session: Session) -> Tree:
     """Return the files of a session's workspace.
 
     Raises:
         NotFound: it has none.
     """
-    folder = None if parts.workspaces is None else parts.workspaces.folder(session)
+    folder = None if runtime.workspaces is None else runtime.workspaces.folder(session)
     if folder is None or not folder.is_dir():
         raise NotFound("workspace", session.id)
     return Tree(folder)
@@ -243,20 +244,20 @@ _kept: OrderedDict[str, WorkspaceChanges] = OrderedDict()
 
 
 @router.get("/workspace/{session}")
-async def read_workspace(parts: PartsOf, _who: Who, session: int) -> HTMLResponse:
+async def read_workspace(runtime: RuntimeOf, _who: Who, session: int) -> HTMLResponse:
     """Show what changed where a session works; without a repository, its files."""
-    found, shown = workspace_of(parts, session)
+    found, shown = workspace_of(runtime, session)
     if shown.view.kind == "empty":
-        folder = await list_scratch(parts, found)
+        folder = await list_scratch(runtime, found)
         return HTMLResponse(render.files(shown, folder), headers=HEADERS)
-    made = await _changes(parts, found)
+    made = await _changes(runtime, found)
     page = await asyncio.to_thread(render.changes, shown, made)
     return HTMLResponse(page, headers=HEADERS)
 
 
 @router.get("/workspace/{session}/change")
 async def read_change(
-    parts: PartsOf,
+    runtime: RuntimeOf,
     _who: Who,
     session: int,
     of: str,
@@ -264,8 +265,8 @@ async def read_change(
     after: Annotated[int, Query(ge=0)] = 0,
 ) -> HTMLResponse:
     """Show the lines of one changed file, of the changes that a page has the digest of."""
-    found, shown = workspace_of(parts, session)
-    made = _kept.get(of) or await _changes(parts, found)
+    found, shown = workspace_of(runtime, session)
+    made = _kept.get(of) or await _changes(runtime, found)
     if made.digest != of or file >= len(made.files):
         return HTMLResponse(render.change_gone(shown), headers=HEADERS)
 
@@ -275,10 +276,10 @@ async def read_change(
     return HTMLResponse(await asyncio.to_thread(rendered), headers=HEADERS)
 
 
-async def _changes(parts: Parts, session: Session) -> WorkspaceChanges:
+async def _changes(runtime: Runtime, session: Session) -> WorkspaceChanges:
     """Read the changes of a session, and keep them for the later parts of a page."""
-    assert parts.workspaces is not None
-    found = await parts.workspaces.changes(session)
+    assert runtime.workspaces is not None
+    found = await runtime.workspaces.changes(session)
     made = await asyncio.to_thread(read, found, settings_owner)
     _kept[made.digest] = made
     _kept.move_to_end(made.digest)

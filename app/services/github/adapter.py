@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -16,7 +16,6 @@ from gidgethub import GitHubException
 from typing_extensions import override
 
 from app.clock import Clock
-from app.config import Configuration
 from app.config.network import parse_host
 from app.config.sealing import Sealer
 from app.core.adapters import Adapter
@@ -30,7 +29,7 @@ from app.model.types import Earlier, File, Speaker
 from app.services.common.people import PastAgents
 from app.services.github import events, render, reviews, wording
 from app.services.github.api import GithubApi
-from app.services.github.auth import Accounts, AppAuth, GitHubApps, Installations
+from app.services.github.auth import Accounts, GitHubApps
 from app.services.github.checks import read_checks
 from app.services.github.conversation import Files, Hosts, files_in, purge, read_earlier
 from app.services.github.forge import GithubForge
@@ -297,7 +296,10 @@ def build(context: BuildContext) -> Presence:
     directory = GitHubApps(owned, remembered.all(context.absent(owned)))
     host = urlsplit(configuration.settings.git_url).netloc
     sealer = Sealer(context.secret_key)
-    accounts = Accounts(_logins(configuration), host, stores.sealed, sealer, clock)
+    users = [who.id for who in configuration.settings.allowed_users if who.service == NAME]
+    named = (*users, *chain.from_iterable(given.installations for given in owned.values()))
+    logins = [each for each in named if not each.isdigit()]  # a number needs no lookup
+    accounts = Accounts(logins, host, stores.sealed, sealer, clock)
 
     def link_of(key: SessionKey) -> str:
         session = stores.sessions.find(key)
@@ -308,13 +310,6 @@ def build(context: BuildContext) -> Presence:
     made: list[Adapter] = []
     apis: dict[str, GithubApi] = {}
     for agent, given in owned.items():
-        auth = AppAuth(
-            given.app_id,
-            given.private_key,
-            clock,
-            keep_secret=context.vault.register,
-            installations=Installations(given.installations, given.installation_id),
-        )
         secrets = filter(None, (given.webhook_secret, given.webhook_secret_before))
         app = App(
             hook=AppWebhook(
@@ -323,11 +318,11 @@ def build(context: BuildContext) -> Presence:
                 secrets=tuple(secret.get_secret_value().encode() for secret in secrets),
             ),
             paths=configuration.webhook_paths(NAME, agent),
-            api=GithubApi(
-                auth,
+            api=GithubApi.of(
+                given,
                 clock,
+                context.vault,
                 api_url=settings.api_url,
-                vault=context.vault,
                 pictures=[*own, *context.pictures.get(agent, ())],
             ),
             accounts=accounts,
@@ -344,12 +339,3 @@ def build(context: BuildContext) -> Presence:
         apis[agent] = app.api
     link, git_url = stores.sessions.link, configuration.settings.git_url
     return Presence(made, GithubForge(apis, directory, clock, git_url=git_url, link=link))
-
-
-def _logins(configuration: Configuration) -> Iterator[str]:
-    """Yield the logins that settings give rights to; a number needs no lookup."""
-    for who in configuration.settings.allowed_users:
-        if who.service == NAME and not who.id.isdigit():
-            yield who.id
-    for given in configuration.credentials_of(GithubCredentials).values():
-        yield from (each for each in given.installations if not each.isdigit())

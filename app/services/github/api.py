@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import httpx
 
+from app.clock import Clock
+from app.config.network import HostPattern
 from app.services.github.auth import (
     CHECKING,
     LOGS,
@@ -18,6 +20,8 @@ from app.services.github.auth import (
     RESOLVING,
     SHOWING,
     TALKING,
+    AppAuth,
+    Installations,
 )
 from app.services.github.client import RepositoryClient
 from app.services.github.names import Name, Spot
@@ -35,7 +39,9 @@ from app.services.github.payloads import (
     ReviewThread,
 )
 from app.services.github.reviews import LineRemark
+from app.services.github.settings import GithubCredentials
 from app.services.github.transport import PAGE, REQUESTER, Gone
+from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +90,26 @@ mutation ($thread: ID!) {
 
 class GithubApi(RepositoryClient):
     """The repositories that one App reaches."""
+
+    @classmethod
+    def of(
+        cls,
+        given: GithubCredentials,
+        clock: Clock,
+        vault: Vault,
+        *,
+        api_url: str,
+        pictures: Sequence[HostPattern] = (),
+    ) -> GithubApi:
+        """Call as the App that settings give an agent."""
+        auth = AppAuth(
+            given.app_id,
+            given.private_key,
+            clock,
+            keep_secret=vault.register,
+            installations=Installations(given.installations, given.installation_id),
+        )
+        return cls(auth, clock, api_url=api_url, vault=vault, pictures=pictures)
 
     async def permission(self, repository: str, login: str) -> str:
         """Ask what permission a person has in a repository."""
@@ -186,24 +212,20 @@ class GithubApi(RepositoryClient):
 
     async def edit(self, spot: Spot, name: Name, body: str, *, progress: bool = False) -> None:
         """Change one of our comments."""
-        kind = "pulls" if name.kind == "review-comment" else "issues"
-        path = f"{kind}/comments/{name.id}"
+        path = _comment_path(name)
         await self._write(spot.repository, "patch", path, {"body": body}, progress=progress)
 
     async def delete(self, spot: Spot, name: Name) -> None:
         """Delete one of our comments, with the history of its edits."""
-        kind = "pulls" if name.kind == "review-comment" else "issues"
-        await self._write(spot.repository, "delete", f"{kind}/comments/{name.id}", {})
+        await self._write(spot.repository, "delete", _comment_path(name), {})
 
     async def comment(self, spot: Spot, name: Name) -> Comment:
         """Read one comment."""
-        kind = "pulls" if name.kind == "review-comment" else "issues"
-        found = await self._get(spot.repository, f"{kind}/comments/{name.id}")
-        return Comment.model_validate(found)
+        return Comment.model_validate(await self._get(spot.repository, _comment_path(name)))
 
     async def minimize(self, spot: Spot, comment: Comment) -> None:
         """Hide one of our comments from readers, as outdated."""
-        await self._mutate(spot.repository, MINIMIZE, TALKING, comment=comment.node_id)
+        await self._query(spot.repository, MINIMIZE, TALKING, comment=comment.node_id)
 
     async def threads(self, spot: Spot) -> list[ReviewThread]:
         """Read the latest threads on lines of a pull request."""
@@ -216,7 +238,7 @@ class GithubApi(RepositoryClient):
 
     async def resolve(self, spot: Spot, thread: ReviewThread) -> None:
         """Resolve a thread on a line of a pull request."""
-        await self._mutate(spot.repository, RESOLVE, RESOLVING, thread=thread.id)
+        await self._query(spot.repository, RESOLVE, RESOLVING, thread=thread.id)
 
     async def react(self, spot: Spot, name: Name, content: str) -> None:
         """React to a message, where GitHub supports it."""
@@ -317,6 +339,11 @@ class GithubApi(RepositoryClient):
         """Change a check of our own."""
         path = f"check-runs/{run}"
         await self._write(spot.repository, "patch", path, asked, progress=progress, may=SHOWING)
+
+
+def _comment_path(name: Name) -> str:
+    kind = "pulls" if name.kind == "review-comment" else "issues"
+    return f"{kind}/comments/{name.id}"
 
 
 def _on_lines(remark: LineRemark) -> dict[str, str | int]:

@@ -2,10 +2,9 @@
 
 A plain commit status counts as a check: nothing has passed while either of them fails.
 
-Nothing depends on our own checks: comments show the same, and a reply does what a button does. How
-a turn ended says nothing about the commit, so no check of ours ever fails. GitHub shows buttons
-only on completed runs, and a completed run never works again. So a question completes the run, and
-its answer begins another one of the same name, which GitHub shows instead.
+Nothing depends on our own checks, and none ever fails: how a turn ended says nothing about the
+commit. GitHub shows buttons only on completed runs, which never work again. So a question completes
+the run, and its answer begins another one of the same name, which GitHub shows instead.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from app.model.ask_wording import markdown
 from app.model.inbound import News
 from app.model.posts import PostContent, PostSend
 from app.model.proposals import Checked, Examined, Remark
-from app.model.updates import AskOption
 from app.model.workspaces import Judged
 from app.services.github import wording
 from app.services.github.api import GithubApi
@@ -62,8 +60,6 @@ WORKFLOWS = "github-actions"
 """The App whose checks are jobs with a log."""
 ERROR = "##[error]"
 """Marks the error that ended a job in its log; what follows is cleanup."""
-
-Checks = Literal["", "running", "passed", "failed"]
 
 _TIME = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ?")
 _ODD = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
@@ -186,8 +182,9 @@ def _judge(
 ) -> Judged:
     """Sum up checks and reviews: of a reviewer the last verdict counts, and a request above all."""
     ended, failed = _ended(runs, statuses)
-    is_running = len(ended) < len(runs) + len(statuses)
-    checks: Checks = "failed" if failed else "running" if is_running else "passed" if ended else ""
+    checks: Literal["", "running", "passed", "failed"] = "passed" if ended else ""
+    if failed or len(ended) < len(runs) + len(statuses):
+        checks = "failed" if failed else "running"
     last = {
         each.user.id: each.state.lower()
         for each in reviews
@@ -312,12 +309,11 @@ class Board:
     def _find(self, spot: Spot, marker: str, name: Name) -> _Run | None:
         """Find the run of a turn: the latest one, else the one that its comment remembers."""
         known = self._open.get(spot)
-        if known is None or known.marker != marker:
-            stored = _RUN.fullmatch(name.at)
-            known = _Run(int(stored[1]), marker) if stored is not None else None
-            if known is not None:
-                self._open[spot] = known
-        return known
+        if known is not None and known.marker == marker:
+            return known
+        if stored := _RUN.fullmatch(name.at):
+            self._open[spot] = _Run(int(stored[1]), marker)
+        return self._open[spot] if stored else None
 
     async def _end(self, spot: Spot, run: _Run, post: PostSend) -> None:
         """End the runs of a turn that is over, and those that failed to end before."""
@@ -362,8 +358,7 @@ class Board:
         return self._open[spot]
 
     async def _ask(self, spot: Spot, content: PostContent, title: str) -> None:
-        run = self._open.get(spot)
-        if run is None:
+        if (run := self._open.get(spot)) is None:
             return
         if content.state == "open":
             await self._api.change_check(spot, run.id, asking(content), progress=True)
@@ -376,7 +371,13 @@ def asking(content: PostContent) -> dict[str, Any]:
     """Say what an agent asks, with a button for as many answers as fit, and one to stop."""
     numbered = [each for each in enumerate(content.options) if not each[1].on_page]
     usual = sorted(numbered, key=lambda each: each[1].kind not in _FIRST)[:MOST_ACTIONS]
-    actions = [_action(content.ask or 0, number, option) for number, option in sorted(usual)]
+    actions = []
+    for number, option in sorted(usual):
+        name = " ".join(option.name.split()) or option.id
+        label, words = wording.GRANTS.get(option.id, (name, wording.ANSWER.format(name=name)))
+        action = {"label": _short(label, LABEL_CHARACTERS)}
+        action["description"] = _short(words, DESCRIPTION_CHARACTERS)
+        actions.append({**action, "identifier": name_button(content.ask or 0, number)})
     more = "" if len(numbered) <= MOST_ACTIONS else f"\n\n{wording.MORE_ANSWERS}"
     summary = f"{markdown(content.asked)}{more}"
     shown = _complete(wording.NEEDS_ANSWER, summary or "?")
@@ -393,16 +394,6 @@ def ended(content: PostContent) -> dict[str, Any]:
 def _complete(title: str, summary: str, conclusion: str = "neutral") -> dict[str, Any]:
     output = {"title": title, "summary": summary}
     return {"status": "completed", "conclusion": conclusion, "output": output}
-
-
-def _action(ask: int, number: int, option: AskOption) -> dict[str, str]:
-    name = " ".join(option.name.split()) or option.id
-    label, description = wording.GRANTS.get(option.id, (name, wording.ANSWER.format(name=name)))
-    return {
-        "label": _short(label, LABEL_CHARACTERS),
-        "description": _short(description, DESCRIPTION_CHARACTERS),
-        "identifier": name_button(ask, number),
-    }
 
 
 def _short(text: str, limit: int) -> str:

@@ -147,7 +147,13 @@ class AppClient:
         async with self._minting:
             kept = self._tokens.get(key)
             if kept is None or kept.until - RENEW_SECONDS < self._clock.now():
-                kept = self._tokens[key] = await self._mint(repository, permissions)
+                scope = {"repositories": [repository.partition("/")[2]]}
+                number = await self.installation(repository)
+                kept = await self._make_token(number, scope, permissions)
+                if kept is None:
+                    self.forget(repository)
+                    raise AppNotInstalled(repository)
+                self._tokens[key] = kept
         return kept.value
 
     def forget(self, repository: str) -> None:
@@ -184,15 +190,6 @@ class AppClient:
         if found is None:
             raise AppNotInstalled(repository)
         return dict(found.get("permissions", {}))
-
-    async def _mint(self, repository: str, permissions: Mapping[str, str]) -> _Token:
-        number = await self.installation(repository)
-        name = repository.partition("/")[2]
-        made = await self._make_token(number, {"repositories": [name]}, permissions)
-        if made is None:
-            self.forget(repository)
-            raise AppNotInstalled(repository)
-        return made
 
     async def _listing_token(self, installation: int) -> str | None:
         """Get a token that can only read metadata, for all repositories of an installation."""
@@ -315,22 +312,14 @@ class RepositoryClient(AppClient):
     async def _query(
         self, repository: str, document: str, may: Mapping[str, str], **variables: object
     ) -> Any:
-        """Read something by GraphQL."""
+        """Read something by GraphQL, or change something that only tidies up."""
 
         async def call(token: str) -> Any:
             return await self._transport.query(document, variables, token=token)
 
+        if document.lstrip().startswith("mutation"):
+            return await self._paced(repository, call, may, progress=True)
         return await self._with_token(repository, call, may)
-
-    async def _mutate(
-        self, repository: str, document: str, may: Mapping[str, str], **variables: object
-    ) -> Any:
-        """Change something by GraphQL that only tidies up."""
-
-        async def call(token: str) -> Any:
-            return await self._transport.query(document, variables, token=token)
-
-        return await self._paced(repository, call, may, progress=True)
 
     async def _paced(
         self,

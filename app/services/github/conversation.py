@@ -38,7 +38,7 @@ from app.services.github import render, wording
 from app.services.github.api import GithubApi
 from app.services.github.auth import TALKING
 from app.services.github.names import Identities, Name, Spot
-from app.services.github.payloads import Comment, GitHubAccount, Issue
+from app.services.github.payloads import Comment, GitHubAccount
 from app.services.github.reviews import strip_hunk
 from app.services.github.transport import retry_github
 from app.vault import Vault
@@ -322,21 +322,9 @@ async def purge(
         elif is_held:
             left.append(comment.html_url)
     if vault.contains(f"{issue.title}\n{issue.body or ''}"):
-        changed += await _clean_description(api, spot, vault, issue, is_ours)
+        if issue.is_pull and is_ours(issue.user):  # its history stays
+            words = {"title": vault.redact(issue.title), "body": vault.redact(issue.body or "")}
+            await api.change_pull(spot, words)
+            changed += 1
         left.append(issue.html_url)
     return Cleaned(changed, tuple(left))
-
-
-async def _clean_description(
-    api: GithubApi,
-    spot: Spot,
-    vault: Vault,
-    issue: Issue,
-    is_ours: Callable[[GitHubAccount | None], bool],
-) -> bool:
-    """Change what the agent's own pull request says; its history stays."""
-    if not (issue.is_pull and is_ours(issue.user)):
-        return False
-    words = {"title": vault.redact(issue.title), "body": vault.redact(issue.body or "")}
-    await api.change_pull(spot, words)
-    return True

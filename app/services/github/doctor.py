@@ -6,7 +6,6 @@ are put on a commit of a scratch branch, which is deleted. It has no history, so
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import re
 import secrets
@@ -21,14 +20,11 @@ from urllib.parse import urlsplit
 import httpx
 from gidgethub import GitHubException
 
-from app.children.environment import MARKER
-from app.children.proc_table import new_marker
-from app.children.spawn import ChildCommand, spawn
-from app.children.stop import StopSteps, stop
-from app.clock import Clock, SystemClock
+from app.clock import SystemClock
 from app.config import Configuration
-from app.errors import AgentNotStarted, GitFailed, PostDelayed, PostError
+from app.errors import GitFailed, PostDelayed, PostError
 from app.model.keys import adapter_name
+from app.repos.git import NOWHERE, Git, RemoteAccess
 from app.services.common.live import (
     LiveStep,
     LiveVerdict,
@@ -38,7 +34,7 @@ from app.services.common.live import (
     wrong_place,
 )
 from app.services.github.api import GithubApi
-from app.services.github.auth import WRITING, AppAuth, Installations
+from app.services.github.auth import WRITING
 from app.services.github.client import whose
 from app.services.github.manifest import WORKFLOWS, lacking
 from app.services.github.names import Spot
@@ -48,93 +44,60 @@ from app.services.service import CheckContext, Finding, LiveRequest, ok, problem
 
 GIT_SECONDS: Final = 60.0
 """Time limit of one command: a push of two files."""
-CHUNK_BYTES: Final = 65536
-STEPS: Final = StopSteps(close=0.5, terminate=1.0, kill=2.0)
-"""Git has nothing to save when it ends."""
-PASSED_ON: Final = (
-    *("PATH", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
-    *("GIT_SSL_CAINFO", "SSL_CERT_DIR"),
-)
+WHO: Final = {
+    f"GIT_{role}_{field}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for field, value in (("NAME", "Agent Bridge"), ("EMAIL", "agent-bridge@localhost"))
+}
 
 
 class Scratch:
     """One branch of a repository, made in a folder of its own; every step may raise GitFailed."""
 
-    def __init__(
-        self, folder: Path, url: str, branch: str, surroundings: Mapping[str, str], *, bridge: str
-    ) -> None:
-        """Work in an empty folder; `bridge` names the bridge in the markers of processes."""
+    def __init__(self, folder: Path, url: str, branch: str, git: Git) -> None:
+        """Work in an empty folder."""
         self._folder = folder
         self._url = url
-        self._bridge = bridge
-        self._surroundings = surroundings
+        self._git = git
+        self._head = ""
         self.branch = branch
 
     async def commit(self, path: str, text: str) -> str:
         """Commit a file; returns the commit."""
-        if not (self._folder / ".git").exists():
-            await self._run("init", "--quiet", f"--initial-branch={self.branch}")
-        file = self._folder / path
-        await asyncio.to_thread(file.parent.mkdir, parents=True, exist_ok=True)
-        await asyncio.to_thread(file.write_text, text)
-        await self._run("add", "--", path)
-        await self._run("commit", "--quiet", "--message", f"Try {path}")
-        return (await self._run("rev-parse", "HEAD")).strip()
+        if not self._head:
+            await self._run("init", "--quiet", "--bare")
+        file = await self._run("hash-object", "-w", "--stdin", given=text)
+        await self._run("update-index", "--add", "--cacheinfo", f"100644,{file},{path}")
+        parents = ("-p", self._head) if self._head else ()
+        tree = await self._run("write-tree")
+        self._head = await self._run("commit-tree", tree, *parents, "-m", f"Try {path}")
+        return self._head
 
     async def push(self, token: str) -> None:
         """Push the branch."""
-        await self._run("push", "--quiet", self._url, f"HEAD:refs/heads/{self.branch}", token=token)
+        reference = f"{self._head}:refs/heads/{self.branch}"
+        await self._run("push", "--quiet", self._url, reference, token=token)
 
     async def delete(self, token: str) -> None:
         """Delete the branch on GitHub."""
         reference = f"refs/heads/{self.branch}"
         await self._run("push", "--quiet", "--delete", self._url, reference, token=token)
 
-    async def _run(self, *arguments: str, token: str = "") -> str:
-        name = f"git {arguments[0]}"
-        try:
-            async with asyncio.timeout(GIT_SECONDS):
-                return await self._answer(name, ChildCommand(("git", *arguments)), token)
-        except AgentNotStarted as error:
-            raise GitFailed(name, str(error)) from error
-        except TimeoutError:
-            raise GitFailed(name, f"timed out after {GIT_SECONDS:g} s") from None
-
-    async def _answer(self, name: str, command: ChildCommand, token: str) -> str:
-        child = await spawn(command, name="git", env=self._environment(token), cwd=self._folder)
-        try:
-            child.close_input()
-            written = bytearray()
-            while data := await child.stdout.read(CHUNK_BYTES):
-                written += data
-            if await child.wait() != 0:
-                raise GitFailed(name, child.last_words())
-            return written.decode(errors="replace")
-        finally:
-            if child.status is None:
-                await stop(child, steps=STEPS)
-            else:
-                child.close()
-
-    def _environment(self, token: str) -> dict[str, str]:
-        given = self._surroundings
-        parts, user = urlsplit(self._url), base64.b64encode(f"x-access-token:{token}".encode())
-        credential = {
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": f"http.{parts.scheme}://{parts.netloc}/.extraHeader",
-            "GIT_CONFIG_VALUE_0": f"Authorization: Basic {user.decode()}",
-        }
-        return {
-            **{each: given[each] for each in PASSED_ON if each in given},
-            "LC_ALL": "C",
-            "HOME": str(self._folder),
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_TERMINAL_PROMPT": "0",
-            **{f"GIT_{role}_NAME": "Agent Bridge" for role in ("AUTHOR", "COMMITTER")},
-            **{f"GIT_{role}_EMAIL": "agent-bridge@localhost" for role in ("AUTHOR", "COMMITTER")},
-            **(credential if token else {}),
-            MARKER: new_marker(self._bridge),
-        }
+    async def _run(self, *arguments: str, given: str = "", token: str = "") -> str:
+        access, parts = NOWHERE, urlsplit(self._url)
+        if token:
+            user = base64.b64encode(f"x-access-token:{token}".encode()).decode()
+            header = f"http.{parts.scheme}://{parts.netloc}/.extraHeader"
+            access = RemoteAccess(parts.scheme, {header: f"Authorization: Basic {user}"})
+        written = await self._git.run(
+            self._folder,
+            *arguments,
+            access=access,
+            given=given.encode(),
+            more=WHO,
+            seconds=GIT_SECONDS,
+        )
+        return written.decode(errors="replace").strip()
 
 
 SHOWN = 5
@@ -146,7 +109,8 @@ async def checks(context: CheckContext) -> AsyncIterator[Finding]:
     """Check every agent that has a GitHub App."""
     configuration = context.configuration
     for agent, given in configuration.credentials_of(GithubCredentials).items():
-        api, what = _open(context, given, SystemClock()), adapter_name(NAME, agent)
+        what, url = adapter_name(NAME, agent), configuration.settings_of(GithubSettings).api_url
+        api = GithubApi.of(given, SystemClock(), context.vault, api_url=url)
         try:
             async for finding in _app(api, what, configuration):
                 yield finding
@@ -156,18 +120,6 @@ async def checks(context: CheckContext) -> AsyncIterator[Finding]:
             yield problem(what, f"{error}", "Check the network and GITHUB_API_URL.")
         finally:
             await api.close()
-
-
-def _open(context: CheckContext, given: GithubCredentials, clock: Clock) -> GithubApi:
-    auth = AppAuth(
-        given.app_id,
-        given.private_key,
-        clock,
-        keep_secret=context.vault.register,
-        installations=Installations(given.installations, given.installation_id),
-    )
-    api_url = context.configuration.settings_of(GithubSettings).api_url
-    return GithubApi(auth, clock, api_url=api_url, vault=context.vault)
 
 
 async def _app(api: GithubApi, what: str, configuration: Configuration) -> AsyncIterator[Finding]:
@@ -283,7 +235,8 @@ async def live(request: LiveRequest) -> AsyncIterator[Sequence[LiveStep]]:
     place = PLACE.fullmatch(request.place)
     if place is None:
         raise wrong_place("OWNER/NAME")
-    api = _open(request.context, given, request.clock)
+    url = configuration.settings_of(GithubSettings).api_url
+    api = GithubApi.of(given, request.clock, request.context.vault, api_url=url)
     try:
         try:
             _learn_accounts(api, await api.app() or {}, await api.installed())
@@ -294,8 +247,7 @@ async def live(request: LiveRequest) -> AsyncIterator[Sequence[LiveStep]]:
                 Path(folder),
                 f"{configuration.settings.git_url}/{place[1]}.git",
                 f"agent-bridge-live-{secrets.token_hex(4)}",
-                configuration.surroundings,
-                bridge="live",
+                Git(configuration.surroundings, "live"),
             )
             yield _Trial(request, api, place[1], scratch).steps()
     finally:

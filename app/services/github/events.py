@@ -136,17 +136,15 @@ def _hear_push(event: PushEvent, _reader: EventReader) -> News | None:
 
 
 def _hear_end(event: PullEvent, reader: EventReader) -> News | None:
-    pull = event.issue
-    if not _is_proposal(event, reader):
+    """Hear that the agent's own pull request, from a branch of the repository, is over or not."""
+    pull, home = event.issue, event.issue.head.repo
+    is_here = home is not None and home.id == event.repository.id
+    if not is_here or reader.us.agent(pull.user) != reader.agent:
         return None
+    if event.action == "reopened":
+        return _news("reopened", event, pull.head.ref, pull.updated_at)
     kind: Kind = "merged" if pull.merged else "closed"
     return _news(kind, event, pull.head.ref, pull.closed_at or "", pull.html_url)
-
-
-def _hear_reopening(event: PullEvent, reader: EventReader) -> News | None:
-    if not _is_proposal(event, reader):
-        return None
-    return _news("reopened", event, event.issue.head.ref, event.issue.updated_at)
 
 
 def _hear_verdict(event: ReviewEvent, reader: EventReader) -> News | None:
@@ -155,13 +153,6 @@ def _hear_verdict(event: ReviewEvent, reader: EventReader) -> News | None:
     if reader.us.agent(pull.user) != reader.agent or pull.head.repo is None:
         return None
     return _news("reviewed", event, pull.head.ref, str(event.part.id))
-
-
-def _is_proposal(event: PullEvent, reader: EventReader) -> bool:
-    """Tell whether an agent opened a pull request, from a branch of the repository itself."""
-    home = event.issue.head.repo
-    is_here = home is not None and home.id == event.repository.id
-    return is_here and reader.us.agent(event.issue.user) == reader.agent
 
 
 def _news(kind: Kind, event: RepositoryEvent, branch: str, mark: str, link: str = "") -> News:
@@ -192,18 +183,11 @@ def _hear_button(event: ButtonEvent, reader: EventReader) -> Answered | Heard | 
     )
 
 
-def _hear_rerun(event: ButtonEvent, reader: EventReader) -> Chore | None:
-    return _rerun(event, event.check_run.app, event.check_run.head_sha, reader)
-
-
-def _hear_suite_rerun(event: SuiteEvent, reader: EventReader) -> Chore | None:
-    return _rerun(event, event.check_suite.app, event.check_suite.head_sha, reader)
-
-
-def _rerun(event: RepositoryEvent, app: str, commit: str, reader: EventReader) -> Chore | None:
-    if not commit or not reader.us.is_app(app, reader.agent):
+def _hear_rerun(event: ButtonEvent | SuiteEvent, reader: EventReader) -> Chore | None:
+    run = event.check_run if isinstance(event, ButtonEvent) else event.check_suite
+    if not run.head_sha or not reader.us.is_app(run.app, reader.agent):
         return None
-    return Chore(Rerun(event.repository.full_name, commit))
+    return Chore(Rerun(event.repository.full_name, run.head_sha))
 
 
 def _route(payload: type[E], handlers: Mapping[str, Handler[E]]) -> EventRoute:
@@ -241,7 +225,7 @@ ROUTES: Mapping[str, EventRoute] = {
             "edited": _first(hear_description, correct),
             "labeled": hear_label,
             "closed": _hear_end,
-            "reopened": _hear_reopening,
+            "reopened": _hear_end,
         },
     ),
     "pull_request_review": _route(
@@ -260,9 +244,7 @@ ROUTES: Mapping[str, EventRoute] = {
             "deleted": correct_piece,
         },
     ),
-    "check_suite": _route(
-        SuiteEvent, {"completed": _hear_checks, "rerequested": _hear_suite_rerun}
-    ),
+    "check_suite": _route(SuiteEvent, {"completed": _hear_checks, "rerequested": _hear_rerun}),
     "status": _route(StatusEvent, {"": _hear_status}),
     "push": _route(PushEvent, {"": _hear_push}),
     "repository": _route(NamingEvent, {}),

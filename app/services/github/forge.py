@@ -79,12 +79,10 @@ class GithubForge:
         Raises:
             RepositoryError: GitHub gives none.
         """
-        api = self._api(repository, agent)
-        if api is None:
-            return None
         may = {**WRITING, **WORKFLOWS} if workflows else WRITING
-        return await self._retry(
-            wording.NO_TOKEN.format(agent=agent), lambda: api.token(repository.name, may)
+        trouble = wording.NO_TOKEN.format(agent=agent)
+        return await self._ask(
+            repository, agent, trouble, lambda api: api.token(repository.name, may)
         )
 
     async def workflow_refusal(self, repository: Repository, agent: str) -> str:
@@ -108,8 +106,15 @@ class GithubForge:
             RepositoryError: GitHub does not say.
         """
         api = self._apis.get(agent)
+        if api is None:
+            return ()
         try:
-            return () if api is None else await self._list(agent, api)
+            async with self._listing[agent]:
+                if (names := self._listed.get(agent)) is None:
+                    found = await api.opened()
+                    found.sort(key=lambda each: each.pushed_at or "", reverse=True)
+                    names = self._listed[agent] = tuple(each.full_name for each in found)
+                return names
         except (PostError, GitHubException, httpx.HTTPError) as error:
             words = wording.NO_REPOSITORIES.format(agent=agent, error=error)
             raise RepositoryError(words) from error
@@ -120,12 +125,11 @@ class GithubForge:
         Raises:
             RepositoryError: GitHub does not say.
         """
-        api = self._api(repository, agent)
-        if api is None:
-            return None
-        return await self._retry(
+        return await self._ask(
+            repository,
+            agent,
             wording.PULL_NOT_READ.format(branch=branch),
-            lambda: read_judgement(api, repository.name, branch, self._directory.us),
+            lambda api: read_judgement(api, repository.name, branch, self._directory.us),
         )
 
     async def examine(self, repository: Repository, agent: str, branch: str) -> Examined | None:
@@ -134,12 +138,11 @@ class GithubForge:
         Raises:
             RepositoryError: GitHub does not say.
         """
-        api = self._api(repository, agent)
-        if api is None:
-            return None
-        return await self._retry(
+        return await self._ask(
+            repository,
+            agent,
             wording.PULL_NOT_READ.format(branch=branch),
-            lambda: examine(api, repository.name, branch, self._directory.us),
+            lambda api: examine(api, repository.name, branch, self._directory.us),
         )
 
     async def author(self, agent: str) -> Author | None:
@@ -247,13 +250,16 @@ class GithubForge:
         is_here = repository.url == f"{self._git_url}/{repository.name}.git"
         return self._apis.get(agent) if is_here else None
 
-    async def _list(self, agent: str, api: GithubApi) -> Sequence[str]:
-        async with self._listing[agent]:
-            if (names := self._listed.get(agent)) is None:
-                found = await api.opened()
-                found.sort(key=lambda each: each.pushed_at or "", reverse=True)
-                names = self._listed[agent] = tuple(each.full_name for each in found)
-            return names
+    async def _ask(
+        self,
+        repository: Repository,
+        agent: str,
+        trouble: str,
+        call: Callable[[GithubApi], Awaitable[T]],
+    ) -> T | None:
+        """Make a call with retries about a repository; None if the agent has no App for it."""
+        api = self._api(repository, agent)
+        return None if api is None else await self._retry(trouble, lambda: call(api))
 
     async def _retry(self, trouble: str, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call with retries; what GitHub refuses, or fails for too long, is an error."""

@@ -204,13 +204,18 @@ def register(request: ManifestRequest) -> None:
         forward = f"ssh -L {desk.port}:127.0.0.1:{desk.port} <this machine>"
         request.explain(f"For a browser on another machine, run there first: {forward}")
     made = _exchange(settings, desk.code(WAIT_SECONDS))
+    given = {
+        "app_id": str(made["id"]),
+        "bot_login": f"{made['slug']}[bot]",
+        "webhook_secret": made["webhook_secret"],
+        "private_key": made["pem"],
+    }
     if keep is not None:
-        keep(_credentials(made))
+        keep(given)
         where, then = "stored with it", ""
     else:
         dotenv = configuration.dotenv or default_settings_file(configuration.home)
         names = GithubCredentials.names()
-        given = _credentials(made)
         store(dotenv, {entry.setting(names[field]): text for field, text in given.items()})
         where, then = f"in {dotenv}", "Then restart the bridge. "
     request.write(
@@ -305,16 +310,6 @@ def _exchange(settings: GithubSettings, code: str) -> dict[str, Any]:
         ) from error
     found: dict[str, Any] = answer.json()
     return found
-
-
-def _credentials(made: Mapping[str, Any]) -> dict[str, str]:
-    """Return the credentials of an App that GitHub has made, by field."""
-    return {
-        "app_id": str(made["id"]),
-        "bot_login": f"{made['slug']}[bot]",
-        "webhook_secret": made["webhook_secret"],
-        "private_key": made["pem"],
-    }
 
 
 def _page(title: str, body: str) -> str:

@@ -99,11 +99,8 @@ def hear(event: SpokenEvent, issue: Issue, words: Words, us: Identities) -> Hear
     speaker = us.speaker(event.sender)
     if speaker.kind == "agent":
         return None
-    spot, said, mentions = (
-        Spot(event.repository.full_name, issue.number),
-        words.said,
-        words.mentions,
-    )
+    spot, said = Spot(event.repository.full_name, issue.number), words.said
+    mentions = words.mentions
     return Heard(
         place=spot.place,
         external=str(spot),

@@ -58,7 +58,12 @@ class AppWebhook:
         if not _SIGNATURE.fullmatch(signature):
             raise DeliveryRefused("X-Hub-Signature-256 is missing")
         signed = verify_signature(body, signature[7:], self.secrets, "GITHUB_WEBHOOK_SECRET")
-        self._check_target(headers)
+        # The signature is enough where no target is named.
+        kind = headers.get(b"x-github-hook-installation-target-type") or b"integration"
+        own = self.app_id.encode()
+        target = headers.get(b"x-github-hook-installation-target-id") or own
+        if kind != b"integration" or target != own:
+            raise DeliveryRefused("this webhook belongs to another GitHub App", status=403)
         delivery_id = headers.get(b"x-github-delivery", b"")
         event = headers.get(b"x-github-event", b"")
         if not _DELIVERY_ID.fullmatch(delivery_id) or not _EVENT.fullmatch(event):
@@ -75,14 +80,6 @@ class AppWebhook:
             body=body,
             received_at=now,
         )
-
-    def _check_target(self, headers: dict[bytes, bytes]) -> None:
-        """Refuse what names another target; the signature is enough where nothing is named."""
-        kind = headers.get(b"x-github-hook-installation-target-type") or b"integration"
-        own = self.app_id.encode()
-        target = headers.get(b"x-github-hook-installation-target-id") or own
-        if kind != b"integration" or target != own:
-            raise DeliveryRefused("this webhook belongs to another GitHub App", status=403)
 
 
 PAUSE_SECONDS = 180.0

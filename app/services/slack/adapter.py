@@ -51,6 +51,7 @@ from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+Said = TypeVar("Said", Heard, Changed)
 
 CATCH_UP_SECONDS: Final = 3 * 24 * 3600.0
 """How far back the threads in use are read after a gap: a weekend."""
@@ -62,9 +63,6 @@ ABSENCE_SECONDS: Final = 2.0
 """Time limit to check whether the agent is in the channel of a mention."""
 STATUS_SECONDS: Final = 3600.0
 """How long Slack shows a status that is not ended."""
-
-
-Active = Callable[[float], Awaitable[Sequence[ActivePlace]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ class SlackAdapter(Adapter):
         *,
         colleagues: Colleagues,
         seal: Seal,
-        active: Active,
+        active: Callable[[float], Awaitable[Sequence[ActivePlace]]],
         uploads: Path,
         clock: Clock,
         title: Callable[[SessionKey], str] = lambda _key: "",
@@ -116,19 +114,16 @@ class SlackAdapter(Adapter):
         self._api = SlackApi(app.base_url, app.bot_token, app.vault, clock)
         self._socket = Socket(app.agent, app.suffix, app.app_token, ping_seconds)
         self._reader = events.FrameReader(app.agent, frozenset(app.bots), seal.open)
-        self._people = People(self._api, clock)
-        self._completion = Completion(
-            self._api, self._people, self._reader, colleagues, clock, self._me
-        )
+        self._people = people = People(self._api, clock)
+        self._completion = Completion(people, self._reader, colleagues, self._me)
         self._poster = Poster(self._api, seal, clock, pace, app.agent)
         self._sharer = Sharer(self._api, uploads)
         self._status = ThreadStatuses(self._api, clock, app.agent, title)
         self._reactions = Reactions(self._api, clock, app.agent)
         self._shortcuts = Shortcuts(self._api)
         self._tasks = Tasks(f"slack of {app.agent}")
-        self._catch_up = CatchUp(
-            self.service_name, clock, reach=CATCH_UP_SECONDS, overlap=OVERLAP_SECONDS
-        )
+        reach, overlap = CATCH_UP_SECONDS, OVERLAP_SECONDS
+        self._catch_up = CatchUp(self.service_name, clock, reach=reach, overlap=overlap)
         self._identity: SlackIdentity | None = None
         self._asking = asyncio.Lock()
         self._messages: deque[tuple[str, str]] = deque(maxlen=RECENT_MESSAGES)
@@ -158,19 +153,20 @@ class SlackAdapter(Adapter):
     @override
     async def gather(self, heard: Heard) -> Heard:
         """Add the names and files that were not known when a message was stored."""
-        if not isinstance(heard.metadata, events.Origin):
-            return heard
-        await self._shortcuts.check(heard.metadata.frame)
-        found = await self._completion.complete(heard.metadata)
-        return found if isinstance(found, Heard) else heard
+        if isinstance(heard.metadata, events.Origin):
+            await self._shortcuts.check(heard.metadata.frame)
+        return await self._complete(heard)
 
     @override
     async def reread(self, changed: Changed) -> Changed:
         """Add the names that were not known when a change was stored."""
-        if not isinstance(changed.metadata, events.Origin):
-            return changed
-        found = await self._completion.complete(changed.metadata)
-        return found if isinstance(found, Changed) else changed
+        return await self._complete(changed)
+
+    async def _complete(self, said: Said) -> Said:
+        if not isinstance(said.metadata, events.Origin):
+            return said
+        found = await self._completion.complete(said.metadata)
+        return found if isinstance(found, type(said)) else said
 
     @override
     async def name_speaker(self, speaker: Speaker) -> Speaker:
@@ -230,13 +226,8 @@ class SlackAdapter(Adapter):
     async def whisper(self, key: SessionKey, speaker: Speaker, words: str) -> None:
         """Tell one person something that no one else in the thread sees."""
         channel, thread = events.channel_and_thread(key.external)
-        await self._api.call(
-            "chat.postEphemeral",
-            channel=channel,
-            thread_ts=thread,
-            user=speaker.id,
-            text=escape(words),
-        )
+        shown: dict[str, Any] = {"channel": channel, "thread_ts": thread, "user": speaker.id}
+        await self._api.call("chat.postEphemeral", **shown, text=escape(words))
 
     @override
     async def send(self, post: PostSend) -> PostSent:
@@ -310,11 +301,8 @@ class SlackAdapter(Adapter):
     @override
     async def close(self) -> None:
         """Stop all tasks and close the connection."""
-        await self._tasks.close()
-        await self._poster.close()
-        await self._status.close()
-        await self._reactions.close()
-        await self._api.close()
+        for each in (self._tasks, self._poster, self._status, self._reactions, self._api):
+            await each.close()
 
     async def _me(self) -> SlackIdentity:
         async with self._asking:

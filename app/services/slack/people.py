@@ -109,7 +109,8 @@ class People:
     """The people of one workspace, as one app sees them."""
 
     def __init__(self, api: SlackApi, clock: Clock) -> None:
-        self._api = api
+        self.api = api
+        self.clock = clock
         self._members = Members(self._look_up, clock, seconds=CACHE_SECONDS)
 
     async def person(self, user: str, team: str) -> Profile:
@@ -141,30 +142,25 @@ class People:
     async def _look_up(self, key: tuple[str, str]) -> Profile:
         user, team = key
         try:
-            answer = await self._api.read("users.info", user=user)
+            answer = await self.api.read("users.info", user=user)
         except SlackRefused as error:
             if error.error not in {"user_not_found", "user_not_visible"}:
                 raise
             return Profile(wording.NOT_FOUND, user)
-        return _member(answer["user"], team)
+        return read_member(answer["user"], team)
 
 
-def _member(user: dict[str, Any], team: str) -> Profile:
+def read_member(user: dict[str, Any], team: str) -> Profile:
+    """Read what Slack says about a user: the name, and whether it is a full member of a team."""
     profile = user.get("profile") or {}
     names = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"))
-    name = next(filter(None, names), None) or user.get("name") or user["id"]
-    return Profile(_refusal(user, team), str(name))
-
-
-def _refusal(user: dict[str, Any], team: str) -> str | None:
+    name = str(next(filter(None, names), None) or user.get("name") or user["id"])
     teams = {user.get("team_id"), *((user.get("enterprise_user") or {}).get("teams") or ())}
     if user.get("is_stranger") or team not in teams:
-        return wording.FROM_ANOTHER_WORKSPACE
+        return Profile(wording.FROM_ANOTHER_WORKSPACE, name)
     if user.get("is_restricted") or user.get("is_ultra_restricted"):
-        return wording.GUEST
-    if user.get("deleted"):
-        return wording.NOT_ACTIVE
-    return None
+        return Profile(wording.GUEST, name)
+    return Profile(wording.NOT_ACTIVE if user.get("deleted") else None, name)
 
 
 LOOK_UP_SECONDS: Final = 2.0
@@ -178,18 +174,14 @@ class Completion:
 
     def __init__(
         self,
-        api: SlackApi,
         people: People,
         reader: events.FrameReader,
         colleagues: Colleagues,
-        clock: Clock,
         me: Callable[[], Awaitable[SlackIdentity]],
     ) -> None:
-        self._api = api
         self._people = people
         self._reader = reader
         self.colleagues = colleagues
-        self._clock = clock
         self._me = me
 
     async def complete(self, origin: events.Origin) -> Inbound | None:
@@ -225,11 +217,11 @@ class Completion:
 
     async def _message(self, event: Event) -> Event:
         """Read the message that a mention is in."""
-        retries = Retries(self._clock, RETRY_PAUSES)
+        retries = Retries(self._people.clock, RETRY_PAUSES)
         while True:
             try:
                 async with asyncio.timeout(LOOK_UP_SECONDS):
-                    answer = await self._api.read(
+                    answer = await self._people.api.read(
                         "conversations.replies",
                         channel=event["channel"],
                         ts=events.thread_of(event),
@@ -264,12 +256,13 @@ class Shortcuts:
         channel, thread = payload["channel"]["id"], events.thread_of(payload["message"])
         try:
             await self._api.read("conversations.replies", channel=channel, ts=thread, limit=1)
-        except SlackRefused as error:
-            if error.error in NOT_THERE:
-                self._absent.add(events.place_of(channel, thread))
-                await self._respond(payload)
         except PostError as error:
-            logger.info("%s", error)
+            if not isinstance(error, SlackRefused):
+                logger.info("%s", error)
+            elif error.error in NOT_THERE:
+                self._absent.add(events.place_of(channel, thread))
+                words = wording.CANNOT_ANSWER.format(why=wording.NOT_IN_CHANNEL)
+                await self._api.respond(str(payload.get("response_url") or ""), words)
 
     def refusal(self, place: PlaceKey) -> str | None:
         """Say why the agent cannot answer where the shortcut was used just now."""
@@ -277,10 +270,3 @@ class Shortcuts:
             return None
         self._absent.remove(place)
         return wording.NOT_IN_CHANNEL
-
-    async def _respond(self, payload: Event) -> None:
-        try:
-            words = wording.CANNOT_ANSWER.format(why=wording.NOT_IN_CHANNEL)
-            await self._api.respond(str(payload.get("response_url") or ""), words)
-        except PostError as error:
-            logger.info("%s", error)

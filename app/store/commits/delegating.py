@@ -136,11 +136,11 @@ def begin(
     parent = _parent(connection, new) if first is None else None
     root = _root(connection, new, caller, first or parent)
     said = connection.execute(_LAST_WORD, {"of": root["root_place"]}).first()
-    standing = _standing(connection, new, root, parent, said.at if said else 0.0, now, limits)
-    if limit := find_reached(standing, new.agent, limits):
+    counts = _count_tree(connection, new, root, parent, said.at if said else 0.0, now, limits)
+    if limit := find_reached(counts, new.agent, limits):
         mark = f"limit:{limit}:{root['root_turn'] or 0}:{said.id if said else 0}"
         return StartedDelegation(None, limit, posts=tell_limit(connection, root, limit, mark, now))
-    depth = standing.depth if first is None else first.depth
+    depth = counts.depth if first is None else first.depth
     place_id, request = _address(connection, new)
     number = _say(connection, place_id, request, new.context, now)
     ref, post = attach(connection, request, place_id, number, now, alone=True)
@@ -245,7 +245,7 @@ def in_tree(root: Mapping[str, int | None]) -> ColumnElement[bool]:
     )
 
 
-def _standing(
+def _count_tree(
     connection: Connection,
     new: NewDelegation,
     root: Mapping[str, int | None],

@@ -164,7 +164,8 @@ async def test_threads_of_the_demo_agent_keep_no_bridge_from_starting(tmp_path: 
     )
     records = (AgentRecord(id="demo", name="demo", source="demo"),)
     registry = open_registry(given, records)
-    admission = Admission(registry, shelter_all(registry.configuration))
+    registry.replace(registry.configuration, shelters=shelter_all(registry.configuration))
+    admission = Admission(registry)
 
     with pytest.raises(AgentNotStarted, match="must be isolated"):
         await admission.admit("demo")

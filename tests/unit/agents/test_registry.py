@@ -20,17 +20,16 @@ def registry(tmp_path: Path, **agents: Any) -> Registry:
     environ = {"AGENTS_JSON": json.dumps(agents)}
     return Registry(
         load(environ, known=known_agents(), services=registered_services(), home=tmp_path / "home"),
-        known_agents(),
     )
 
 
 def test_agents_are_found_by_name(tmp_path: Path) -> None:
     agents = registry(tmp_path, b={"command": "x"}, a={"command": "y", "default": True})
 
-    assert agents.get("b").command == ("x",)
+    assert agents["b"].config.command == ("x",)
     assert agents.default.name == "a"
     assert "a" in agents
-    assert [entry.name for entry in agents] == ["b", "a"]
+    assert list(agents) == ["b", "a"]
 
 
 @pytest.mark.parametrize("name", ["", "A", "c", "default", "../a"])
@@ -39,11 +38,7 @@ def test_an_unknown_agent_is_an_error_and_never_another_one(tmp_path: Path, name
 
     assert name not in agents
     with pytest.raises(NotFound):
-        agents.get(name)
-    with pytest.raises(NotFound):
-        agents.display_name(name)
-    with pytest.raises(NotFound):
-        agents.program(name)
+        agents.find(name)
 
 
 def test_people_see_the_name_that_was_given_or_that_of_the_program(tmp_path: Path) -> None:
@@ -54,22 +49,22 @@ def test_people_see_the_name_that_was_given_or_that_of_the_program(tmp_path: Pat
         own={"command": "my-agent"},
     )
 
-    assert agents.display_name("claude") == "Claude Code"
-    assert agents.display_name("reviewer") == "The Reviewer"
-    assert agents.display_name("own") == "own"
+    assert agents["claude"].title == "Claude Code"
+    assert agents["reviewer"].title == "The Reviewer"
+    assert agents["own"].title == "own"
 
 
 def test_two_agents_of_one_program_keep_their_own_names(tmp_path: Path) -> None:
     agents = registry(tmp_path, one={"driver": "claude"}, two={"driver": "claude"})
 
-    assert [agents.display_name(name) for name in ("one", "two")] == ["one", "two"]
+    assert [agents[name].title for name in ("one", "two")] == ["one", "two"]
 
 
 def test_what_is_known_about_a_program_is_at_hand(tmp_path: Path) -> None:
     agents = registry(tmp_path, g={"driver": "gemini"}, own={"command": "my-agent"})
 
-    program = agents.program("g")
+    program = agents["g"].program
 
     assert program is not None
     assert program.quirks.load_after_seconds == 61
-    assert agents.program("own") is None
+    assert agents["own"].program is None

@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from app.agents.availability import check_entry
 from app.agents.catalog import known_agents
 from app.agents.isolation import describe_exposure
-from app.agents.registry import Registry
-from app.cli.agent_list import show_command
-from app.cli.serve import addresses, unable, welcome
+from app.cli.agent_list import describe_agents, find_problems, show_command
+from app.cli.serve import addresses, welcome
 from app.config import Configuration, load
-from app.model.agents import Availability
-from app.server.parts import AgentCard
+from app.server.agent_shapes import AgentOut
 from app.services import registered_services
 
 TOKEN = "a-token-nobody-may-see"
@@ -47,28 +43,12 @@ def configure(tmp_path: Path) -> Configure:
     return make
 
 
-def cards(configuration: Configuration) -> dict[str, AgentCard]:
-    return {
-        entry.name: AgentCard(
-            id=entry.id,
-            name=entry.name,
-            display_name=entry.display_name or entry.name,
-            emoji=entry.emoji or "",
-            description="",
-            default=entry.name == configuration.default_agent,
-            command=entry.command[0],
-            isolation="isolated (bubblewrap)",
-            services=("web",),
-        )
-        for entry in configuration.agents.values()
-    }
-
-
-def checked(configuration: Configuration) -> Callable[[str], Availability]:
-    registry = Registry(configuration, known_agents())
-    return lambda name: Availability.of(
-        check_entry(configuration, registry.get(name), registry.program(name))
-    )
+def describe(
+    configuration: Configuration, isolation: str = "isolated (bubblewrap)"
+) -> list[AgentOut]:
+    return [
+        each.model_copy(update={"isolation": isolation}) for each in describe_agents(configuration)
+    ]
 
 
 def test_the_table_shows_agents_isolation_and_services_but_no_token(
@@ -76,7 +56,7 @@ def test_the_table_shows_agents_isolation_and_services_but_no_token(
 ) -> None:
     configuration = configure(AGENTS_JSON=AGENTS, BRIDGE_ADMIN_TOKEN=TOKEN)
 
-    welcome(configuration, cards(configuration), checked(configuration))
+    welcome(configuration, describe(configuration))
 
     shown = capsys.readouterr().out
     row = "claude (default)  🦊 Foxy  unavailable  claude-agent-acp (not found)  isolated"
@@ -90,13 +70,14 @@ def test_agents_without_isolation_are_told_once_with_what_they_can_read(
 ) -> None:
     configuration = configure(AGENTS_JSON=AGENTS)
     words = describe_exposure("", "Do this.")
-    told = {name: replace(card, isolation=words) for name, card in cards(configuration).items()}
 
-    welcome(configuration, told, checked(configuration))
+    welcome(configuration, describe(configuration, words))
 
     shown = capsys.readouterr().out
     assert f"\n! claude, own: {words}\n" in shown
-    assert re.search(r"own +unavailable +no-such \(not found\) +not isolated +web\n", shown)
+    assert re.search(
+        r"own +unavailable +no-such \(not found\) +not isolated +web +AGENTS_JSON\n", shown
+    )
 
 
 def test_of_an_interpreter_the_script_is_shown_and_never_an_argument(
@@ -117,7 +98,7 @@ def test_of_an_interpreter_the_script_is_shown_and_never_an_argument(
 def test_what_is_missing_is_told_with_its_remedy(configure: Configure) -> None:
     configuration = configure(AGENTS_JSON=AGENTS)
 
-    assert list(unable(cards(configuration), checked(configuration))) == [
+    assert list(find_problems(describe(configuration))) == [
         "claude: 'claude-agent-acp' was not found on PATH. "
         "Install it: npm install -g @agentclientprotocol/claude-agent-acp",
         "own: 'no-such' was not found on PATH. Check its command in AGENTS_JSON.",

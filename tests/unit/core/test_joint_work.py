@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.core.repositories.joint_work import DIFF_CHARACTERS, SharedWork
+from app.features.delegation.store import DelegationStore
 from app.model.delegation import DelegationLimits, NewDelegation, WorkspaceKind
 from app.model.proposals import Work
 from tests.support.agent_values import make_agent
@@ -170,7 +171,9 @@ async def test_an_agent_that_was_asked_sees_and_pushes_what_was_said(
     async with pair(tmp_path) as here:
         await here.begin("demo")
         await here.end("demo", one="of demo")
-        begun = await here.stores.delegations.begin(errand(here, workspace), DelegationLimits())
+        begun = await here.stores.open(DelegationStore).begin(
+            errand(here, workspace), DelegationLimits()
+        )
         assert begun.delegation is not None
         child = here.stores.sessions.session(begun.delegation.session)
         assert child is not None
@@ -206,7 +209,7 @@ async def test_an_agent_that_was_given_a_branch_works_on_it_from_it_or_reads_it(
         here.yard.server.commit("acme/app", {"docs/topic.txt": "t"}, "Topic", branch="topic")
         await here.begin("demo")
         new = replace(errand(here, workspace), branch="topic", folder="docs")
-        begun = await here.stores.delegations.begin(new, DelegationLimits())
+        begun = await here.stores.open(DelegationStore).begin(new, DelegationLimits())
         assert begun.delegation is not None
         child = here.stores.sessions.session(begun.delegation.session)
         assert child is not None

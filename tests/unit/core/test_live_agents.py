@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.agents.personas import SystemPrompt
+from app.core.turns.prompt import SystemPrompt
 from app.model.inbound import Heard
 from app.model.types import TurnState
 from tests.support.clock import ManualClock

@@ -14,10 +14,10 @@ import pytest
 from app.children.disk import DiskSpace
 from app.clock import SystemClock
 from app.core.repo_provider import RepoProvider
-from app.core.repositories.clones import Clones, Shipping
+from app.core.repositories.clones import Clones
 from app.core.repositories.directory import Directory
 from app.core.repositories.folders import Folders
-from app.core.repositories.shipping import Proposing, Shipper
+from app.core.repositories.shipping import Proposing
 from app.errors import RepositoryError
 from app.model.inbound import Decision, Heard
 from app.model.keys import PlaceKey
@@ -31,6 +31,7 @@ from app.repos.checkouts import GitCheckouts
 from app.repos.mirror import Mirrors
 from app.store.stores import Stores
 from tests.support.agent_values import make_agent
+from tests.support.base import make_base
 from tests.support.git_server import git
 from tests.support.memory import open_stores
 from tests.support.yard import BOT, Yard, open_yard
@@ -113,28 +114,14 @@ def provide(yard: Yard, stores: Stores, ship: Ship, machine: str = "") -> RepoPr
     """Provide workspaces on the disk of a machine."""
     own = yard.folder / machine
     folders = Folders(own / "workspaces", own / "uploads", own / "session-homes")
-    clock, shipping = (
-        SystemClock(),
-        Shipping({"demo": make_agent("demo", ship=ship, display_name=BOT.name)}),
-    )
-    clones = Clones(
-        folders.root,
-        yard.checkouts,
-        stores.checkouts,
-        stores.transcript,
-        shipping,
-        clock=clock,
-        vault=yard.vault,
-        machine=machine,
-    )
+    agents = {"demo": make_agent("demo", ship=ship, display_name=BOT.name)}
+    base = replace(make_base(stores, SystemClock(), vault=yard.vault), agents=agents)
     return RepoProvider(
+        base,
         folders,
-        clones,
-        Shipper(clones, yard.checkouts, stores.checkouts, shipping, clock=clock, vault=yard.vault),
+        Clones(base, folders.root, yard.checkouts, machine=machine),
         yard.checkouts,
-        stores.decisions,
-        stores.sessions,
-        directory=Directory(yard.server.url, yard.folder.parent, yard.folder, default="acme/app"),
+        Directory(yard.server.url, yard.folder.parent, yard.folder, default="acme/app"),
     )
 
 

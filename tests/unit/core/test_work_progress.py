@@ -43,7 +43,10 @@ class World:
             monotonic=lambda: self.now,
         )
         forge: Any = SimpleNamespace(judged=self.judge)
-        self.progress = WorkProgress(parts, parts, parts, parts, parts, forge)
+        base: Any = SimpleNamespace(
+            clock=parts, stores=SimpleNamespace(sessions=parts, checkouts=parts)
+        )
+        self.progress = WorkProgress(base, parts, parts, forge)
 
     def tell(self, session: int) -> None:
         self.told.append(session)

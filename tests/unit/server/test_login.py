@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -27,11 +28,13 @@ from app.server import api, login, problems
 from app.server.front import Front
 from app.server.login import Visitor, visitor
 from app.server.login_links import LINK_SECONDS, LOGIN_SECONDS, LoginLinks
-from app.server.parts import AgentCard, Parts
+from app.server.site import Site
 from app.store.database import FILE_NAME
+from app.store.stores import Stores
 from app.vault import Vault
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores
+from tests.support.runtimes import make_registry, make_runtime
 
 pytestmark = pytest.mark.anyio
 
@@ -41,18 +44,28 @@ BEARER = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
 ORIGIN = {"Origin": BASE_URL}
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 SECRET_KEY = "secret-key-of-the-tests-0123456789abcdef"
-CARD = AgentCard("demo", "demo", "Demo", "", default=True, command="demo", isolation="none")
 
 
 class Scene:
     """Signing in and the API, with a page of the test at / that can be talked to and changed."""
 
-    def __init__(self, door: LoginLinks, vault: Vault, clock: ManualClock, sessions: Any) -> None:
+    def __init__(
+        self, door: LoginLinks, vault: Vault, clock: ManualClock, stores: Stores, folder: Path
+    ) -> None:
         self.door = door
         self.vault = vault
         self.clock = clock
         self.application = FastAPI()
-        self.application.state.parts = _parts(door, clock, sessions)
+        self.application.state.site = _site(door)
+        self.application.state.runtime = make_runtime(
+            agents=make_registry(folder, demo={"command": "demo"}),
+            admission=SimpleNamespace(describe=str),
+            adapters={},
+            stores=stores,
+            clock=clock,
+            metrics=Metrics(),
+            availability=Availabilities(clock),
+        )
         problems.install(self.application)
         login.install(self.application)
         self.application.include_router(api.router)
@@ -114,19 +127,9 @@ async def _measure() -> tuple[()]:
     return ()
 
 
-def _parts(door: LoginLinks, clock: ManualClock, sessions: Any) -> Parts:
-    parts: dict[str, Any] = dict.fromkeys(field.name for field in fields(Parts))
-    used = {
-        "agents": {"demo": CARD},
-        "sessions": sessions,
-        "clock": clock,
-        "metrics": Metrics(),
-        "vitals": _measure,
-        "door": door,
-        "admin_token": ADMIN_TOKEN,
-        "availability": Availabilities(clock).of,
-    }
-    return Parts(**parts | used)
+def _site(door: LoginLinks) -> Site:
+    site: dict[str, Any] = dict.fromkeys(field.name for field in fields(Site))
+    return Site(**site | {"vitals": _measure, "links": door, "admin_token": ADMIN_TOKEN})
 
 
 @asynccontextmanager
@@ -141,7 +144,7 @@ async def opened(
     with open_stores(folder, clock) as (_, stores):
         vault = Vault()
         door = LoginLinks(stores.logins, clock, vault, base_url=base_url, secret_key=SecretStr(key))
-        yield Scene(door, vault, clock, stores.sessions)
+        yield Scene(door, vault, clock, stores, folder)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import func, select
 
 from app.features.conversations.store import ConversationChanges
+from app.features.delegation.store import DelegationStore
 from app.model.delegation import Delegation, DelegationLimits, NewDelegation
 from app.model.keys import PlaceKey
 from app.model.posts import Note, NoteCode, PostContent
@@ -33,7 +34,7 @@ class Store:
         self.database = database
         self.stores = stores
         self.clock = clock
-        self.rows = stores.delegations
+        self.rows = stores.open(DelegationStore)
 
     async def say(self, text: str = "go", place: str = "t1") -> TurnRef:
         """Let a person say something; returns the turn."""

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import Connection, delete, select, text
 
 from app.errors import Conflict, StoreUnavailable
+from app.features.delegation.store import DelegationStore
 from app.features.memory.store import MemoryStore
 from app.model.delegation import DelegationLimits, NewDelegation
 from app.model.updates import AskOption, AskRequest
@@ -84,7 +85,7 @@ async def fill(database: Database) -> Stores:
     await stores.open(MemoryStore).index("demo", "2026-01-01", "v1", entries)
     for task in ("one", "two"):
         new = NewDelegation("message", "codex", ref.session, ref.turn, task, ANN)
-        assert (await stores.delegations.begin(new, DEEP)).delegation is not None
+        assert (await stores.open(DelegationStore).begin(new, DEEP)).delegation is not None
     await database.writer.run(
         lambda connection: connection.execute(
             delete(tables.delegation).where(tables.delegation.c.task == "two")
@@ -127,7 +128,7 @@ async def test_every_row_is_there_and_numbers_go_on(source: Database, target: Da
         ("2026-01-01", "1")
     ]
     new = NewDelegation("message", "codex", 1, 1, "three", ANN)
-    begun = (await stores.delegations.begin(new, DEEP)).delegation
+    begun = (await stores.open(DelegationStore).begin(new, DEEP)).delegation
     assert begun is not None
     assert begun.id == 3  # the second one was deleted, and its number is not used again
     ask = stores.asks.open_in(1)[0]

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, event, inspect, select
 
 from alembic import command
 from app.errors import Conflict, StoreUnavailable
+from app.features.delegation.store import DelegationStore
 from app.model.delegation import DelegationLimits, NewDelegation
 from app.model.posts import NoteCode
 from app.store.database import FILE_NAME, Database, open_backend, roll_back, sqlite_url
@@ -113,7 +114,7 @@ async def test_a_conversation_of_the_release_before_goes_on_with_agents_that_ask
     stores = Stores.on(database, lambda: 10.0)
     (ask,) = stores.asks.open_in(1)
     new = NewDelegation("message", "codex", 1, 1, "look", ANN)
-    begun = await stores.delegations.begin(new, DelegationLimits())
+    begun = await stores.open(DelegationStore).begin(new, DelegationLimits())
     database.close()
 
     assert (ask.title, ask.host) == ("May I?", None)

@@ -50,7 +50,10 @@ def test_every_agent_has_the_id_that_a_bridge_would_give_it(configure: Configure
 
     registry = read_registry(configure())
 
-    assert {entry.name: entry.id for entry in registry} == {"gone": "gone-2", "second": "first"}
+    assert {each.name: each.id for each in registry.values()} == {
+        "gone": "gone-2",
+        "second": "first",
+    }
     assert registry.default.name == "second"
     assert registry.name("gone") == "gone"
 
@@ -58,7 +61,7 @@ def test_every_agent_has_the_id_that_a_bridge_would_give_it(configure: Configure
 def test_before_the_first_start_nothing_is_made(configure: Configure, tmp_path: Path) -> None:
     registry = read_registry(configure())
 
-    assert [entry.id for entry in registry] == ["gone"]
+    assert list(registry) == ["gone"]
     assert not (tmp_path / "data").exists()
 
 
@@ -74,7 +77,7 @@ def test_an_older_store_has_no_agents_of_its_own(configure: Configure) -> None:
     with sqlite3.connect(configure().data_dir / "bridge.db") as database:
         database.execute("update alembic_version set version_num = '0001'")
 
-    assert [entry.name for entry in read_registry(configure())] == ["gone"]
+    assert list(read_registry(configure())) == ["gone"]
 
 
 def test_a_removed_agent_is_known_as_such(configure: Configure) -> None:

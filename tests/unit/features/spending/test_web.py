@@ -23,7 +23,12 @@ async def test_costs_of_today_are_listed_with_their_limits(tmp_path: Path) -> No
     settings = Settings(budget_day_usd=5, time_zone="Europe/Berlin")
     configuration = SimpleNamespace(settings=settings, surroundings={})
     with open_stores(tmp_path, clock) as (database, stores):
-        runtime: Any = SimpleNamespace(clock=clock, stores=stores, configuration=configuration)
+        runtime: Any = SimpleNamespace(
+            clock=clock,
+            stores=stores,
+            configuration=configuration,
+            agents=SimpleNamespace(name={"a1": "claude"}.get),
+        )
         daily = DailySpending(runtime)
         today = daily.limits.day_of(clock.now())
         with database.engine.begin() as connection:
@@ -35,8 +40,7 @@ async def test_costs_of_today_are_listed_with_their_limits(tmp_path: Path) -> No
             for share, name, usd, day in rows:
                 row = {"day": day, "share": share, "name": name, "usd": usd}
                 connection.execute(insert(tables.spending), row)
-        parts: Any = SimpleNamespace(name_of={"a1": "claude"}.get)
-        shown = await list_spending(parts, daily)
+        shown = await list_spending(runtime, daily)
 
     assert [tuple(each.model_dump().values()) for each in shown.items] == [
         ("day", "", 3.0, 5.0),

@@ -240,7 +240,7 @@ async def test_an_export_has_what_an_agent_was_asked_as_one_line(desk: Office) -
     await desk.write(errand, Entry("text", "A long answer."))
     await desk.end(errand)
 
-    whole = await export(desk.parts, await thread_of(desk, path), "markdown")
+    whole = await export(desk.runtime, await thread_of(desk, path), "markdown")
     text = bytes(whole.body).decode()
 
     assert text.count("Asked Codex: look at <b>the tests</b> · done") == 1

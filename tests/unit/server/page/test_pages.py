@@ -78,7 +78,7 @@ async def test_a_newcomer_sees_the_agents_what_is_missing_and_something_to_try(
 
     assert "Claude" in page.text
     assert "not isolated: a reason" in page.text
-    assert "npm install -g gemini" in page.text
+    assert "npm install -g @google/gemini-cli" in page.text
     assert [e for e in page.elements() if "data-example" in e.attributes]
 
 
@@ -272,7 +272,7 @@ async def test_a_message_from_another_page_is_refused(desk: Office) -> None:
     for headers in ({}, {"X-CSRF-Token": "guess"}):
         answer = await desk.http.post("/send", data={"text": "hello"}, headers=headers)
         assert answer.status_code == 403
-    assert (await desk.parts.threads.list(Wanted(), limit=5)) == []
+    assert (await desk.runtime.stores.conversations.list(Wanted(), limit=5)) == []
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ async def test_an_agent_finds_the_file_where_the_message_says(desk: Office) -> N
     (message,) = desk.stores.turns.messages(desk.turn_of(path).turn)
 
     assert message.text == "See the attached file."
-    assert (desk.parts.uploads / message.files[0].url).read_bytes() == b"hello"
+    assert (desk.runtime.uploads / message.files[0].url).read_bytes() == b"hello"
 
 
 async def test_a_file_that_is_too_large_is_refused_and_leaves_nothing_behind(
@@ -361,8 +361,8 @@ async def test_a_file_that_is_too_large_is_refused_and_leaves_nothing_behind(
     answer = await desk.post("/send", text="x", files=files)
 
     assert answer.status_code == 413
-    assert list(desk.parts.uploads.iterdir()) == []
-    assert (await desk.parts.threads.list(Wanted(), limit=5)) == []
+    assert list(desk.runtime.uploads.iterdir()) == []
+    assert (await desk.runtime.stores.conversations.list(Wanted(), limit=5)) == []
 
 
 async def test_too_many_files_and_too_large_a_body_are_refused(desk: Office) -> None:
@@ -605,7 +605,7 @@ async def test_a_stream_ends_with_the_log_in(desk: Office) -> None:
     answer._stream = _stream_of(desk, path)
     await answer.next("state")
 
-    await desk.parts.door.close_all()
+    await desk.site.links.close_all()
     with pytest.raises(AssertionError, match="the stream ended"):
         await answer.next("never")
 
@@ -613,14 +613,14 @@ async def test_a_stream_ends_with_the_log_in(desk: Office) -> None:
 def _stream_of(desk: Office, path: str) -> AsyncIterator[bytes]:
     from app.server.page.stream import Stream
 
-    cookie = desk.http.cookies[desk.parts.door.cookie_name]
+    cookie = desk.http.cookies[desk.site.links.cookie_name]
     return Stream(
-        desk.parts,
+        desk.runtime,
         key(path),
         0,
         100,
         "",
-        lambda: desk.parts.door.login_of(cookie) is not None,
+        lambda: desk.site.links.login_of(cookie) is not None,
     ).events(0)
 
 

@@ -43,7 +43,7 @@ async def test_a_first_message_brings_its_repository_in_the_same_step(
 
     assert desk.turn_of(path, "codex")
     assert desk.stores.decisions.place(key(path)).repository == folder
-    (thread,) = await desk.parts.threads.list(Wanted(), limit=5)
+    (thread,) = await desk.runtime.stores.conversations.list(Wanted(), limit=5)
     assert (thread.title, thread.repository) == ("Fix the login", folder)
 
 
@@ -71,7 +71,7 @@ async def test_a_choice_that_cannot_be_used_is_refused_before_anything_starts(
 
     assert answer.status_code == 409
     assert "can't open acme/secret. Install it there" in answer.json()["detail"]
-    assert await desk.parts.threads.list(Wanted(), limit=5) == []
+    assert await desk.runtime.stores.conversations.list(Wanted(), limit=5) == []
     assert "No such folder" in await problem(desk, "folder:/nowhere/at/all")
     assert "belongs to the system" in await problem(desk, "folder:/etc")
     assert "acme/private can't be opened" in await problem(desk, "acme/private")

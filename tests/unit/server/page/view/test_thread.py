@@ -192,7 +192,7 @@ def test_a_thousand_calls_change_little_at_a_time() -> None:
 
     changed = folded.add(story.rows[-1:])
 
-    assert {type(block).__name__ for block in changed} <= {"Batch", "Head"}
+    assert {type(block).__name__ for block in changed} <= {"Batch", "HeadBlock"}
     assert max(len(batch.calls) for batch in body(story.rows)) == BATCH_CALLS
 
 

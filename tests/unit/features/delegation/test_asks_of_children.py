@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from app.features.delegation.store import DelegationStore
 from app.model.keys import PlaceKey, SessionKey
 from app.model.ports import AgentListener
 from app.model.types import Entry
@@ -102,7 +103,7 @@ async def test_a_parked_child_goes_on_with_the_answer_and_is_still_the_same_erra
         await desk.answer(ask, "yes")
 
         await desk.until(lambda: asked(desk).state == "done")
-        assert desk.stores.delegations.answer(asked(desk)).text == "the answer was yes"
+        assert desk.stores.open(DelegationStore).answer(asked(desk)).text == "the answer was yes"
 
 
 async def test_an_agent_that_speaks_for_itself_asks_under_its_own_name(tmp_path: Path) -> None:

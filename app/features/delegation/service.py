@@ -1,29 +1,36 @@
 """Lets agents ask agents: checks who may ask whom, begins the work and reads what comes of it.
 
 The rights of the one who asks do not travel: the person for whom it all began must be allowed to
-use the agent that is asked, which then works under its own lists and policy. `deputies` tells which
-agents may be asked at all.
+use the agent that is asked, which then works under its own lists and policy. People reach agents
+that are connected to their service, and an agent reaches through another one nothing that it cannot
+reach itself. Only the operator allows more, by a name in `agents_allow`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Literal
 
-from app.agents.agent import Agent
-from app.agents.registry import Registry
-from app.clock import Clock
-from app.core.adapters import Adapter
-from app.core.delegation import wording
-from app.core.delegation.deputies import Deputies, find_presence
-from app.core.feed import Feed
-from app.core.outbox import Outbox
-from app.core.roster import Roster
+from typing_extensions import override
+
+from app.agents.agent import Agent, find_excess
+from app.core.adapters import find_presence
+from app.core.hooks import PromptParts
+from app.core.intake.floor import Access
+from app.core.runtime import Runtime
 from app.errors import Conflict, NotFound, SpeakerUnknown
+from app.features.delegation import wording
+from app.features.delegation.showing import Showing
+from app.features.delegation.store import DelegationStore
+from app.features.delegation.wording import Objection
+from app.features.part import Part
+from app.model.agents import Scope
 from app.model.delegation import (
+    SERVICE,
     Answer,
     Delegation,
     DelegationLimits,
@@ -32,114 +39,143 @@ from app.model.delegation import (
     WorkspaceKind,
 )
 from app.model.keys import PlaceKey, SessionKey
-from app.model.ports import TurnEngine
-from app.model.types import OPEN_TURN_STATES, Activity, Session, SessionState, Speaker, Turn
+from app.model.posts import DelegatedLine
+from app.model.types import (
+    OPEN_TURN_STATES,
+    Activity,
+    Message,
+    Session,
+    SessionState,
+    Speaker,
+    Turn,
+    TurnState,
+)
 from app.retry import persist
-from app.signals import ALONE, Signals, Topic
-from app.store.delegations import DelegationStore
-from app.store.sessions import SessionStore
-from app.store.turns import TurnStore
+from app.signals import Topic
 from app.tasks import Tasks
 
 ANSWER_CHARACTERS = 60_000
 """The longest answer that an agent gets from another one: some twenty pages."""
 
-Refusal = Callable[[Adapter, Speaker, PlaceKey], Awaitable[str | None]]
-"""Says why a person may not use an agent in a place; None if they may."""
 
-
-def cut(answer: str) -> str:
-    """Return the beginning of a long answer."""
-    if len(answer) <= ANSWER_CHARACTERS:
-        return answer
-    return f"{answer[:ANSWER_CHARACTERS]}\n{wording.CUT}"
-
-
-class Engine(TurnEngine, Protocol):
-    """Runs turns, and lets them wait for other agents."""
-
-    async def wait(
-        self,
-        session: int,
-        delegation: int,
-        ended: Callable[[], Coroutine[Any, Any, None]],
-        *,
-        seconds: float,
-    ) -> Literal["ended", "late", "over"]:
-        """Let the running turn of a session wait for a delegation, without a slot.
-
-        Returns what came first: its end, the bound, or the end of the turn that waits.
-        """
-        ...
-
-
-class Delegations:
+class Delegations(Part):
     """What agents ask of each other."""
 
-    def __init__(
-        self,
-        store: DelegationStore,
-        sessions: SessionStore,
-        turns: TurnStore,
-        *,
-        roster: Roster,
-        deputies: Deputies,
-        adapters: Mapping[str, Adapter],
-        refusal: Refusal,
-        lend: Callable[[Session, str, str], Awaitable[str]],
-        limits: Callable[[], DelegationLimits],
-        redact: Callable[[str], str],
-        engine: Engine,
-        outbox: Outbox,
-        feed: Feed,
-        clock: Clock,
-        signals: Signals = ALONE,
-    ) -> None:
-        """Let agents ask each other.
-
-        `lend` names what a session works on, as places keep it, or refuses a branch or a folder
-        that is not part of it.
-        """
-        self._store = store
-        self._sessions = sessions
-        self._turns = turns
-        self._roster = roster
-        self._deputies = deputies
-        self._adapters = adapters
-        self._refusal = refusal
-        self._lend = lend
-        self._limits = limits
-        self._redact = redact
-        self._engine = engine
-        self._outbox = outbox
-        self._feed = feed
-        self._clock = clock
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.store = runtime.stores.open(DelegationStore)
+        self.showing = Showing(runtime, self.store)
+        self._sessions = runtime.stores.sessions
+        self._turns = runtime.stores.turns
+        self._roster = runtime.roster
+        self._redact = runtime.vault.redact
+        self._clock = runtime.clock
+        self._awaited: defaultdict[int, set[int]] = defaultdict(set)
+        """What running turns wait for, by turn."""
         self._tasks = Tasks("delegations")
         self._timer: asyncio.Task[None] | None = None
-        self._signals = signals
-        signals.on(Topic.LIMITS, lambda _facts: self._look_again())
-        signals.on_sweep(self._look_again)
+        self._signals = runtime.signals
+        self._signals.on(Topic.LIMITS, lambda _facts: self._look_again())
+        self._signals.on_sweep(self._look_again)
 
+    @override
     def start(self) -> None:
-        """Watch how long what an earlier run left may still take."""
+        """Watch how long what an earlier run left may still take, and tell what it did not."""
+        self.showing.tell()
         self._watch()
 
+    @override
     async def close(self) -> None:
-        """Stop watching."""
         await self._tasks.close()
+
+    @override
+    async def finish(self) -> None:
+        await self.showing.close()
+
+    # What the pipe asks.
+
+    @override
+    async def system_parts(self, surface: SessionKey, turn: int) -> Mapping[str, str]:
+        """Tell an agent whom it can ask, and with which tool."""
+        agent = self.runtime.agents.get(surface.agent)
+        tools = [each.name for each in self.runtime.toolbox.tools(surface.agent)]
+        as_command = agent is not None and agent.tool_exposure == "skills"
+        found = self.colleagues(surface.agent, turn)
+        return {"colleagues": wording.list_colleagues(found, tools, as_command=as_command)}
+
+    @override
+    async def prompt_parts(
+        self, session: Session, turn: Turn, messages: Sequence[Message], *, begins: bool
+    ) -> PromptParts:
+        """Tell an agent for whom it works, and the answers that it does not know yet.
+
+        A turn that was cut off is told of all its calls, so that it repeats none.
+        """
+        notes: list[str] = []
+        data: list[tuple[str, str]] = []
+        told: list[int] = []
+        if (cause := self.store.of_turn(turn.id)) is not None:
+            caller = self._sessions.session(cause.caller_session)
+            if cause.caller_turn is not None and caller is not None:
+                agent = self.runtime.agents.title(caller.key.agent)
+                notes.append(wording.FOR.format(agent=agent, person=cause.person.name))
+        for each in self.store.untold(session.id, turn.id):
+            agent = self.runtime.agents.title(each.agent)
+            what = {"agent": agent, "id": each.id, "task": wording.brief(each)}
+            if each.state in OPEN_TURN_STATES:
+                notes.append(wording.STILL_WORKS.format(**what))
+                continue
+            answer = self.store.answer(each)
+            told.append(each.id)
+            notes.append(wording.ENDS[each.state].format(**what))
+            text = self._redact("\n".join(filter(None, (answer.text, answer.problem))))
+            if text:
+                data.append((wording.ANSWER_OF.format(**what), cut(text)))
+        on_sent = partial(persist, self._clock, self.store.told, told) if told else None
+        return PromptParts(notes=tuple(notes), data=tuple(data), on_sent=on_sent)
+
+    @override
+    def post_lines(self, turn: int) -> Sequence[DelegatedLine]:
+        return self.showing.lines(turn)
+
+    @override
+    async def voice_of(self, session: Session) -> str:
+        return await self.showing.voice_of(session)
+
+    @override
+    async def on_end(self, session: Session, turn: Turn, state: TurnState) -> None:
+        """Tell what no post shows, and stop what a turn that failed waited for."""
+        if session.place.service == SERVICE or self.post_lines(turn.id):
+            self.showing.tell()
+        awaited = self._awaited.pop(turn.id, ())
+        if state is TurnState.FAILED:
+            await self.cancel(tuple(awaited))
 
     # Who may ask whom.
 
     @property
     def off(self) -> str:
         """Why no agent may ask another one here; empty if they may."""
-        return "" if self._limits().depth else wording.OFF
+        return "" if self._limits.depth else wording.OFF
+
+    @property
+    def _limits(self) -> DelegationLimits:
+        """How far agents may go among themselves, as it is set now."""
+        settings = self.runtime.configuration.settings
+        return DelegationLimits(
+            depth=settings.delegation_depth,
+            per_turn=settings.delegations_per_turn,
+            per_tree=settings.delegations_per_tree,
+            per_hour=settings.delegations_per_hour,
+            seconds=60.0 * settings.delegation_minutes,
+            usd=settings.delegation_usd,
+        )
 
     def colleagues(self, agent: str, turn: int) -> Sequence[Agent]:
         """List the agents that an agent sees and may ask in a turn."""
-        cause, known = self._store.of_turn(turn), self._turns.turn(turn)
+        cause, known = self.store.of_turn(turn), self._turns.turn(turn)
         depth = 0 if cause is None else cause.depth
-        if known is None or depth >= self._limits().depth:
+        if known is None or depth >= self._limits.depth:
             return ()
         service = self._origin(known).service
         gone = self._roster.removed()
@@ -147,7 +183,7 @@ class Delegations:
             each
             for each in self._roster.agents.values()
             if each.visible and each.id != agent and each.id not in gone
-            if not self._deputies.object_to(each, service, agent=agent, by="agent")
+            if not self._object_to(each, service, agent=agent, by="agent")
         ]
 
     async def activities(self) -> Mapping[str, Activity]:
@@ -169,7 +205,7 @@ class Delegations:
         service = self._origin(turn).service
         if found is None:
             raise Conflict(wording.NO_AGENT.format(name=name))
-        if objection := self._deputies.object_to(found, service, agent=agent, by="agent"):
+        if objection := self._object_to(found, service, agent=agent, by="agent"):
             raise Conflict(
                 wording.OBJECTIONS[objection].format(
                     name=name if objection == "unlisted" else found.name,
@@ -192,7 +228,7 @@ class Delegations:
             Conflict: it is not connected there, and the operator did not allow it by name.
         """
         talks = host.key.agent
-        if self._deputies.object_to(agent, service, agent=talks, by="person"):
+        if self._object_to(agent, service, agent=talks, by="person"):
             raise Conflict(
                 wording.NOT_PRESENT.format(
                     agent=agent.title,
@@ -202,6 +238,26 @@ class Delegations:
                 )
             )
 
+    def _object_to(
+        self, asked: Agent, service: str, *, agent: str, by: Literal["agent", "person"]
+    ) -> Objection:
+        """Say why an agent may not be asked for people of a service; empty if it may.
+
+        `agent` is the one that asks or, if a person does, the one they talk to: its lists count.
+        """
+        agents = self.runtime.agents
+        asking = agents.get(agent)
+        scope = Scope(agents_allow=()) if asking is None else asking.scope
+        if by == "agent" and not scope.allows_agent(asked.name):
+            return "unlisted"
+        if scope.names_agent(asked.name) or (by == "agent" and asked.id == agent):
+            return ""
+        if find_presence(self.runtime.adapters, asked.id, service) is None:
+            return "absent"
+        if by == "person" or asking is None:
+            return ""
+        return find_excess(asking.bounds, agents[asked.id].bounds)
+
     async def check(self, agent: Agent, people: Sequence[Speaker], root: Session) -> None:
         """Check that people may use an agent in the place where it all began.
 
@@ -210,14 +266,15 @@ class Delegations:
         """
         if not people:
             raise Conflict(wording.NO_PERSON)
-        own = find_presence(self._adapters, agent.id, root.place.service)
-        adapter = own or self._adapters.get(root.key.adapter)
+        own = find_presence(self.runtime.adapters, agent.id, root.place.service)
+        adapter = own or self.runtime.adapters.get(root.key.adapter)
+        access = Access.of(self.runtime.configuration.settings)
         for person in people:
             try:
                 why = (
                     wording.UNCHECKED
                     if adapter is None
-                    else await self._refusal(adapter, person, root.place)
+                    else await access.refusal(adapter, person, root.place)
                 )
             except SpeakerUnknown:
                 why = wording.UNCHECKED
@@ -248,7 +305,7 @@ class Delegations:
         Raises:
             Conflict: it may not, a limit is reached, or the branch or the folder is not there.
         """
-        cause = self._store.of_turn(turn.id)
+        cause = self.store.of_turn(turn.id)
         root = session if cause is None else self._known(cause.root_session)
         people = [cause.person] if cause is not None else self._people(turn)
         await self.check(agent, people, root)
@@ -264,7 +321,7 @@ class Delegations:
                 people[-1],
                 going_on,
                 speaker=Speaker(session.key.agent, title, "agent"),
-                repository=await self._lend(session, branch, folder),
+                repository=await self.runtime.workspaces.lend(session, branch, folder),
                 name=name,
                 workspace=workspace,
                 branch=branch,
@@ -280,17 +337,17 @@ class Delegations:
         """
         if self.off:
             raise Conflict(self.off)
-        begun = await persist(self._clock, self._store.begin, new, self._limits())
-        self._outbox.send(*begun.posts)
-        self._feed.notify(new.caller_session)
+        begun = await persist(self._clock, self.store.begin, new, self._limits)
+        self.runtime.outbox.send(*begun.posts)
+        self.runtime.feed.notify(new.caller_session)
         if begun.delegation is None:
             found = self._roster.find(new.agent)
             agent = new.agent if found is None else found.title
             raise Conflict(wording.LIMITS[begun.limit].format(agent=agent) + wording.TOLD)
         made = begun.delegation
-        self._feed.notify(made.root_session)
-        self._feed.notify(made.session)
-        self._engine.submit(made.session)
+        self.runtime.feed.notify(made.root_session)
+        self.runtime.feed.notify(made.session)
+        self.runtime.engine.submit(made.session)
         self._watch()
         return made
 
@@ -304,7 +361,7 @@ class Delegations:
         """
         if wanted == "create":
             return None
-        begun = [each for each in self._store.begun_in(session.place) if each.agent == agent.id]
+        begun = [each for each in self.store.begun_in(session.place) if each.agent == agent.id]
         there = [each.session for each in begun if self._is_here(each.session)]
         if wanted in {"latest", "latest-or-create"}:
             if there or wanted == "latest-or-create":
@@ -321,26 +378,29 @@ class Delegations:
         Raises:
             Conflict: the turn that asked is over.
         """
+        awaited = self._awaited[asked.caller_turn or 0]
+        awaited.add(asked.id)
         waiting = partial(self._ended, asked)
-        came = await self._engine.wait(asked.caller_session, asked.id, waiting, seconds=seconds)
+        came = await self.runtime.engine.wait(asked.caller_session, waiting, seconds=seconds)
         if came == "over":
             raise Conflict(wording.OVER)
+        awaited.discard(asked.id)
         return self.read(asked.id)
 
     async def _ended(self, asked: Delegation) -> None:
-        with self._feed.watching(asked.session) as changed:
+        with self.runtime.feed.watching(asked.session) as changed:
             while self.read(asked.id).state in OPEN_TURN_STATES:
                 await changed.wait()
                 changed.clear()
 
-    async def stop(self, delegations: Sequence[int]) -> None:
+    async def cancel(self, delegations: Sequence[int]) -> None:
         """Stop delegations, and all that they led to."""
         if delegations:
-            self._outbox.send(*await persist(self._clock, self._store.stop, delegations))
+            self.runtime.outbox.send(*await persist(self._clock, self.store.stop, delegations))
             for each in delegations:
                 session = self.read(each).session
-                await self._engine.cancel(session)
-                self._feed.notify(session)
+                await self.runtime.engine.cancel(session)
+                self.runtime.feed.notify(session)
 
     def _watch(self) -> None:
         """Watch how long agents go on; called whenever there may be more to watch."""
@@ -354,13 +414,13 @@ class Delegations:
             self._watch()
 
     async def _end_in_time(self) -> None:
-        while (due := self._store.due(self._limits().seconds)) is not None:
+        while (due := self.store.due(self._limits.seconds)) is not None:
             if (left := due - self._clock.now()) > 0:
                 await self._clock.sleep(left)
                 continue
-            posts = await persist(self._clock, self._store.stop_due, self._limits().seconds)
-            self._outbox.send(*posts)
-            await self._engine.cancel(0)
+            posts = await persist(self._clock, self.store.stop_due, self._limits.seconds)
+            self.runtime.outbox.send(*posts)
+            await self.runtime.engine.cancel(0)
 
     # What came of it.
 
@@ -370,19 +430,19 @@ class Delegations:
         Raises:
             NotFound: there is none.
         """
-        found = self._store.delegation(delegation)
+        found = self.store.delegation(delegation)
         if found is None:
             raise NotFound("response", delegation)
         return found
 
     def begun_in(self, place: PlaceKey) -> Sequence[Delegation]:
         """List what the agents of a place asked for, oldest first."""
-        return self._store.begun_in(place)
+        return self.store.begun_in(place)
 
     async def take_answer(self, delegation: Delegation) -> Answer:
         """Read what came of a delegation for the agent that asked, which then knows it."""
-        answer = self._store.answer(delegation)
-        await persist(self._clock, self._store.told, [delegation.id])
+        answer = self.store.answer(delegation)
+        await persist(self._clock, self.store.told, [delegation.id])
         # Redacted again: text that a tool call had cut in two is joined here for the first time.
         return replace(answer, text=cut(self._redact(answer.text)))
 
@@ -398,7 +458,7 @@ class Delegations:
 
     def _origin(self, turn: Turn) -> SessionKey:
         """Return where people asked for what a turn does: sessions may have several surfaces."""
-        cause = self._store.of_turn(turn.id)
+        cause = self.store.of_turn(turn.id)
         if cause is None:
             return turn.surface
         first = None if cause.root_turn is None else self._turns.turn(cause.root_turn)
@@ -410,14 +470,8 @@ class Delegations:
         return list(dict.fromkeys(each.speaker for each in messages))
 
 
-def read_limits(registry: Registry) -> DelegationLimits:
-    """Read how far agents may go among themselves, as it is set now."""
-    settings = registry.configuration.settings
-    return DelegationLimits(
-        depth=settings.delegation_depth,
-        per_turn=settings.delegations_per_turn,
-        per_tree=settings.delegations_per_tree,
-        per_hour=settings.delegations_per_hour,
-        seconds=60.0 * settings.delegation_minutes,
-        usd=settings.delegation_usd,
-    )
+def cut(answer: str) -> str:
+    """Return the beginning of a long answer."""
+    if len(answer) <= ANSWER_CHARACTERS:
+        return answer
+    return f"{answer[:ANSWER_CHARACTERS]}\n{wording.CUT}"

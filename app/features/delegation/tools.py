@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from app.core.delegation.delegations import Delegations
-from app.core.roster import Roster
-from app.core.tools import wording
+from app.features.delegation import wording
+from app.features.delegation.service import Delegations
 from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.delegation import Delegation
 from app.model.types import OPEN_TURN_STATES, TurnState
@@ -77,9 +76,9 @@ _SESSION: Final = {
 class AgentTools:
     """The tools with which agents ask each other."""
 
-    def __init__(self, delegations: Delegations, roster: Roster) -> None:
+    def __init__(self, delegations: Delegations) -> None:
         self._delegations = delegations
-        self._roster = roster
+        self._roster = delegations.runtime.roster
 
     def tools(self) -> Sequence[Tool]:
         """List the tools."""
@@ -256,7 +255,7 @@ class AgentTools:
 
     async def _stop(self, caller: Caller, arguments: Arguments) -> Result:
         found = self._own(caller, arguments["id"])
-        await self._delegations.stop([found.id])
+        await self._delegations.cancel([found.id])
         return self._describe(self._delegations.read(found.id))
 
     def _own(self, caller: Caller, number: str) -> Delegation:
@@ -277,7 +276,7 @@ class AgentTools:
             asked = await self._delegations.wait(asked, seconds=seconds)
         found = self._describe(asked)
         if asked.state in OPEN_TURN_STATES:
-            return {**found, "note": wording.STILL_WORKS}
+            return {**found, "note": wording.GOES_ON}
         answer = await self._delegations.take_answer(asked)
         return {
             **found,
@@ -314,3 +313,8 @@ def _seconds(default: int, words: str) -> dict[str, Any]:
         "default": default,
         "description": f"{words} In seconds.",
     }
+
+
+def list_tools(delegations: Delegations) -> Sequence[Tool]:
+    """List the tools with which agents ask each other."""
+    return AgentTools(delegations).tools()

@@ -12,16 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.agents.personas import (
+from app.core.turns.prompt import (
     CLOSING,
     HEADINGS,
     OPENING,
+    QuotedMessage,
     SystemPrompt,
+    TurnPrompt,
+    compose,
     write_for_prompt,
     write_system_prompt,
 )
-from app.core.tools.wording import list_colleagues
-from app.core.turns.prompt import QuotedMessage, TurnPrompt, compose
+from app.features.delegation.wording import list_colleagues
 from app.model.keys import SessionKey
 from app.model.types import Message, Speaker
 from app.model.workspaces import WorkspaceView
@@ -46,13 +48,13 @@ NOTHING = SystemPrompt()
 TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
 
 
-def prompt(standing: SystemPrompt) -> str:
+def prompt(system_prompt: SystemPrompt) -> str:
     return compose(
         TurnPrompt(
             SessionKey("web", "t1", "ada"),
             [Message(Speaker("ann", "Ann"), "fix it", "m1", 0.0)],
             workspace=WorkspaceView("empty", ""),
-            standing=write_for_prompt(standing, None),
+            system_prompt=write_for_prompt(system_prompt, None),
             place_prompt="Answer briefly.",
             said=[QuotedMessage("Bob", "it fails")],
         )
@@ -116,12 +118,12 @@ def test_only_what_changed_is_told_with_what_no_longer_applies() -> None:
 
 
 @given(st.builds(SystemPrompt, *[TEXT] * 7))
-def test_no_text_ends_its_block_and_equal_parts_are_told_once(standing: SystemPrompt) -> None:
-    text = write_for_prompt(standing, None)
+def test_no_text_ends_its_block_and_equal_parts_are_told_once(system_prompt: SystemPrompt) -> None:
+    text = write_for_prompt(system_prompt, None)
 
     assert text.count(CLOSING) == text.count(OPENING)
-    assert text.count("</data") == ("memory" in standing.parts())
-    assert write_for_prompt(standing, standing.digests()) == ""
+    assert text.count("</data") == ("memory" in system_prompt.parts())
+    assert write_for_prompt(system_prompt, system_prompt.digests()) == ""
 
 
 @pytest.mark.parametrize("name", HEADINGS)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.delegation.showing import Showing
+from app.features.delegation.showing import Showing
 from app.model.ports import AgentListener
 from app.model.posts import PostSend
 from app.model.updates import TextUpdate
@@ -88,9 +88,9 @@ async def test_the_post_of_a_turn_shows_what_it_asked_and_how_far_that_is(desk: 
     (line,) = desk.posts()[-1].content.delegated
     assert (line.task, line.words, line.depth) == (TASK, "All **good**.", 1)
     assert line.link == f"https://bridge.example/t/agents:{errand.number}"
-    desk.showing.tell()
-    await desk.showing._tasks.settle(5)
-    assert await desk.stores.tree.unshown() == []
+    desk.delegations.showing.tell()
+    await desk.delegations.showing._tasks.settle(5)
+    assert await desk.delegations.store.unshown() == []
     assert notices(desk) == []
 
 
@@ -103,9 +103,9 @@ async def test_what_ends_after_the_turn_that_asked_is_told_once(desk: Desk) -> N
 
     errand.child.set()
     await desk.until(lambda: bool(notices(desk)))
-    desk.showing.tell()
+    desk.delegations.showing.tell()
     await desk.reached(errand.errand, "done")
-    await desk.showing._tasks.settle(5)
+    await desk.delegations.showing._tasks.settle(5)
 
     assert notices(desk) == [
         "Codex is done with what Demo asked (look at the tests): All **good**. "
@@ -127,11 +127,11 @@ async def test_a_bridge_that_was_killed_before_it_told_an_end_tells_it_at_its_ne
             await desk.reached(errand.errand, "done")
 
     async with running_desk(tmp_path, rules=TEAM) as desk:
-        desk.showing.start()
+        desk.delegations.showing.tell()
         await desk.until(lambda: len(notices(desk)) == 1)
     async with running_desk(tmp_path, rules=TEAM) as desk:
-        desk.showing.start()
-        await desk.showing._tasks.settle(5)
+        desk.delegations.showing.tell()
+        await desk.delegations.showing._tasks.settle(5)
 
         assert notices(desk) == []
 
@@ -144,8 +144,8 @@ async def test_nothing_is_told_after_the_turn_that_asked_was_stopped(desk: Desk)
     errand.child.set()
     await desk.until(lambda: desk.turn(errand.errand).state in {"done", "cancelled"})
 
-    desk.showing.tell()
-    await desk.showing._tasks.settle(5)
+    desk.delegations.showing.tell()
+    await desk.delegations.showing._tasks.settle(5)
 
     assert notices(desk) == []
 
@@ -158,8 +158,8 @@ async def test_an_agent_with_its_own_voice_answers_where_it_began(tmp_path: Path
         await desk.until(lambda: bool(desk.posts("codex")))
         errand.caller.set()
         await desk.reached(errand.turn, "done")
-        desk.showing.tell()
-        await desk.showing._tasks.settle(5)
+        desk.delegations.showing.tell()
+        await desk.delegations.showing._tasks.settle(5)
 
         (post,) = desk.posts("codex")
         assert (post.content.kind, post.content.state, post.content.text) == (

@@ -6,27 +6,19 @@ What ends after that post is told once: the row says so in the commit that makes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Final, Protocol
-from weakref import WeakValueDictionary
+from typing import Final
 
-from app.agents.agent import Agent
-from app.clock import Clock
-from app.core.adapters import Adapter
-from app.core.feed import Feed
-from app.core.outbox import Outbox
+from app.core.runtime import Runtime
+from app.features.delegation.store import DelegationStore
 from app.model import wording
 from app.model.delegation import SERVICE, Branch
 from app.model.inbound import Heard
-from app.model.keys import PlaceKey, SessionKey
+from app.model.keys import SessionKey
 from app.model.posts import DelegatedLine, Fact, NewPost, PostContent
 from app.model.types import Entry, Session, Speaker
 from app.retry import persist
-from app.signals import ALONE, Signals, Topic
-from app.store.posts import PostStore
-from app.store.sessions import SessionStore
-from app.store.tree import DelegationTree
+from app.signals import Topic
 from app.tasks import Tasks
 
 TASK_CHARACTERS: Final = 300
@@ -34,49 +26,16 @@ WORDS_CHARACTERS: Final = 1_000
 """What a post keeps of a task and of an answer; the page has both as a whole."""
 
 
-class Display(Protocol):
-    """What people see of a running turn."""
-
-    def refresh(self) -> None:
-        """Show how far the agents are that the turn asked."""
-        ...
-
-
 class Showing:
     """What people see of delegated turns."""
 
-    def __init__(
-        self,
-        tree: DelegationTree,
-        sessions: SessionStore,
-        posts: PostStore,
-        *,
-        adapters: Mapping[str, Adapter],
-        agents: Mapping[str, Agent],
-        name_of: Callable[[str], str],
-        page: Callable[[PlaceKey], str],
-        outbox: Outbox,
-        feed: Feed,
-        clock: Clock,
-        signals: Signals = ALONE,
-    ) -> None:
-        """Show; `page` returns the address of a place's page, or nothing.
-
-        `name_of` returns what people call an agent.
-        """
-        self._tree = tree
-        self._posts = posts
-        self._adapters = adapters
-        self._agents = agents
-        self._name_of = name_of
-        self._page = page
-        self._outbox = outbox
-        self._feed = feed
-        self._clock = clock
+    def __init__(self, runtime: Runtime, store: DelegationStore) -> None:
+        self._runtime = runtime
+        self._tree = runtime.stores.tree
+        self._store = store
         self._tasks = Tasks("delegated turns")
         self._one_by_one = asyncio.Lock()
-        self.displays: WeakValueDictionary[int, Display] = WeakValueDictionary()
-        """The displays of running turns, by turn."""
+        sessions = runtime.stores.sessions
 
         @lru_cache(4096)
         def is_delegated(session: int) -> bool:
@@ -84,14 +43,10 @@ class Showing:
             return known is not None and known.place.service == SERVICE
 
         self._is_delegated = is_delegated
-        feed.listeners.append(self.hear)
-        self._signals = signals
-        signals.on(Topic.ENDS, lambda _facts: self._look_again())
-        signals.on_sweep(self._look_again)
-
-    def start(self) -> None:
-        """Tell what the last run of the bridge did not."""
-        self.tell()
+        runtime.feed.listeners.append(self._hear)
+        self._signals = runtime.signals
+        self._signals.on(Topic.ENDS, lambda _facts: self._look_again())
+        self._signals.on_sweep(self._look_again)
 
     async def close(self) -> None:
         """Stop telling; the next start goes on."""
@@ -101,16 +56,14 @@ class Showing:
         """List what a turn asked other agents, as its post shows it."""
         return tuple(map(self._line, self._tree.under(turn)))
 
-    def hear(self, session: int) -> None:
+    def _hear(self, session: int) -> None:
         """Show what changed in a session, if it works for another one."""
         if not self._is_delegated(session):
             return
         branch = self._tree.of_session(session)
         if branch is None:
             return
-        display = self.displays.get(branch.root_turn or 0)
-        if display is not None:
-            display.refresh()
+        self._runtime.engine.refresh(branch.root_session, branch.root_turn)
         if branch.is_over:
             self.tell()
 
@@ -133,7 +86,7 @@ class Showing:
 
     async def _tell(self) -> None:
         async with self._one_by_one:
-            for branch in await self._tree.unshown():
+            for branch in await self._store.unshown():
                 await self._tell_one(branch)
 
     async def _tell_one(self, branch: Branch) -> None:
@@ -146,9 +99,9 @@ class Showing:
             words = self._words(branch)
             entries.append(Entry("notice", words, session=branch.root_session))
             posts.append(self._speak(branch, voice) if voice else self._notice(branch, words))
-        made = await persist(self._clock, self._tree.show, branch.id, posts, entries)
-        self._outbox.send(*made)
-        self._feed.notify(branch.root_session)
+        made = await persist(self._runtime.clock, self._store.show, branch.id, posts, entries)
+        self._runtime.outbox.send(*made)
+        self._runtime.feed.notify(branch.root_session)
 
     def _notice(self, branch: Branch, words: str) -> NewPost:
         content = PostContent(kind="notice", note=words)
@@ -156,9 +109,9 @@ class Showing:
 
     def _speak(self, branch: Branch, voice: SessionKey) -> NewPost:
         """Post the answer of an agent that speaks for itself."""
-        post = self._posts.of_turn(branch.turn)
+        post = self._runtime.stores.posts.of_turn(branch.turn)
         said = post.content if post is not None else PostContent("turn", branch.state)
-        page = self._page(branch.place)
+        page = self._runtime.page(branch.place)
         content = PostContent(
             kind="turn",
             state=branch.state,
@@ -172,9 +125,10 @@ class Showing:
 
     async def find_voice(self, branch: Branch) -> SessionKey | None:
         """Find where an agent speaks for itself, if it may and can."""
-        found = self._agents.get(branch.agent)
+        found = self._runtime.agents.get(branch.agent)
         key = SessionKey(branch.root.service, branch.root.external, branch.agent)
-        own, there = self._adapters.get(key.adapter), self._adapters.get(branch.root.adapter)
+        adapters = self._runtime.adapters
+        own, there = adapters.get(key.adapter), adapters.get(branch.root.adapter)
         if found is None or found.voice != "own" or own is None or there is None:
             return None
         if not there.is_shared(branch.root):
@@ -186,16 +140,18 @@ class Showing:
     def _line(self, branch: Branch) -> DelegatedLine:
         words = self._tree.words(branch.turn) if branch.is_over else ""
         return DelegatedLine(
-            agent=self._name_of(branch.agent),
+            agent=self._runtime.agents.title(branch.agent),
             task=branch.task[:TASK_CHARACTERS],
             state=branch.state,
             id=branch.id,
             depth=branch.depth,
-            link=self._page(branch.place),
+            link=self._runtime.page(branch.place),
             words=words[:WORDS_CHARACTERS],
             seconds=branch.seconds,
         )
 
     def _words(self, branch: Branch) -> str:
         """Say how a delegated turn ended."""
-        return wording.delegated_end(self._line(branch), caller=self._name_of(branch.caller_agent))
+        return wording.delegated_end(
+            self._line(branch), caller=self._runtime.agents.title(branch.caller_agent)
+        )

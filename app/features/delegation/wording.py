@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import Final, Literal
 
-from app.core.delegation.deputies import Objection
+from app.agents.agent import Agent
+from app.model.agents import COMMAND
 from app.model.delegation import Delegation, Limit
 from app.model.types import TurnState
+
+Objection = Literal["", "unlisted", "absent", "isolation", "network", "permissions"]
+"""Why an agent may not be asked; empty if it may."""
 
 OFF: Final = "Delegation is switched off on this bridge (DELEGATION_DEPTH=0)."
 LIMITS: Final[dict[Limit, str]] = {
@@ -70,6 +75,19 @@ ENDS: Final[dict[TurnState, str]] = {
 ANSWER_OF: Final = "the answer of {agent}, id {id}"
 QUOTED_CHARACTERS: Final = 200
 """What a note repeats of a task: its agent wrote it."""
+NOT_ASKED: Final = "You asked for nothing with the id {id!r}. agents_status lists what you did."
+GOES_ON: Final = (
+    "It is not done yet and goes on. Use agents_result with this id to get the answer; if you end "
+    "your turn before, you are told the answer at the beginning of your next one."
+)
+
+COLLEAGUES: Final = """Other agents here, by name. To ask one, use {how}. To write a name or an @ in
+your answer asks no agent.
+{agents}"""
+BY_TOOL: Final = "the tool `{tool}`"
+BY_COMMAND: Final = "the command `{command} {tool} --{to} NAME --{what} TEXT`"
+ASKS: Final = {"agents_message": ("to", "text"), "agents_spawn": ("agent", "task")}
+"""The tools that ask an agent, the usual one first: whom, and what."""
 
 
 def brief(asked: Delegation) -> str:
@@ -77,3 +95,24 @@ def brief(asked: Delegation) -> str:
     line = " ".join(asked.task.split())
     whole = len(line) <= QUOTED_CHARACTERS
     return f"“{line}”." if whole else f"“{line[:QUOTED_CHARACTERS]}…”."
+
+
+def list_colleagues(
+    colleagues: Sequence[Agent], tools: Collection[str], *, as_command: bool
+) -> str:
+    """Tell an agent whom it can ask with its tools, and how; empty if it can ask no agent."""
+    tool = next((each for each in ASKS if each in tools), None)
+    if tool is None or not colleagues:
+        return ""
+    to, what = ASKS[tool]
+    how = BY_COMMAND if as_command else BY_TOOL
+    return COLLEAGUES.format(
+        how=how.format(command=COMMAND, tool=tool, to=to, what=what),
+        agents="\n".join(map(_introduce, colleagues)),
+    )
+
+
+def _introduce(colleague: Agent) -> str:
+    title, about = (" ".join(each.split()) for each in (colleague.title, colleague.description))
+    known = "" if title.casefold() == colleague.name.casefold() else f" ({title})"
+    return f"- {colleague.name}{known}{about and f': {about}'}"

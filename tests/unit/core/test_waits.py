@@ -32,7 +32,7 @@ async def test_a_folder_that_only_one_may_use_is_lent_meanwhile() -> None:
             await theirs.take()
             theirs.leave()
 
-        assert await waits.wait(1, work(), 60) == "ended"
+        assert await waits.wait(work(), 60) == "ended"
         assert lock.locked()
         mine.leave()
         assert not lock.locked()
@@ -53,7 +53,7 @@ async def test_at_the_bound_a_turn_goes_on_without_the_folder_and_takes_it_when_
             await theirs.take()
             await for_ever()
 
-        waiting = asyncio.ensure_future(waits.wait(1, work_for_ever(), 60))
+        waiting = asyncio.ensure_future(waits.wait(work_for_ever(), 60))
         await clock.asleep(1)
         await asyncio.sleep(0)
         await clock.advance(61)
@@ -65,14 +65,13 @@ async def test_at_the_bound_a_turn_goes_on_without_the_folder_and_takes_it_when_
         await tasks.close()
 
 
-async def test_a_turn_that_is_over_waits_no_longer_and_keeps_what_it_waited_for() -> None:
+async def test_a_turn_that_is_over_waits_no_longer() -> None:
     clock, tasks = ManualClock(), Tasks("a turn")
     async with asyncio.timeout(5), Slots(1).one() as slot:
         waits = TurnWaits(clock, slot, WorkTimer(clock), tasks)
-        waiting = asyncio.ensure_future(waits.wait(7, for_ever(), 60))
+        waiting = asyncio.ensure_future(waits.wait(for_ever(), 60))
         await clock.asleep(1)
 
         waits.close()
 
         assert await waiting == "over"
-        assert waits.awaited == {7}

@@ -8,16 +8,17 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, or_, select, update
 
 from app.model.delegation import (
-    SERVICE,
     Answer,
+    Branch,
     DelegatedCall,
     Delegation,
     DelegationLimits,
-    Errand,
     NewDelegation,
     StartedDelegation,
 )
 from app.model.keys import PlaceKey
+from app.model.posts import NewPost
+from app.model.types import Entry
 from app.store.commits.delegating import (
     BY_TURN,
     EACH,
@@ -33,7 +34,10 @@ from app.store.commits.delegating import (
 )
 from app.store.commits.endings import stop_errands
 from app.store.database import Database
-from app.store.tables import delegation, place, session, told, transcript, turn
+from app.store.posts import insert_post
+from app.store.tables import delegation, place, session, turn
+from app.store.transcript import insert_entries
+from app.store.tree import BRANCHES, OVER, SAID, branch_of, find_last_words
 from app.store.values import turn_error
 
 _callers = session.alias()
@@ -43,41 +47,6 @@ _BEGUN_IN = (
     .where(place.c.service == bindparam("service"), place.c.name == bindparam("called"))
     .order_by(delegation.c.id)
 )
-_ERRAND = (
-    select(
-        delegation.c.caller_session,
-        delegation.c.workspace,
-        delegation.c.branch,
-        delegation.c.folder,
-    )
-    .join(session, session.c.id == delegation.c.session)
-    .join(place, place.c.id == session.c.place)
-    .where(delegation.c.session == bindparam("of"), place.c.service == SERVICE)
-    .order_by(delegation.c.id)
-    .limit(1)
-)
-GROUP_OVER = "over:"
-"""What comes before the name of a group in the mark that tells that it is over."""
-_HELD = (
-    select(delegation.c.id)
-    .where(
-        delegation.c.session == bindparam("of"),
-        delegation.c.kind == "race",
-        ~select(told.c.mark).where(told.c.mark == GROUP_OVER + delegation.c.group).exists(),
-    )
-    .limit(1)
-)
-_REVIEWED = (
-    select(delegation.c.caller_session)
-    .where(
-        delegation.c.session == bindparam("of"),
-        delegation.c.kind == "review",
-        delegation.c.workspace == "read-only",
-    )
-    .order_by(delegation.c.id.desc())
-    .limit(1)
-)
-"""The author's own turns have the same kind, but no such workspace."""
 _cut_off = turn.alias()
 _UNTOLD = (
     EACH.join(_cut_off, _cut_off.c.id == bindparam("by"))
@@ -90,16 +59,17 @@ _UNTOLD = (
     )
     .order_by(delegation.c.id)
 )
-_SAID = (
-    select(transcript.c.kind, transcript.c.text, transcript.c.data)
-    .where(transcript.c.session == bindparam("in"), transcript.c.turn == bindparam("of"))
-    .where(transcript.c.kind.in_(("text", "tool")))
-    .order_by(transcript.c.id)
+
+# What people had agents do together is told by who joins their answers.
+_UNSHOWN = (
+    BRANCHES.where(delegation.c.shown_at.is_(None), delegation.c.root_turn.is_not(None))
+    .where(turn.c.state.in_(OVER), delegation.c.kind.in_(("message", "spawn")))
+    .order_by(delegation.c.id)
 )
 
 
 class DelegationStore:
-    """The delegation port."""
+    """What agents asked of each other."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
@@ -131,24 +101,6 @@ class DelegationStore:
         """List what the agents of a place asked for, oldest first."""
         return self._read(_BEGUN_IN, service=where.service, called=where.name)
 
-    def errand(self, session_id: int) -> Errand | None:
-        """Read what a session was begun for; None if people began it."""
-        row = self._database.one(_ERRAND, of=session_id)
-        return (
-            None
-            if row is None
-            else Errand(row.caller_session, row.workspace, row.branch, row.folder)
-        )
-
-    def author_of(self, session_id: int) -> int | None:
-        """Return the session whose work another one was asked to review; None if it was not."""
-        row = self._database.one(_REVIEWED, of=session_id)
-        return None if row is None else int(row.caller_session)
-
-    def is_held(self, session_id: int) -> bool:
-        """Tell whether the work of a session waits for people to pick it."""
-        return self._database.one(_HELD, of=session_id) is not None
-
     def untold(self, session_id: int, turn_id: int) -> Sequence[Delegation]:
         """List what a session asked for and does not know the end of, oldest first."""
         return self._read(_UNTOLD, of=session_id, by=turn_id)
@@ -158,10 +110,10 @@ class DelegationStore:
 
         def read(connection: Connection) -> Answer:
             row = connection.execute(select(turn).where(turn.c.id == asked.turn)).one()
-            said = connection.execute(_SAID, {"in": asked.session, "of": asked.turn}).all()
+            said = connection.execute(SAID, {"in": asked.session, "of": asked.turn}).all()
             cost = costs(connection, [asked.session]).get(asked.turn, 0.0)
             seconds = 0.0 if row.ended_at is None else row.ended_at - row.created_at
-            return Answer(_last_words(said), turn_error(row.error), seconds, cost, _calls(said))
+            return Answer(find_last_words(said), turn_error(row.error), seconds, cost, _calls(said))
 
         return self._database.look(read)
 
@@ -199,13 +151,30 @@ class DelegationStore:
         change = update(delegation).where(known).values(told_at=self._now())
         await self._database.writer.run(lambda connection: connection.execute(change))
 
+    async def unshown(self) -> Sequence[Branch]:
+        """List what ended and was not shown to people yet."""
+        return await self._database.read(
+            lambda connection: [branch_of(row) for row in connection.execute(_UNSHOWN).all()]
+        )
+
+    async def show(
+        self, delegation_id: int, posts: Sequence[NewPost], entries: Sequence[Entry]
+    ) -> Sequence[int]:
+        """Tell people the end of a delegation, once; returns the posts to send."""
+
+        def write(connection: Connection) -> Sequence[int]:
+            now = self._now()
+            own = update(delegation).where(delegation.c.id == delegation_id)
+            first = own.where(delegation.c.shown_at.is_(None)).values(shown_at=now)
+            if not connection.execute(first).rowcount:
+                return ()
+            insert_entries(connection, entries, now)
+            return [insert_post(connection, new, now) for new in posts]
+
+        return await self._database.writer.run(write)
+
     def _read(self, query: Any, **values: object) -> list[Delegation]:
         return [delegation_of(row) for row in self._database.some(query, **values)]
-
-
-def read_last_words(connection: Connection, session_id: int, turn_id: int) -> str:
-    """Read the words that a turn ended with; of a turn that works, what it has said so far."""
-    return _last_words(connection.execute(_SAID, {"in": session_id, "of": turn_id}).all())
 
 
 def _calls(rows: Iterable[Any]) -> tuple[DelegatedCall, ...]:
@@ -216,14 +185,3 @@ def _calls(rows: Iterable[Any]) -> tuple[DelegatedCall, ...]:
         if row.kind == "tool"
     }
     return tuple(calls.values())
-
-
-def _last_words(rows: Iterable[Any]) -> str:
-    """Join what a turn said after its last call, or, if it said nothing then, before it."""
-    parts = [""]
-    for row in rows:
-        if row.kind == "tool":
-            parts.append("")
-        elif not row.data.get("parent"):
-            parts[-1] += row.text
-    return next((part.strip() for part in reversed(parts) if part.strip()), "")

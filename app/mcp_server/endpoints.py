@@ -1,4 +1,4 @@
-"""Opens a door to the bridge's tools for each agent process: a folder with a socket, or a token.
+"""Opens an endpoint to the bridge's tools for each agent process: a socket in a folder, or a token.
 
 The socket serves the tools and nothing else, for its own process. Only the sandbox of its agent
 shows it, so it needs no token. A process that is not isolated gets a token for the bridge's port,
@@ -57,17 +57,17 @@ _STOP_SECONDS: Final = 5.0
 
 @dataclass(slots=True)
 class _Holder:
-    """The process that may use a door."""
+    """The process that may use an endpoint."""
 
     session: Session
     calls: int = 0
 
 
-class ToolDoors:
-    """The doors of one bridge."""
+class McpEndpoints:
+    """The endpoints of one bridge."""
 
     def __init__(self, folder: Path, toolbox: Toolbox, vault: Vault) -> None:
-        """Prepare to open doors in a folder that is shown to agents in parts."""
+        """Prepare to open endpoints in a folder that is shown to agents in parts."""
         self._folder = folder
         self._toolbox = toolbox
         self._vault = vault
@@ -87,12 +87,12 @@ class ToolDoors:
         """Where agents that reach the bridge's port call tools; empty: it has none."""
 
     async def start(self) -> None:
-        """Remove the doors of the last run, and begin to serve calls."""
+        """Remove the endpoints of the last run, and begin to serve calls."""
         await asyncio.to_thread(discard, self._folder)
         self._tasks.start(self._serve(), name="MCP")
 
     async def close(self) -> None:
-        """End every call and close every door."""
+        """End every call and close every endpoint."""
         self._ending.set()
         await self._tasks.settle(_STOP_SECONDS)
         for listening in self._listening.values():
@@ -100,7 +100,7 @@ class ToolDoors:
         await self._tasks.close()
 
     async def open(self, session: Session, *, with_token: bool) -> ToolEndpoint | None:
-        """Open a door for a new process of a session; None if its agent can use no tool.
+        """Open an endpoint for a new process of a session; None if its agent can use no tool.
 
         With a token it can also call tools at the bridge's port; its socket needs none.
         """
@@ -122,12 +122,12 @@ class ToolDoors:
         self._holders[token] = holder
         return ToolEndpoint(folder, token, self.url, tuple(tools))
 
-    async def shut(self, door: ToolEndpoint) -> None:
-        """Close the door of a process that has ended."""
-        self._holders.pop(door.token, None)
-        if (listening := self._listening.pop(door.folder, None)) is not None:
+    async def shut(self, endpoint: ToolEndpoint) -> None:
+        """Close the endpoint of a process that has ended."""
+        self._holders.pop(endpoint.token, None)
+        if (listening := self._listening.pop(endpoint.folder, None)) is not None:
             listening.close()
-        await asyncio.to_thread(discard, door.folder)
+        await asyncio.to_thread(discard, endpoint.folder)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -192,7 +192,7 @@ class ToolDoors:
 
 
 class _Listening:
-    """The socket of one door, and its connections."""
+    """The socket of one endpoint, and its connections."""
 
     def __init__(self, config: uvicorn.Config, holder: _Holder) -> None:
         self._config = config
@@ -235,7 +235,7 @@ def _make_protocol(toolbox: Toolbox, vault: Vault) -> ToolProtocol:
 
 
 def _listen(folder: Path) -> socket.socket:
-    """Make the folder of a door, with a socket that its agent may use, whichever user it is."""
+    """Make the folder of an endpoint, with a socket that its agent may use as any user."""
     folder.mkdir(mode=0o700, parents=True)
     folder.chmod(0o755)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

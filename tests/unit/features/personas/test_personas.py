@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from app.agents.catalog import known_agents
+from app.agents.enrolling import label
 from app.agents.files import AgentFiles
-from app.agents.personas import AgentPersonas, label
 from app.agents.registry import Registry
 from app.config import load
+from app.core.hooks import Hook, Hooks
+from app.core.turns.prompt import SystemPrompt
+from app.features.personas.service import Personas
 from app.model.keys import SessionKey
 from app.services import registered_services
 from app.vault import Vault
@@ -26,8 +32,13 @@ class Told:
 
     def __init__(self, folder: Path, ada: dict[str, Any], **others: dict[str, Any]) -> None:
         self.files = AgentFiles(folder, Vault())
-        self.registry = Registry(_load(folder, ada, others), known_agents())
-        self.personas = AgentPersonas(self.files, self.registry)
+        self.registry = Registry(_load(folder, ada, others))
+        runtime: Any = SimpleNamespace(files=self.files, agents=self.registry)
+        self.personas = Personas(runtime)
+
+    async def read(self) -> SystemPrompt:
+        """Read what Ada is told at the beginning of a conversation."""
+        return SystemPrompt(**await self.personas.system_parts(ADA, 1))
 
     def put(self, owner: str | None, path: str, text: str) -> None:
         self.files.write(owner, path, text)
@@ -62,7 +73,7 @@ async def test_the_base_is_the_file_else_the_prompt_else_the_description_else_no
     if identity is not None:
         told.put("ada", "IDENTITY.md", identity)
 
-    assert (await told.personas.standing(ADA, 1)).base == base
+    assert (await told.read()).base == base
 
 
 @pytest.mark.parametrize(("own", "shared"), [*product([None, "", "own"], [None, "all"])])
@@ -78,7 +89,7 @@ async def test_an_own_file_replaces_that_of_all_also_if_it_is_empty(
     told.put("ada", "SOUL.md", "soul")
     told.put("ada", "MEMORY.md", "memory")
 
-    found = await told.personas.standing(ADA, 1)
+    found = await told.read()
 
     expected = (shared or "") if own is None else own
     assert (found.agents, found.tools) == (expected, expected)
@@ -90,27 +101,32 @@ async def test_a_change_is_seen_at_once_and_nothing_is_read_without_one(
 ) -> None:
     told = Told(tmp_path, {})
     told.put("ada", "SOUL.md", "one")
-    assert (await told.personas.standing(ADA, 1)).soul == "one"
+    assert (await told.read()).soul == "one"
 
     with monkeypatch.context() as still:
         still.setattr(told.files, "read", None)
-        assert (await told.personas.standing(ADA, 1)).soul == "one"
+        assert (await told.read()).soul == "one"
     told.put("ada", "SOUL.md", "two")
-    assert (await told.personas.standing(ADA, 1)).soul == "two"
+    assert (await told.read()).soul == "two"
     (tmp_path / "agents" / "ada" / "SOUL.md").unlink()
-    assert (await told.personas.standing(ADA, 1)).soul == ""
+    assert (await told.read()).soul == ""
 
 
-async def test_skills_and_colleagues_are_told_as_of_the_turn(tmp_path: Path) -> None:
+class Skilled(Hook):
+    """Tells of skills, and as of which turn."""
+
+    @override
+    async def system_parts(self, surface: SessionKey, turn: int) -> Mapping[str, str]:
+        return {"tools": f"skills of {surface.agent}", "colleagues": f"as of {turn}"}
+
+
+async def test_what_others_add_is_joined_with_the_files(tmp_path: Path) -> None:
     told = Told(tmp_path, {})
     told.put("ada", "TOOLS.md", "Use make.")
-    personas = AgentPersonas(
-        told.files, told.registry, lambda agent: f"skills of {agent}", lambda *asked: repr(asked)
-    )
 
-    found = await personas.standing(ADA, 7)
+    found = await Hooks(told.personas, Skilled()).system_parts(ADA, 7)
 
-    assert (found.tools, found.colleagues) == ("Use make.\n\nskills of ada", "('ada', 7)")
+    assert (found["tools"], found["colleagues"]) == ("Use make.\n\nskills of ada", "as of 7")
 
 
 def test_people_see_the_name_of_the_file_unless_the_entry_has_one(tmp_path: Path) -> None:
@@ -120,6 +136,6 @@ def test_people_see_the_name_of_the_file_unless_the_entry_has_one(tmp_path: Path
 
     told.registry.replace(label(told.registry.configuration, told.files), ())
 
-    ada = told.registry.get("ada")
-    assert [told.registry.display_name(name) for name in ("ada", "bob")] == ["Nemo", "Bob"]
+    ada = told.registry["ada"].config
+    assert [told.registry[name].title for name in ("ada", "bob")] == ["Nemo", "Bob"]
     assert (ada.own_emoji, ada.own_colour) == ("\N{OWL}", "teal")

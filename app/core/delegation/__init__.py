@@ -1,1 +1,0 @@
-"""What agents ask of each other: who may ask whom, how far, and what comes of it."""
