@@ -94,9 +94,9 @@ class Admission:
         }
 
     def _is_closed(self, agent: str) -> bool:
-        entry = self._registry[agent].config
         return (
-            must_be_isolated(self._registry.configuration, entry)
+            agent in self._registry  # else it was removed meanwhile
+            and must_be_isolated(self._registry.configuration, self._registry[agent].config)
             and not self._verdicts[agent].isolated
         )
 

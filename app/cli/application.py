@@ -35,8 +35,6 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "app.cli.ask": {"ask": "Ask an agent something and follow what it does."},
     "app.cli.manifest": {"manifest": "Set up an agent on Slack, GitHub or Linear."},
-    "app.cli.agent_list": {"agents": "List, add, change, probe and log in agents."},
-    "app.cli.agents": {"agents": ""},
     "app.cli.agent_files": {"agents": ""},
     "app.cli.migrate": {"migrate": "Bring the database to this release, or move it."},
 }
@@ -87,9 +85,11 @@ class Later(TyperCommand):
             for module, lines in modules().items()
             if self.name in lines
         ]
-        for other in found[1:]:
-            found[0].commands |= other.commands
-        return found[0]
+        # The one that says what the group is for.
+        group = next((each for each in found if each.help), found[0])
+        for other in (each for each in found if each is not group):
+            group.commands |= other.commands
+        return group
 
     def make_context(self, *given: Any, **more: Any) -> Any:
         """Let the command itself go on."""
@@ -103,7 +103,8 @@ class CommandGroup(TyperGroup):
         super().__init__(**attributes)
         for lines in modules().values():
             for name, line in lines.items():
-                self.commands.setdefault(name, Later(name, help=line))
+                if line or name not in self.commands:
+                    self.commands[name] = Later(name, help=line)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; a failure that is known becomes one line and a status."""

@@ -9,11 +9,11 @@ import typer
 from typer import Argument, Option
 
 from app.agents.registry import Registry
-from app.cli.agents import set_credentials
 from app.config import Configuration
 from app.errors import NotFound
 from app.services import registered_services
 from app.services.service import ManifestRequest
+from app.terminal.agents import set_credentials
 from app.terminal.api import is_running, not_running
 from app.terminal.framing import commands, examples, hint, read_all_agents
 

@@ -78,8 +78,6 @@ def migrate(
 
 def _move(configuration: Configuration, to: str) -> str:
     """Move all rows of the file to a server; returns what to do next."""
-    from app.main import bridge_id  # noqa: PLC0415 - 1 s
-
     file = configuration.database_file
     if file is None:
         raise Conflict("this installation is on PostgreSQL already: DATABASE_URL says so")
@@ -97,7 +95,7 @@ def _move(configuration: Configuration, to: str) -> str:
     try:
         with locked(configuration.data_dir):
             source.upgrade()
-            move(source, target, bridge_id(configuration), tell)
+            move(source, target, configuration.bridge_id, tell)
             note_move(configuration.data_dir, name_store(address))
     finally:
         source.close()

@@ -17,13 +17,13 @@ from typer import Option
 
 from app.agents.enrolling import label_origin
 from app.agents.isolation import shorten_isolation
-from app.cli.agent_list import find_problems, show_command
 from app.config import Configuration, cautions
 from app.errors import DataDirInUse, StoreUnavailable
 from app.model.wording import AVAILABILITY
 from app.server.agent_shapes import AgentOut
 from app.server.login_links import LINK_SECONDS
 from app.server.shapes import LinkOut
+from app.terminal.agents import find_problems, show_command
 from app.terminal.api import Api, is_running, local_address
 from app.terminal.framing import (
     command_name,

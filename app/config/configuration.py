@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import sys
@@ -167,6 +168,11 @@ class Configuration:
     def moved(self, folder: Path) -> Configuration:
         """Return the same configuration with all files in one other folder."""
         return replace(self, data_dir=folder, shared_dir=folder)
+
+    @property
+    def bridge_id(self) -> str:
+        """The id of the bridge on this DATA_DIR, for the markers of its processes."""
+        return hashlib.sha256(str(self.data_dir.resolve()).encode()).hexdigest()[:16]
 
     @property
     def database_file(self) -> Path | None:

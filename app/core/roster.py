@@ -77,18 +77,17 @@ class Availabilities:
         redact: Callable[[str], str] = str,
         *,
         name_of: Callable[[str], str] = str,
-        doubt: Callable[[str], None] = lambda _agent: None,
         signals: Signals = ALONE,
     ) -> None:
         """Keep nothing yet.
 
-        `name_of` returns the name of an agent in commands; `doubt` is told the agent that could
-        not be started for a turn.
+        `name_of` returns the name of an agent in commands.
         """
         self._clock = clock
         self._redact = redact
         self._name_of = name_of
-        self._doubt = doubt
+        self.on_doubt: Callable[[str], None] = lambda _agent: None
+        """Is told the agent that could not be started for a turn."""
         self._found: dict[str, _Found] = {}
         self._own: dict[str, set[str]] = {}
         """The names of the checks that were made here."""
@@ -176,7 +175,7 @@ class Availabilities:
             agent, unmet("last turn", wording.FAILED_AT.format(time=self._time(), words=words), "")
         )
         if not started:
-            self._doubt(agent)
+            self.on_doubt(agent)
 
     def _at(self, now: float, check: AgentCheck) -> AgentCheck | None:
         """Return a check as it is now; None once it is over."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -11,6 +11,7 @@ from urllib.parse import quote, urlsplit
 from app.agents.admission import Admission
 from app.agents.files import AgentFiles
 from app.agents.registry import Registry
+from app.children.network.dialing import Outside
 from app.clock import Clock, machine_zone
 from app.config import Configuration, describe_unserved
 from app.config.fields import is_loopback
@@ -27,10 +28,11 @@ from app.core.repositories.clones import Clones
 from app.core.repositories.directory import RepositoryPicker
 from app.core.repositories.folders import DiskRoom
 from app.core.repositories.following import WorkProgress
-from app.core.repositories.forge import Forge
+from app.core.repositories.forge import CurrentForge, Forge
 from app.core.roster import Availabilities, Roster
 from app.core.session_manager import SessionManager
 from app.core.tools.toolbox import Toolbox
+from app.core.turns.agents import LiveAgents
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.reach import Reach
 from app.errors import Conflict
@@ -64,6 +66,15 @@ class Addresses:
         return self._base and f"{self._base}/uploads/{quote(url)}"
 
 
+@dataclass(frozen=True, slots=True)
+class Presences:
+    """The adapters on some services, and the forge with the service it belongs to."""
+
+    adapters: Sequence[Adapter]
+    forge: Forge | None = None
+    forge_service: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
     """One running bridge, as its parts see it."""
@@ -92,6 +103,7 @@ class Runtime:
     dispatcher: Dispatcher
     intake: Intake
     listeners: Listeners
+    live: LiveAgents
     workspaces: RepoProvider
     picker: RepositoryPicker
     progress: WorkProgress
@@ -101,7 +113,7 @@ class Runtime:
     search: RepositorySearch
     """Finds texts in the repositories on this disk."""
     reach: Reach
-    forge: Forge
+    forge: CurrentForge
     """Where repositories are hosted: proposals and reviews."""
     roster: Roster
     """The agents as people know them."""
@@ -111,6 +123,16 @@ class Runtime:
     """Returns the address of a place's page; empty if only this machine could open it."""
     uploads: Path
     """The folder of attachments."""
+    connect: Callable[[Collection[str]], Presences]
+    """Builds the adapters of all agents on some services."""
+    accept: Callable[[Iterable[Adapter]], None]
+    """Accepts the webhooks of these adapters from now on, and no others."""
+    outside: Outside | None
+    """What agents with their own network connect to, if not the internet."""
+    timeouts: Mapping[str, float]
+    """Seconds that agents may take by step, where they differ from the defaults."""
+    starts_agents: bool
+    """Whether each agent is started once in the background to see if it works."""
     go_on: Callable[[], Awaitable[None]]
     """Begins the work of a bridge that did not begin it at its start."""
     parts: list[object] = field(default_factory=list)

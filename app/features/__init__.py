@@ -14,6 +14,7 @@ from app.errors import ConfigurationError
 from app.features.feature import GROUP, Feature
 
 BUILT_IN = (
+    "agents",
     "doctor",
     "pause",
     "conversations",

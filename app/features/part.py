@@ -24,6 +24,16 @@ class Part(Hook):
     async def recover(self) -> None:
         """Finish what a crash cut off, before any turn goes on."""
 
+    def join(self) -> None:
+        """Begin what every member of an installation does, not the leader alone."""
+
+    async def reload(self) -> None:
+        """Read files of the settings again: the operator sent HUP.
+
+        Raises:
+            BridgeError: they cannot be used; nothing has changed.
+        """
+
     def start(self) -> None:
         """Begin background work, once the bridge goes on with what the last run left."""
 

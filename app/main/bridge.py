@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fastapi.responses import Response
@@ -19,9 +20,6 @@ from app.core.repositories.forge import Forge
 from app.errors import StoreUnavailable
 from app.features import registered_features
 from app.features.part import Part
-from app.main.applying import AppliedChanges
-from app.main.changing import AgentChanges
-from app.main.checkups import Checkups
 from app.main.maintenance import Maintenance
 from app.main.presence import Build, presence
 from app.main.resources import Resources
@@ -71,38 +69,37 @@ class Bridge:
         self._base = base
         self.data_dir = configuration.data_dir
         self.trusted_proxies = configuration.settings.trusted_proxies
-        timeouts = timeouts or {}
         self._fleet = self._open_fleet()
         if self._fleet is not None:
             watch(base.database.outage)
+        self._front: Front | None = None
         self._joined = joined = Joined(
-            base, adapters, timeouts=timeouts, forge=forge, doubt=self._doubt, fleet=self._fleet
+            base, adapters, timeouts=timeouts or {}, forge=forge, fleet=self._fleet
         )
         self.feed = joined.feed
         self.intake = joined.intake
-        self.runtime = joined.runtime(self._go_on_as_leader)
-        self._features: list[Part] = []
+        self.runtime = joined.runtime(
+            go_on=self._go_on_as_leader,
+            connect=partial(build, base),
+            accept=self._accept,
+            starts_agents=starts_agents,
+        )
+        self.features: list[Part] = []
         for feature in registered_features():
             part = feature.build(self.runtime)
-            self._features.append(part)
+            self.features.append(part)
             self.runtime.parts.append(part)
             joined.hooks.add(part.hooks())
             joined.toolbox.add(feature.list_tools(part))
         joined.hooks.add((joined.toolbox,))
         self._maintenance = Maintenance(
-            base, joined.workspaces.unused, joined.uploads, self._features
+            base, joined.workspaces.unused, joined.uploads, self.features
         )
         self._tasks = Tasks("bridge")
         base.signals.on_sweep(self._look_again)
         self._started = asyncio.Event()
         self._hurried = False
-        self._front: Front | None = None
-        applied = AppliedChanges(base, joined, build, applied=self._take_over, probe=self._follow)
-        self.changes = AgentChanges(base, applied)
         self._grace_timeout: asyncio.Timeout | None = None
-        self.checkups = Checkups(
-            base, joined.availability, self._judge, timeouts=timeouts, starts_agents=starts_agents
-        )
         self.links = LoginLinks(
             base.stores.logins,
             base.clock,
@@ -130,7 +127,7 @@ class Bridge:
             self.runtime,
             self._site(),
             [path for hook in hooks for path in hook.paths],
-            features=self._features,
+            features=self.features,
             routers=[router for each in registered_features() for router in each.routers()],
         )
         if self._fleet is not None:
@@ -151,11 +148,10 @@ class Bridge:
         self._front = front
         return front
 
-    def _take_over(self, but: Collection[str]) -> None:
-        """Accept webhooks for the agents that there are now, but for some adapters."""
-        adapters = self._joined.adapters
+    def _accept(self, adapters: Iterable[Adapter]) -> None:
+        """Accept the webhooks of these adapters from now on."""
         if self._front is not None and self._base.configuration.settings.role != "worker":
-            self._front.open(each for name, each in adapters.items() if name not in but)
+            self._front.open(adapters)
 
     def _site(self) -> Site:
         base = self._base
@@ -172,9 +168,6 @@ class Bridge:
             ready=self.ready,
             vitals=self._measure,
             fetch_page=self._fetch_page,
-            probe=self.checkups.probe,
-            offers=self.checkups.offers,
-            changes=self.changes,
         )
 
     async def _fetch_page(self, session: int, address: str) -> Response | None:
@@ -196,7 +189,8 @@ class Bridge:
         if not resume:
             self.intake.start()
         else:
-            self.checkups.start()
+            for part in self.features:
+                part.join()
             if self._fleet is None:
                 await self._start_leading()
             else:
@@ -208,7 +202,7 @@ class Bridge:
 
         A bridge that was restored from a backup does not before it is resumed.
         """
-        if any(part.holds_start() for part in self._features):
+        if any(part.holds_start() for part in self.features):
             self._joined.outbox.hold()
         else:
             await self._go_on()
@@ -231,9 +225,7 @@ class Bridge:
             return
         # Before any turn resumes: its post may have arrived without being recorded.
         await joined.outbox.start()
-        # And before agents that are gone would begin to work.
-        await self.changes.settle()
-        for part in self._features:
+        for part in self.features:
             await part.recover()
         joined.engine.resume()
         joined.ledger.start()
@@ -242,7 +234,7 @@ class Bridge:
             self._tasks.start(self._maintenance.reap(), name="unused workspaces")
         joined.listeners.start()
         self.intake.start()
-        for part in self._features:
+        for part in self.features:
             part.start()
 
     def _take_up(self, handed_out: HandedOut) -> None:
@@ -259,9 +251,7 @@ class Bridge:
         )
         self._base.database.outage.ignore()
         self.feed.close()
-        await self.changes.close()
-        await self.checkups.close()
-        for part in reversed(self._features):
+        for part in reversed(self.features):
             await part.close()
         await self._joined.listeners.close()
         await self.intake.close()
@@ -272,7 +262,7 @@ class Bridge:
         await self._joined.engine.drain(grace=0)
         await self._joined.progress.close()
         await self._joined.ledger.close()
-        for part in reversed(self._features):
+        for part in reversed(self.features):
             await part.finish()
         await self._joined.live.close()
         await self._joined.launcher.close()
@@ -305,7 +295,7 @@ class Bridge:
         return [
             Check("started", self._started.is_set()),
             store,
-            *(check for part in self._features if store.ok for check in part.checks()),
+            *(check for part in self.features if store.ok for check in part.checks()),
             *(Check(name, ok=not words, words=words) for name, words in troubles.items()),
             *(
                 Check(f"agent {name}", ok=False, words=f"closed, {words}")
@@ -321,20 +311,3 @@ class Bridge:
         except (StoreUnavailable, TimeoutError) as error:
             return Check("store", ok=False, words=str(error) or "no answer")
         return Check("store", ok=True)
-
-    async def _judge(self, name: str) -> str:
-        """Probe an agent's isolation; log, show and return the result."""
-        admission = self._base.admission
-        before, words = admission.describe(name), await admission.judge(name)
-        # What the start-up output has said already is no news.
-        level = logging.DEBUG if words == before else logging.INFO
-        if name in admission.closed():
-            level = logging.ERROR
-        logger.log(level, "%s: %s", name, words)
-        return words
-
-    def _doubt(self, agent: str) -> None:
-        self.checkups.recheck(agent)
-
-    async def _follow(self) -> None:
-        await self.checkups.follow()

@@ -12,7 +12,7 @@ from app.fleet.engine import FleetTurnEngine
 from app.fleet.membership import Membership
 from app.fleet.worker import FleetWorker
 from app.main.members import read_name
-from app.main.resources import Resources, bridge_id
+from app.main.resources import Resources
 from app.server.elsewhere import Elsewhere
 from app.store.database.backend import Fence
 from app.store.database.signals import Notifications
@@ -101,5 +101,5 @@ class Fleet:
     def _die(self, why: str) -> None:
         """End this process at once, its agents first: its work belongs to others now."""
         logger.critical("%s: this process ends, its sessions continue elsewhere", why)
-        kill_leftovers((), bridge=bridge_id(self._base.configuration))
+        kill_leftovers((), bridge=self._base.configuration.bridge_id)
         os._exit(TAKEN_OVER)

@@ -10,7 +10,7 @@ from pathlib import Path
 from app.children.leftovers import ProcessIdentity, kill_leftovers
 from app.core.repositories.folders import UnusedWorkspaces
 from app.features.part import Part
-from app.main.resources import Resources, bridge_id
+from app.main.resources import Resources
 from app.retry import persist
 from app.server.page import uploads
 from app.store.upkeep import DAY_SECONDS, forget, named_files, unread_deliveries
@@ -42,11 +42,11 @@ class Maintenance:
         stores = self._base.stores
         known = await stores.processes.leftovers()
         if is_shared:
-            own = f"{bridge_id(self._base.configuration)}."
+            own = f"{self._base.configuration.bridge_id}."
             known = [each for each in known if each.marker.startswith(own)]
         identities = [ProcessIdentity(each.group, each.started, each.marker) for each in known]
         sweep = await asyncio.to_thread(
-            kill_leftovers, identities, bridge=bridge_id(self._base.configuration)
+            kill_leftovers, identities, bridge=self._base.configuration.bridge_id
         )
         if sweep.killed:
             logger.warning("killed processes of the last run: %s", ", ".join(sweep.killed))

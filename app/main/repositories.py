@@ -22,7 +22,7 @@ from app.core.repositories.clones import Clones
 from app.core.repositories.folders import DiskRoom, Folders
 from app.core.repositories.following import WorkProgress
 from app.core.repositories.forge import CurrentForge
-from app.main.resources import Resources, bridge_id
+from app.main.resources import Resources
 from app.main.terms import directory_of, fetched_as, variables_of
 from app.repos.checkouts import GitCheckouts
 from app.repos.git import Git
@@ -100,7 +100,7 @@ class RepositoryParts(ABC):
     @cached_property
     def _git(self) -> Git:
         configuration = self._configuration
-        return Git(configuration.surroundings, bridge_id(configuration))
+        return Git(configuration.surroundings, configuration.bridge_id)
 
     @cached_property
     def _mirrors(self) -> Mirrors:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -155,8 +154,3 @@ def _check_key(database: Database, secrets: BridgeSecrets) -> None:
             "the database is sealed with another key",
             "Give all bridges on one database the same BRIDGE_SECRET_KEY, or the same SHARED_DIR.",
         )
-
-
-def bridge_id(configuration: Configuration) -> str:
-    """Return the id of a DATA_DIR's bridge, for the markers of its processes."""
-    return hashlib.sha256(str(configuration.data_dir.resolve()).encode()).hexdigest()[:16]

@@ -99,7 +99,8 @@ class _HangUp:
     async def _reload(self) -> None:
         await self.started.wait()
         try:
-            await self._bridge.changes.reload()
+            for part in self._bridge.features:
+                await part.reload()
         except BridgeError as error:
             logger.warning("the agents were not read again, nothing changed: %s", error)
         else:

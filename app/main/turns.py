@@ -6,7 +6,7 @@ Each is built on first use.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ from app.core.turns.limits import DailyLimits
 from app.core.turns.place_context import ContextFinder, operator_prompt
 from app.core.turns.turn_context import TurnContext
 from app.main.repositories import RepositoryParts
-from app.main.resources import Resources, bridge_id
+from app.main.resources import Resources
 from app.main.vitals import Vitals
 from app.mcp_server.endpoints import McpEndpoints
 from app.metrics import measure_members
@@ -51,13 +51,9 @@ class TurnParts(RepositoryParts, ABC):
         *,
         timeouts: Mapping[str, float],
         forge: Forge | None,
-        doubt: Callable[[str], None],
         fleet: Fleet | None = None,
     ) -> None:
-        """Prepare; `doubt` is told the agent that could not be started for a turn.
-
-        `fleet` is there if several bridges share the database.
-        """
+        """Prepare; `fleet` is there if several bridges share the database."""
         super().__init__(base, CurrentForge(forge))
         self._fleet = fleet
         self._timeouts = timeouts
@@ -69,7 +65,6 @@ class TurnParts(RepositoryParts, ABC):
             base.clock,
             base.vault.redact,
             name_of=base.registry.name,
-            doubt=doubt,
             signals=base.signals,
         )
 
@@ -122,7 +117,7 @@ class TurnParts(RepositoryParts, ABC):
                 self._stores.processes,
                 self._base.clock,
                 self._base.metrics,
-                bridge=bridge_id(self._configuration),
+                bridge=self._configuration.bridge_id,
                 warden=self.warden,
                 endpoints=self.endpoints,
                 timeouts=self._timeouts,

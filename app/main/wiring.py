@@ -5,11 +5,12 @@ Nothing runs yet: the caller starts the parts in order, and stops them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from functools import cached_property
 
 from app.agents.isolation import homes_root
 from app.children.kept_files import Traces
+from app.core.adapters import Adapter
 from app.core.intake.dispatch import Dispatcher
 from app.core.intake.floor import Access
 from app.core.intake.listeners import Listeners
@@ -17,7 +18,7 @@ from app.core.intake.reader import Intake
 from app.core.repositories.directory import RepositoryPicker
 from app.core.repositories.following import Proposals, Renames
 from app.core.roster import Roster
-from app.core.runtime import Runtime
+from app.core.runtime import Presences, Runtime
 from app.core.session_manager import SessionManager
 from app.core.tools.people import PeopleTools
 from app.core.tools.place import PlaceTools
@@ -141,8 +142,15 @@ class Joined(TurnParts):
             ended=self.engine.ended,
         )
 
-    def runtime(self, go_on: Callable[[], Awaitable[None]]) -> Runtime:
-        """Return what features get; `go_on` begins the work of a bridge that did not begin it."""
+    def runtime(
+        self,
+        *,
+        go_on: Callable[[], Awaitable[None]],
+        connect: Callable[[Collection[str]], Presences],
+        accept: Callable[[Iterable[Adapter]], None],
+        starts_agents: bool,
+    ) -> Runtime:
+        """Return what features get."""
         base = self._base
         return Runtime(
             clock=base.clock,
@@ -179,6 +187,12 @@ class Joined(TurnParts):
             page=self._addresses.page,
             uploads=self.uploads,
             go_on=go_on,
+            connect=connect,
+            accept=accept,
+            starts_agents=starts_agents,
+            timeouts=self._timeouts,
+            outside=base.outside,
+            live=self.live,
         )
 
     @cached_property

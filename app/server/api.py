@@ -42,7 +42,7 @@ from app.server.shapes import (
     UnfinishedOut,
     state_of,
 )
-from app.server.site import RuntimeOf, SiteOf
+from app.server.site import RuntimeOf
 from app.server.turn_record import TurnRecord, read_record
 from app.services.web import events
 
@@ -80,14 +80,6 @@ async def list_agents(
             and (wanted is None or wanted in each.services)
         ]
     )
-
-
-@router.post("/agents/{name}/probe")
-async def probe_agent(runtime: RuntimeOf, site: SiteOf, name: str) -> AgentOut:
-    """Start an agent to check whether it can work; it is not prompted."""
-    agent = runtime.agents.find(name)
-    await site.probe(agent.id)
-    return agent_out(runtime, agent)
 
 
 @router.post("/sessions", status_code=201)

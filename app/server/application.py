@@ -10,7 +10,6 @@ from fastapi.responses import JSONResponse, Response
 
 from app.core.runtime import Runtime
 from app.server import (
-    agents_api,
     api,
     elsewhere,
     files_api,
@@ -81,7 +80,6 @@ def build(
     login.install(application)
     elsewhere.install(application)
     application.include_router(api.router)
-    application.include_router(agents_api.router)
     application.include_router(files_api.router)
     application.include_router(install.router)
     for router in routers:

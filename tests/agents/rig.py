@@ -19,7 +19,7 @@ from typing import Any, Literal, cast
 import pytest
 
 from app.acp.handshake import Handshake, Restored
-from app.acp.launch import AgentLaunch
+from app.acp.launch import AgentLaunch, launches
 from app.acp.launcher import AcpLauncher, StartedAgent
 from app.acp.peer import AgentTimeouts
 from app.acp.session import AcpSession
@@ -28,7 +28,6 @@ from app.agents.isolation import shelter_all
 from app.children.network.dialing import Outside
 from app.clock import SystemClock
 from app.config import load
-from app.main import launches
 from app.model.keys import PlaceKey, SessionKey
 from app.model.types import ProcessRecord, Session, SessionState
 from app.model.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate

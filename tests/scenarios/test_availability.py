@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from app.agents.catalog import known_agents
-from app.cli.visits import tell_bridge
 from app.config import Configuration, load
+from app.features.agents.visits import tell_bridge
 from app.services import registered_services
 from tests.support.bridge import ADMIN_TOKEN, DEMO, SECRET_KEY
 from tests.support.observe import PATIENCE, QUICK, Observed, demo

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.main.changing import AgentChanges
+from app.features.agents.changes import AgentChanges
 from tests.support.bridge import DEMO
 from tests.support.house import PLATFORM, House
 from tests.support.postgres import read_store

@@ -23,10 +23,11 @@ from typing_extensions import override
 from app.agents.catalog import known_agents
 from app.config import load
 from app.core.adapters import Adapter
+from app.core.runtime import Presences
 from app.errors import BridgeError, PostDelayed
+from app.features.agents.changes import AgentChanges
+from app.features.agents.service import Agents
 from app.main import Bridge, Resources, open_resources
-from app.main.changing import AgentChanges
-from app.main.presence import Presences
 from app.model.inbound import Delivery, Heard
 from app.model.keys import PlaceKey, SessionKey
 from app.model.ports import AgentListener
@@ -191,7 +192,8 @@ class House:
     async def change(self, changing: Callable[[AgentChanges], Awaitable[object]]) -> None:
         """Change the agents as the API does; a refusal is kept as it would be shown."""
         try:
-            await changing(self.bridge.changes)
+            (agents,) = (each for each in self.bridge.features if isinstance(each, Agents))
+            await changing(agents.changes)
         except BridgeError as error:
             self.answers.append(str(error))
 

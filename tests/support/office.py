@@ -29,6 +29,8 @@ from app.core.repositories.directory import RepositoryPicker
 from app.core.roster import Availabilities, Roster
 from app.core.session_manager import SessionManager
 from app.errors import AgentRefused, RepositoryGone
+from app.features.agents import FEATURE as AGENTS_FEATURE
+from app.features.agents.service import Agents
 from app.features.memory import FEATURE as MEMORY
 from app.features.memory.service import Memory
 from app.features.schedules import FEATURE as SCHEDULES
@@ -36,7 +38,7 @@ from app.features.schedules.part import Schedules
 from app.features.schedules.service import ScheduleBook
 from app.features.schedules.store import ScheduleStore
 from app.metrics import Metrics
-from app.model.agents import Availability, Choice, Choices
+from app.model.agents import Choice, Choices
 from app.model.keys import PlaceKey
 from app.model.posts import PostContent, Verbosity
 from app.model.types import Entry, Session, TurnRef, TurnState
@@ -200,28 +202,24 @@ class Office:
             ),
             ready=_ready,
             vitals=stores.vitals.read,
-            probe=self._probe,
         )
         self._outbox = outbox
         self.http = self.browser()
         self.csrf = ""
-
-    async def _probe(self, agent: str) -> Availability:
-        self.availability.worked(agent)
-        return self.availability.of(agent)
 
     async def _list_repositories(self, agent: str) -> Sequence[str]:
         return self.opens.get(agent, ())
 
     def browser(self) -> httpx.AsyncClient:
         """Open a browser that is not signed in."""
-        runtime = self.runtime
+        runtime, agents = self.runtime, Agents.__new__(Agents)
+        agents.runtime = runtime
         front = Front(
             build(
                 runtime,
                 self.site,
-                features=[self.schedules, self.memory],
-                routers=[*SCHEDULES.routers(), *MEMORY.routers()],
+                features=[self.schedules, self.memory, agents],
+                routers=[*SCHEDULES.routers(), *MEMORY.routers(), *AGENTS_FEATURE.routers()],
             ),
             self.intake.take,
             runtime.clock,

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from app.acp.launch import AgentLaunch
+from app.acp.launch import AgentLaunch, launches
 from app.agents.catalog import known_agents
 from app.agents.isolation import shelter_all
 from app.config import load
 from app.core.runtime import Addresses
 from app.core.turns.place_context import operator_prompt
-from app.main import launches
 from app.main.terms import hosts_of, page_url_of
 from app.model.keys import PlaceKey
 from app.services import find_area, registered_services

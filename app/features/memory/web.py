@@ -18,7 +18,7 @@ from app.model.conversations import path_of
 from app.server.filters import Since
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
-from app.server.page.agent_pages import list_crew, to_html
+from app.server.page.agents import list_agents, to_html
 from app.server.page.view import done, render
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
@@ -94,13 +94,15 @@ async def _show(
     runtime: Runtime, memory: Memory, who: Visitor, name: str, query: str = "", *, problem: str = ""
 ) -> HTMLResponse:
     card = runtime.agents.find(name)
-    crew = await list_crew(runtime, who, problem)
+    crew = await list_agents(runtime, who, problem)
     line = next(line for line in crew.lines if line.agent.id == card.id)
     notes = [
         MemoryNote(each, _where(runtime, each.session))
         for each in await memory.entries(card.id, query)
     ]
-    shown = render.crew_page("memory.html", crew, line=line, notes=notes, query=query, on=line.path)
+    shown = render.with_agents(
+        "memory.html", crew, line=line, notes=notes, query=query, on=line.path
+    )
     return to_html(shown, 409 if problem else 200)
 
 

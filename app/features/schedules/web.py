@@ -26,7 +26,7 @@ from app.server.api import OPERATOR, SETTLE_SECONDS, Number
 from app.server.filters import AgentName, ServiceName, read_filter
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
-from app.server.page.agent_pages import list_crew, to_html
+from app.server.page.agents import list_agents, to_html
 from app.server.page.view import done, render
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
@@ -206,7 +206,7 @@ async def _page(
     *,
     wrong: str = "",
 ) -> HTMLResponse:
-    crew = await list_crew(runtime, who, wrong)
+    crew = await list_agents(runtime, who, wrong)
     names = {line.agent.id: line.agent.title for line in crew.lines}
     lines = [
         ScheduleLine(
@@ -219,7 +219,7 @@ async def _page(
     ]
     form = ScheduleForm(dict(given), book.zone, problem)
     return to_html(
-        render.crew_page("schedules.html", crew, lines=lines, form=form, on=PATH),
+        render.with_agents("schedules.html", crew, lines=lines, form=form, on=PATH),
         status=400 if problem or wrong else 200,
     )
 

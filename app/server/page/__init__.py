@@ -6,8 +6,6 @@ from fastapi import FastAPI
 
 from app.server.page import (
     actions,
-    agent_pages,
-    agents,
     assets,
     composer,
     personas,
@@ -19,7 +17,6 @@ from app.server.page import (
 
 def install(application: FastAPI) -> None:
     """Add the page to an application."""
-    application.state.recent = agent_pages.Recent()
     for part in (
         routes,
         actions,
@@ -29,6 +26,5 @@ def install(application: FastAPI) -> None:
         workspace,
     ):
         application.include_router(part.router)
-    own = (personas, agents)
-    for router in (router for part in own for router in (part.pages, part.forms)):
-        application.include_router(router)
+    application.include_router(personas.pages)
+    application.include_router(personas.forms)

@@ -15,7 +15,7 @@ from app.model.conversations import path_of
 from app.server.files_api import change
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
-from app.server.page.agent_pages import SHARED_BASE, list_crew, to_html
+from app.server.page.agents import SHARED_BASE, list_agents, to_html
 from app.server.page.view import done, render
 from app.server.page.view.personas import Editor, KeptVersion, Prompt
 from app.server.site import RuntimeOf
@@ -54,7 +54,7 @@ async def read_prompt(runtime: RuntimeOf, who: Who, turn: int) -> HTMLResponse:
         found.prompt,
         found.system,
     )
-    return to_html(render.prompt(await list_crew(runtime, who), shown))
+    return to_html(render.prompt(await list_agents(runtime, who), shown))
 
 
 @forms.post("/agents/{name}/files/{path:path}")
@@ -123,7 +123,7 @@ async def _show(
         versions=tuple(KeptVersion(v.number, v.size, v.written_at, v.gone) for v in versions),
         there=file is not None,
     )
-    return to_html(render.editor(await list_crew(runtime, who), editor), 422 if problem else 200)
+    return to_html(render.editor(await list_agents(runtime, who), editor), 422 if problem else 200)
 
 
 def _read(

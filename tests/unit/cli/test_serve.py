@@ -11,11 +11,11 @@ import pytest
 
 from app.agents.catalog import known_agents
 from app.agents.isolation import describe_exposure
-from app.cli.agent_list import describe_agents, find_problems, show_command
 from app.cli.serve import addresses, welcome
 from app.config import Configuration, load
 from app.server.agent_shapes import AgentOut
 from app.services import registered_services
+from app.terminal.agents import describe_agents, find_problems, show_command
 
 TOKEN = "a-token-nobody-may-see"
 AGENTS = json.dumps(

@@ -88,7 +88,8 @@ def test_a_turn_that_worked_refutes_every_finding_against_its_agent(found: Avail
 
 def test_a_failed_turn_is_remembered_and_a_failed_start_is_looked_into(clock: ManualClock) -> None:
     doubts: list[str] = []
-    found = Availabilities(clock, lambda text: text.replace("secret", "***"), doubt=doubts.append)
+    found = Availabilities(clock, lambda text: text.replace("secret", "***"))
+    found.on_doubt = doubts.append
 
     found.failed("claude", "It crashed: secret", started=True)
     found.failed("codex", "It was not found.", started=False)

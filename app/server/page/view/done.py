@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from app.server.page.view.agent_fields import FIELDS
+from app.config import AgentConfig
 
 FIELD: Final = "set-"
 """How the code of a changed field begins; its key follows."""
+_MORE: Final = {"extends": "Extends"}
+"""Fields of the form that are no keys of an entry by themselves."""
 SENTENCES: Final[Mapping[str, str]] = {
     "agent-added": "Agent added.",
     "agent-checked": "Checked.",
@@ -54,5 +56,9 @@ def address(path: str, code: str, anchor: str = "") -> str:
 
 def sentence(code: str) -> str:
     """Return the words of a code; empty for one that is not known."""
-    field = FIELDS.get(code.removeprefix(FIELD)) if code.startswith(FIELD) else None
-    return f"{field.label} saved." if field is not None else SENTENCES.get(code, "")
+    if not code.startswith(FIELD):
+        return SENTENCES.get(code, "")
+    key = code.removeprefix(FIELD)
+    about = AgentConfig.model_fields.get(key)
+    label = about.title if about is not None else _MORE.get(key)
+    return f"{label} saved." if label else ""

@@ -23,7 +23,7 @@ from app.model.delegation import SERVICE
 from app.model.text import duration, money, reveal_line, size_words
 from app.model.wording import DELEGATED
 from app.server.page.view import cards, diffs, highlight, markdown, notices
-from app.server.page.view.agents import AgentDetails, Crew, NewForm
+from app.server.page.view.agents import AgentList
 from app.server.page.view.blocks import (
     MORE_STEPS,
     STEPS,
@@ -202,36 +202,23 @@ def files(shown: WorkspacePage, folder: Folder) -> str:
     return _environment().get_template("files.html").render(shown=shown, folder=folder, on="files")
 
 
-def crew(shown: Crew) -> str:
+def agent_list(shown: AgentList) -> str:
     """Render the page with all agents."""
     return _environment().get_template("crew.html").render(crew=shown, on="/agents")
 
 
-def crew_page(template: str, crew: Crew, **shown: object) -> str:
-    """Render a page of a feature that lists the agents at its side."""
+def with_agents(template: str, crew: AgentList, **shown: object) -> str:
+    """Render a page that has the agents at its side."""
     return _environment().get_template(template).render(crew=crew, **shown)
 
 
-def agent(crew: Crew, shown: AgentDetails) -> str:
-    """Render the page of one agent."""
-    template = _environment().get_template("agent.html")
-    return template.render(crew=crew, shown=shown, on=shown.line.path)
-
-
-def new_agent(crew: Crew, form: NewForm) -> str:
-    """Render the form for a new agent."""
-    return (
-        _environment().get_template("new_agent.html").render(crew=crew, form=form, on="/new-agent")
-    )
-
-
-def editor(crew: Crew, shown: Editor) -> str:
+def editor(crew: AgentList, shown: Editor) -> str:
     """Render the page of one file of agents."""
     template = _environment().get_template("editor.html")
     return template.render(crew=crew, editor=shown, on=shown.back)
 
 
-def prompt(crew: Crew, shown: Prompt) -> str:
+def prompt(crew: AgentList, shown: Prompt) -> str:
     """Render what an agent was told in a turn."""
     return _environment().get_template("prompt.html").render(crew=crew, shown=shown, on="")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from app import logs
 from app.acp.card import Card, card_path, write_card
 from app.acp.elicitation import DONE
-from app.acp.launch import make_workspace, prepare
+from app.acp.launch import launches, make_workspace, prepare
 from app.acp.probe import Probe
 from app.acp.visits import Method, Visits, greet, log_in, methods
 from app.agents.catalog import AgentProgram
@@ -24,7 +24,6 @@ from app.children.proc_table import new_marker
 from app.clock import SystemClock
 from app.config import AgentConfig, Configuration, forget_process_secrets
 from app.errors import BridgeError
-from app.main import bridge_id, launches
 from app.metrics import Metrics
 from app.model.updates import AskRequest, BridgeUpdate, TextUpdate
 from app.server.agent_shapes import AgentOut
@@ -73,7 +72,7 @@ def visitor(
         shelter = shelter.on_host_network()
     launch = launches(configuration, {entry.id: shelter})[entry.id]
     workspace = configuration.data_dir / "workspaces" / f"visit-{entry.id}"
-    visits = Visits(launch, workspace, Metrics(), bridge_id(configuration))
+    visits = Visits(launch, workspace, Metrics(), configuration.bridge_id)
     return AgentVisit(entry, program, visits, vault)
 
 

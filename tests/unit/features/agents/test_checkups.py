@@ -16,8 +16,8 @@ from app.agents.registry import Registry
 from app.config import AgentConfig, Configuration, load
 from app.core.roster import Availabilities
 from app.errors import AgentDied
-from app.main import checkups
-from app.main.checkups import Checkups
+from app.features.agents import checkups
+from app.features.agents.checkups import Checkups
 from app.services import registered_services
 from app.signals import ALONE, Signals
 from app.vault import Vault
@@ -31,32 +31,39 @@ AGENTS = f'{{"one": {{"command": "{DEMO[0]}"}}, "two": {{"command": "{DEMO[0]}"}
 class Clinic:
     """Two agents, and who was started."""
 
-    registry: Registry
+    agents: Registry
     greeted: list[str] = field(default_factory=list)
     faults: dict[str, Exception] = field(default_factory=dict)
     busy: int = 0
     enter: asyncio.Event = field(default_factory=asyncio.Event)
     clock: ManualClock = field(default_factory=ManualClock)
     signals: Signals = ALONE
-    admission: None = None
     metrics: None = None
+    starts_agents: bool = True
+    timeouts: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.enter.set()
         self.seen = asyncio.Condition()
-        self.found = Availabilities(self.clock)
+        self.availability = self.found = Availabilities(self.clock)
         self.files = AgentFiles(self.configuration.data_dir, Vault())
 
     @property
+    def admission(self) -> Clinic:
+        """Stand for what judges isolation, too."""
+        return self
+
+    @property
     def configuration(self) -> Configuration:
-        return self.registry.configuration
+        return self.agents.configuration
 
     def change(self, agents: dict[str, AgentConfig]) -> None:
-        self.registry.replace(replace(self.configuration, agents=agents), ())
+        self.agents.replace(replace(self.configuration, agents=agents), ())
 
     def open(self, *, starts_agents: bool = True) -> Checkups:
-        base: Any = self
-        return Checkups(base, self.found, self._judge, timeouts={}, starts_agents=starts_agents)
+        runtime: Any = self
+        self.starts_agents = starts_agents
+        return Checkups(runtime)
 
     async def greet(self, agent: str, *_: object, **__: object) -> Greeting:
         assert not self.busy
@@ -74,8 +81,14 @@ class Clinic:
         async with asyncio.timeout(5), self.seen:
             await self.seen.wait_for(lambda: self.greeted == list(agents))
 
-    async def _judge(self, _agent: str) -> str:
+    async def judge(self, _agent: str) -> str:
         return "isolated (bubblewrap)"
+
+    def describe(self, _agent: str) -> str:
+        return "isolated (bubblewrap)"
+
+    def closed(self) -> dict[str, str]:
+        return {}
 
 
 @pytest.fixture

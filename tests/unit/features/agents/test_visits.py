@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.agents.catalog import known_agents
-from app.cli.visits import AgentVisit, known_login
 from app.config import AgentConfig
+from app.features.agents.visits import AgentVisit, known_login
 
 PROGRAMS = {program.name: program for program in known_agents()}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.agents.catalog import known_agents
-from app.cli.agent_list import list_agents
 from app.config import Configuration, load
+from app.features.agents.cli import list_agents
 from app.services import registered_services
 
 AGENTS = {
@@ -26,7 +26,7 @@ def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configurat
         "AGENTS_JSON": json.dumps(AGENTS),
     }
     made = load(given, services=registered_services(), home=tmp_path / "home", known=known_agents())
-    monkeypatch.setattr("app.cli.agent_list.read_all_agents", lambda: made)
+    monkeypatch.setattr("app.features.agents.cli.read_all_agents", lambda: made)
     return made
 
 

@@ -21,10 +21,10 @@ from app.config import AgentRecord, Configuration
 from app.config.agents import EXTENDS
 from app.config.records import merge, new_id, show_entry
 from app.config.roster import check_name
+from app.core.runtime import Runtime
 from app.errors import Conflict
-from app.main.applying import AppliedChanges
-from app.main.connecting import set_up, try_out
-from app.main.resources import Resources
+from app.features.agents.applying import AppliedChanges
+from app.features.agents.connecting import set_up, try_out
 from app.services.service import Setup
 from app.signals import Topic
 from app.tasks import Tasks
@@ -40,13 +40,15 @@ Given = Mapping[str, Mapping[str, str]]
 class AgentChanges:
     """Changes the registry of a running bridge."""
 
-    def __init__(self, base: Resources, applied: AppliedChanges) -> None:
-        self._base = base
+    def __init__(self, runtime: Runtime, applied: AppliedChanges) -> None:
+        self._runtime = runtime
+        self._registry = runtime.agents
+        self._stored = runtime.stores.agents
         self._applied = applied
-        self._reader = base.configuration.reader
-        self._lock = base.registry.lock
+        self._reader = runtime.configuration.reader
+        self._lock = runtime.agents.lock
         self._tasks = Tasks("changes of other members")
-        self._signals = base.signals
+        self._signals = runtime.signals
         self._signals.on(Topic.AGENTS, lambda _facts: self._follow_soon())
         self._signals.on(Topic.LABELS, lambda _facts: self._relabel_soon())
         self._signals.on_sweep(self._follow_soon)
@@ -60,17 +62,17 @@ class AgentChanges:
         self._tasks.start(self._follow(), name="agents")
 
     def _relabel_soon(self) -> None:
-        self._tasks.start(label_again(self._base.registry, self._base.files), name="labels")
+        self._tasks.start(label_again(self._registry, self._runtime.files), name="labels")
 
     async def _follow(self) -> None:
         """Apply what another member changed."""
         async with self._lock:
-            records = tuple(self._base.stores.agents.records())
-            known = {each.id: each for each in self._base.registry.records}
+            records = tuple(self._stored.records())
+            known = {each.id: each for each in self._registry.records}
             if {each.id: each for each in records} == known:
                 return
             configuration = await asyncio.to_thread(self._read, records)
-            shelters = await asyncio.to_thread(shelter_all, configuration, self._base.outside)
+            shelters = await asyncio.to_thread(shelter_all, configuration, self._runtime.outside)
             await self._applied.apply(configuration, records, shelters, leads=False)
 
     def show(self, name: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
@@ -80,7 +82,7 @@ class AgentChanges:
             NotFound: there is no such agent.
             AgentRemoved: there was one.
         """
-        registry = self._base.registry
+        registry = self._registry
         agent = registry.find(name)
         record = registry.record(agent.id)
         fields = {service: sorted(given) for service, given in record.credentials.items()}
@@ -95,7 +97,7 @@ class AgentChanges:
         """
         async with self._lock:
             check_name("agents", name)
-            registry = self._base.registry
+            registry = self._registry
             there = next((each for each in registry.values() if each.name == name), None)
             if there is not None and there.config.source != "found":
                 raise Conflict(f"there is an agent {name!r} already. Choose another name.")
@@ -114,11 +116,11 @@ class AgentChanges:
             NotFound: there is no such agent.
             Conflict: it has an entry already, or nothing can be isolated on this machine.
         """
-        path = self._base.configuration.path
+        path = self._runtime.configuration.path
         found = await asyncio.to_thread(find_bubblewrap, path)
         if isinstance(found, Unavailable):
             raise Conflict(f"{name} cannot be isolated here: {found.reason}. {found.remedy}")
-        return await self.add(self._base.registry.find(name).name, {})
+        return await self.add(self._registry.find(name).name, {})
 
     async def change(
         self, name: str, changes: Entry, credentials: Mapping[str, Any] | None = None
@@ -134,7 +136,7 @@ class AgentChanges:
             ConfigurationError: the new entry is wrong.
         """
         async with self._lock:
-            record = self._stored(name)
+            record = self._changeable(name)
             owned = merge(record.credentials, credentials or {})
             changed = replace(
                 record,
@@ -142,7 +144,7 @@ class AgentChanges:
                 credentials={service: given for service, given in owned.items() if given},
             )
             await self._commit(*self._with_default(changed, changes.get(DEFAULT)))
-            return self._base.registry[record.id]
+            return self._registry[record.id]
 
     async def connect(self, name: str, service: str, credentials: Mapping[str, str]) -> list[str]:
         """Try credentials on a service, then store them; returns what could be better there.
@@ -152,10 +154,10 @@ class AgentChanges:
             Conflict: its entry is in the settings, or the service refuses the credentials.
             ConfigurationError: they are malformed.
         """
-        record = self._stored(name)
+        record = self._changeable(name)
         tried = replace(record, credentials=merge(record.credentials, {service: credentials}))
         configuration = await asyncio.to_thread(self._reader.read, self._with(tried))
-        warnings = await try_out(configuration, service, record.id, self._base.stores)
+        warnings = await try_out(configuration, service, record.id, self._runtime.stores)
         await self.change(name, {}, {service: credentials})
         return warnings
 
@@ -166,7 +168,7 @@ class AgentChanges:
             NotFound: there is no such agent or service.
             ConfigurationError: the service cannot reach the bridge.
         """
-        registry = self._base.registry
+        registry = self._registry
         agent = registry.find(name)
         return set_up(registry.configuration, service, agent.config, agent.title)
 
@@ -182,20 +184,20 @@ class AgentChanges:
         """
         async with self._lock:
             check_name("agents", to)
-            if (gone := self._base.registry.last_removed(name)) is not None:
+            if (gone := self._registry.last_removed(name)) is not None:
                 return await self._succeed(gone, to)
-            record = self._stored(name)
-            if any(each.name == to for each in self._base.registry.values()):
+            record = self._changeable(name)
+            if any(each.name == to for each in self._registry.values()):
                 raise Conflict(f"there is an agent {to!r} already. Choose another name.")
             former = tuple(each for each in (*record.former, name) if each != to)
             await self._commit(replace(record, name=to, former=former))
-            return self._base.registry[record.id]
+            return self._registry[record.id]
 
     async def _succeed(self, gone: AgentRecord, to: str) -> Agent:
         """Let an agent whose entry has another name now go on with its conversations."""
-        registry = self._base.registry
+        registry = self._registry
         heir = registry.record(registry.find(to).id)
-        if self._base.stores.agents.open_sessions(heir.id):
+        if self._stored.open_sessions(heir.id):
             raise Conflict(f"{to} has conversations of its own already.")
         former = (*gone.former, gone.name)
         record = replace(heir, id=gone.id, former=former, removed_at=None)
@@ -209,7 +211,7 @@ class AgentChanges:
             NotFound: there is no such agent.
         """
         async with self._lock:
-            registry = self._base.registry
+            registry = self._registry
             agent = registry.find(name)
             await self._commit(*self._with_default(registry.record(agent.id), True))
             return registry[agent.id]
@@ -222,8 +224,8 @@ class AgentChanges:
             Conflict: it is the default agent, or its entry is in the settings.
         """
         async with self._lock:
-            record = self._stored(name)
-            current = self._base.configuration
+            record = self._changeable(name)
+            current = self._runtime.configuration
             # If plain settings belong to it, its program is found on PATH again in its place.
             if record.id == current.default_agent != current.plain_agent:
                 raise Conflict(f"{name} is the default agent. Make another one the default first.")
@@ -237,10 +239,10 @@ class AgentChanges:
             NotFound: there is no such agent.
         """
         async with self._lock:
-            registry = self._base.registry
+            registry = self._registry
             agent = registry.find(name)
             seen = replace(registry.record(agent.id), isolation_was="")
-            await self._base.stores.agents.save(seen)
+            await self._stored.save(seen)
             registry.replace(registry.configuration, self._with(seen))
             self._signals.send(Topic.AGENTS)
             return registry[agent.id]
@@ -253,8 +255,8 @@ class AgentChanges:
         """
         async with self._lock:
             reader = self._reader.read_agents_again()
-            records = self._base.registry.records
-            given = label(await asyncio.to_thread(reader.read, records), self._base.files)
+            records = self._registry.records
+            given = label(await asyncio.to_thread(reader.read, records), self._runtime.files)
             enrolled = tuple(enrol(given, records))
             before, self._reader = self._reader, reader
             try:
@@ -266,15 +268,15 @@ class AgentChanges:
     async def settle(self) -> None:
         """Store what the start found: new agents of the settings, and those that are gone."""
         async with self._lock:
-            registry, stored = self._base.registry, self._base.stores.agents
-            before = stored.records()
+            registry = self._registry
+            before = self._stored.records()
             registry.replace(registry.configuration, [*map(self._titled, registry.records)])
             if new := [record for record in registry.records if record not in before]:
                 await self._restore(new, before)
-                await stored.save(*new)
+                await self._stored.save(*new)
             await self._reconcile(registry.configuration, registry.records)
             for record in registry.records:
-                if not record.present and stored.has_work(record.id):
+                if not record.present and self._stored.has_work(record.id):
                     await self._clear(record)
 
     async def _restore(self, now: Iterable[AgentRecord], before: Iterable[AgentRecord]) -> None:
@@ -282,14 +284,14 @@ class AgentChanges:
         gone = {record.id for record in before if not record.present}
         for record in now:
             if record.present and record.id in gone:
-                await asyncio.to_thread(restore, self._base.configuration.shared_dir, record.id)
+                await asyncio.to_thread(restore, self._runtime.configuration.shared_dir, record.id)
 
     async def _reconcile(self, given: Configuration, records: Sequence[AgentRecord]) -> None:
         gone = {record.id: self._gone(record) for record in self._missing(given, records)}
         settled = [gone.get(record.id, record) for record in records]
-        before = {record.id: record for record in self._base.registry.records}
+        before = {record.id: record for record in self._registry.records}
         changed = [each for each in settled if each != before.get(each.id)]
-        if not changed and given.agents == self._base.configuration.agents:
+        if not changed and given.agents == self._runtime.configuration.agents:
             return
         for record in (each for each in gone.values() if each.source == "found"):
             logger.warning(
@@ -319,7 +321,7 @@ class AgentChanges:
 
     def _missing(self, given: Configuration, records: Sequence[AgentRecord]) -> list[AgentRecord]:
         """List the agents without a stored entry that are not there any more, or not needed."""
-        needs = self._base.stores.agents.open_sessions
+        needs = self._stored.open_sessions
         there = {
             entry.name
             for entry in given.agents.values()
@@ -335,23 +337,23 @@ class AgentChanges:
         """Return a record as the default, with the one that was it; else the record alone."""
         if wanted is None:
             return [record]
-        if not wanted and record.id == self._base.configuration.default_agent:
+        if not wanted and record.id == self._runtime.configuration.default_agent:
             raise Conflict(f"{record.name} is the default agent. Make another one the default.")
         before = [
             replace(each, default=False)
-            for each in self._base.registry.records
+            for each in self._registry.records
             if each.default and each.id != record.id and wanted
         ]
         return [*before, replace(record, default=bool(wanted))]
 
     def _titled(self, record: AgentRecord) -> AgentRecord:
         """Note what people call an agent that is here."""
-        registry = self._base.registry
+        registry = self._registry
         return replace(record, title=registry.title(record.id)) if record.present else record
 
     def _gone(self, record: AgentRecord) -> AgentRecord:
         """Return what stays of an agent: its id and its names, and none of its secrets."""
-        now = self._base.clock.now()
+        now = self._runtime.clock.now()
         return replace(
             self._titled(record),
             entry=None,
@@ -361,19 +363,17 @@ class AgentChanges:
             removed_at=now,
         )
 
-    def _stored(self, name: str) -> AgentRecord:
-        agent = self._base.registry.find(name)
-        if words := explain_fixed(agent.config, self._base.configuration.agents_source):
+    def _changeable(self, name: str) -> AgentRecord:
+        agent = self._registry.find(name)
+        if words := explain_fixed(agent.config, self._runtime.configuration.agents_source):
             raise Conflict(words)
-        return self._base.registry.record(agent.id)
+        return self._registry.record(agent.id)
 
     def _new_record(self, name: str) -> AgentRecord:
-        return AgentRecord(
-            id=new_id(name, (each.id for each in self._base.registry.records)), name=name
-        )
+        return AgentRecord(id=new_id(name, (each.id for each in self._registry.records)), name=name)
 
     def _read(self, records: Sequence[AgentRecord]) -> Configuration:
-        return label(self._reader.read(records), self._base.files)
+        return label(self._reader.read(records), self._runtime.files)
 
     def _enrol(
         self, records: tuple[AgentRecord, ...]
@@ -385,7 +385,7 @@ class AgentChanges:
 
     def _with(self, *changed: AgentRecord) -> tuple[AgentRecord, ...]:
         """Return all records, these in place of those with the same ids."""
-        known = {record.id: record for record in self._base.registry.records}
+        known = {record.id: record for record in self._registry.records}
         return tuple({**known, **{record.id: record for record in changed}}.values())
 
     async def _commit(self, *changed: AgentRecord, instead_of: str = "") -> None:
@@ -393,10 +393,10 @@ class AgentChanges:
 
         A record may take the place of that of an agent without sessions.
         """
-        stored, registry = self._base.stores.agents, self._base.registry
+        registry = self._registry
         records = tuple(each for each in self._with(*changed) if each.id != instead_of)
         configuration, records = await asyncio.to_thread(self._enrol, records)
-        shelters = await asyncio.to_thread(shelter_all, configuration, self._base.outside)
+        shelters = await asyncio.to_thread(shelter_all, configuration, self._runtime.outside)
         records = note_isolation(configuration, records, shelters)
         news = [record for record in records if record not in registry.records]
         gone = {each.id for each in changed if not each.present}
@@ -405,9 +405,9 @@ class AgentChanges:
         try:
             if instead_of:
                 heir = next(record for record in records if record.id == changed[0].id)
-                await stored.succeed(heir, instead_of)
+                await self._stored.succeed(heir, instead_of)
             else:
-                await stored.save(*news)
+                await self._stored.save(*news)
             self._signals.send(Topic.AGENTS)
             await self._applied.apply(configuration, records, shelters)
         finally:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 
 from app.acp.late import greet
 from app.acp.launch import launch_of
 from app.agents.availability import FILES, check_entry, check_files, check_isolation
-from app.core.roster import Availabilities
+from app.core.runtime import Runtime
 from app.core.turns.failure import obstacle
 from app.errors import AgentError, AgentRefused
-from app.main.resources import Resources, bridge_id
 from app.model.agents import AgentCheck, Availability, Choices, login_needed, passed, unmet
 from app.signals import Facts, Topic
 from app.tasks import Tasks
@@ -33,35 +31,22 @@ PROBE = "Run `agent-bridge agents probe {agent}` to see what fails."
 class Checkups:
     """Checks the agents of one bridge."""
 
-    def __init__(
-        self,
-        base: Resources,
-        found: Availabilities,
-        judge: Callable[[str], Awaitable[str]],
-        *,
-        timeouts: Mapping[str, float],
-        starts_agents: bool,
-    ) -> None:
-        """Check what costs nothing; `judge` says how an agent is isolated.
-
-        Without `starts_agents`, an agent is started only when a person asks for it.
-        """
-        self._base = base
-        self._found = found
-        self._judge = judge
-        self._timeouts = timeouts
-        self._starts_agents = starts_agents
+    def __init__(self, runtime: Runtime) -> None:
+        """Check what costs nothing."""
+        self._runtime = runtime
+        self._found = runtime.availability
+        self._found.on_doubt = self.recheck
         self._due: dict[str, None] = {}
         self._seen: dict[str, object] = {}
         self._offers: dict[str, Choices] = {}
         self._news = asyncio.Event()
         self._turn = asyncio.Lock()
         self._tasks = Tasks("checkups")
-        self._runs_agents = base.configuration.settings.role != "front"
+        self._runs_agents = runtime.configuration.settings.role != "front"
         """Whether agents run here; others find out about them otherwise."""
-        base.signals.on(Topic.CHOICES, self._hear)
-        base.signals.answer(Topic.PROBE, self._answer)
-        for agent in base.configuration.agents:
+        runtime.signals.on(Topic.CHOICES, self._hear)
+        runtime.signals.answer(Topic.PROBE, self._answer)
+        for agent in runtime.agents:
             self._check(agent)
 
     def start(self) -> None:
@@ -74,7 +59,7 @@ class Checkups:
         await self._tasks.close()
 
     async def _run(self) -> None:
-        agents = list(self._base.configuration.agents)
+        agents = list(self._runtime.configuration.agents)
         for agent in agents:
             await self._isolation(agent)
         self._due.update(dict.fromkeys(agents))
@@ -84,7 +69,7 @@ class Checkups:
                 agent = next(iter(self._due))
                 del self._due[agent]
                 try:
-                    await self._examine(agent, start=self._starts_agents)
+                    await self._examine(agent, start=self._runtime.starts_agents)
                 except Exception:
                     logger.exception("could not check %s", agent)
             await self._news.wait()
@@ -98,7 +83,7 @@ class Checkups:
 
     async def follow(self) -> None:
         """Check the agents that changed, and the isolation of all: none may see the others."""
-        configuration = self._base.configuration
+        configuration = self._runtime.configuration
         for agent in self._seen.keys() - configuration.agents.keys():
             self.drop(agent)
         for agent in configuration.agents:
@@ -122,7 +107,7 @@ class Checkups:
         """Check an agent now, by starting it."""
         if not self._runs_agents:
             with suppress(TimeoutError):  # then what is known is shown
-                await self._base.signals.ask(Topic.PROBE, seconds=PROBE_SECONDS, agent=agent)
+                await self._runtime.signals.ask(Topic.PROBE, seconds=PROBE_SECONDS, agent=agent)
             return self._found.of(agent)
         self._forget_findings(agent)
         self._check(agent)
@@ -153,46 +138,52 @@ class Checkups:
 
     async def _isolation(self, agent: str) -> None:
         if self._runs_agents and self._is_there(agent):
-            words = await self._judge(agent)
+            admission = self._runtime.admission
+            before, words = admission.describe(agent), await admission.judge(agent)
+            # What the start-up output has said already is no news.
+            level = logging.DEBUG if words == before else logging.INFO
+            if agent in admission.closed():
+                level = logging.ERROR
+            logger.log(level, "%s: %s", agent, words)
             self._found.note(agent, check_isolation(words))
 
     async def _greet(self, agent: str) -> tuple[list[AgentCheck], str]:
         """Start an agent; return what was found, and its version."""
         try:
-            base, configuration = self._base, self._base.configuration
+            runtime, configuration = self._runtime, self._runtime.configuration
             greeting = await greet(
-                launch_of(base.registry[agent], configuration, base.admission),
+                launch_of(runtime.agents[agent], configuration, runtime.admission),
                 configuration.data_dir / "workspaces" / f"check-{agent}",
-                base.metrics,
-                bridge=bridge_id(configuration),
-                timeouts=self._timeouts,
+                runtime.metrics,
+                bridge=configuration.bridge_id,
+                timeouts=runtime.timeouts,
             )
         except (AgentError, OSError) as error:
             return [self._read(agent, error)], ""
         self._offers[agent] = greeting.choices
         offered = asdict(greeting.choices)
-        self._base.signals.send(Topic.CHOICES, agent=agent, choices=offered)
+        self._runtime.signals.send(Topic.CHOICES, agent=agent, choices=offered)
         words = f"answers as {greeting.title} {greeting.version}".rstrip()
         checks = [passed("initialize", words)]
         if greeting.logged_in is False:
-            checks.append(login_needed(self._base.registry.name(agent)))
+            checks.append(login_needed(self._runtime.agents.name(agent)))
         elif greeting.logged_in:
             checks.append(passed("login", "opens a conversation"))
         return checks, greeting.version
 
     def _read(self, agent: str, error: AgentError | OSError) -> AgentCheck:
         if isinstance(error, AgentRefused):
-            found = obstacle(error.code, error.message, error.data, self._base.clock.now())
+            found = obstacle(error.code, error.message, error.data, self._runtime.clock.now())
             if found is not None and found.kind == "login":
-                return login_needed(self._base.registry.name(agent))
-        remedy = PROBE.format(agent=self._base.registry.name(agent))
+                return login_needed(self._runtime.agents.name(agent))
+        remedy = PROBE.format(agent=self._runtime.agents.name(agent))
         return unmet("initialize", f"Does not start: {error}", remedy, "unavailable")
 
     def _check(self, agent: str) -> None:
         if self._is_there(agent):
-            found = self._base.registry[agent]
+            found = self._runtime.agents[agent]
             if self._runs_agents:
-                checks = check_entry(self._base.configuration, found.config, found.program)
+                checks = check_entry(self._runtime.configuration, found.config, found.program)
                 self._found.note(agent, *checks)
             self.check_files(agent)
             self._seen[agent] = self._terms(agent)
@@ -200,15 +191,15 @@ class Checkups:
     def check_files(self, agent: str) -> None:
         """Note what is wrong with an agent's files."""
         self._found.forget(agent, FILES)
-        self._found.note(agent, *check_files(self._base.files, agent))
+        self._found.note(agent, *check_files(self._runtime.files, agent))
 
     def _forget_findings(self, agent: str) -> None:
         if self._runs_agents:
             self._found.forget(agent, "command", "key", "initialize", "login", "limit")
 
     def _terms(self, agent: str) -> object:
-        configuration = self._base.configuration
+        configuration = self._runtime.configuration
         return configuration.agents[agent], configuration.keys[agent]
 
     def _is_there(self, agent: str) -> bool:
-        return agent in self._base.configuration.agents
+        return agent in self._runtime.configuration.agents

@@ -8,23 +8,28 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 from typer import Argument, Option
 
+from app.acp.card import card_path, read_card
 from app.agents.enrolling import label_origin
 from app.agents.isolation import shorten_isolation
 from app.config import Configuration
 from app.config.agents import EXTENDS
 from app.config.records import merge
-from app.errors import BridgeError, Conflict
+from app.errors import Conflict
+from app.features.agents.entries import NotAnEntry, parse_assignments, parse_removals, read_object
+from app.features.agents.shapes import AgentDetail
 from app.model.types import SessionState
-from app.server.agent_shapes import AgentDetail, AgentOut
+from app.model.wording import AVAILABILITY
+from app.server.agent_shapes import AgentOut
 from app.server.shapes import Page, SessionOut
-from app.terminal.api import MOST_LISTED, REMOVAL, Api, BridgeRefused, agent_path
+from app.terminal.agents import describe_agents, find_problems, is_installed, show_command
+from app.terminal.api import MOST_LISTED, REMOVAL, Api, BridgeRefused, agent_path, find_bridge
 from app.terminal.framing import (
     Json,
     add_group,
@@ -39,16 +44,56 @@ from app.terminal.framing import (
 )
 
 STDIN: Final = "-"
-TEXTS: Final = ("env", "credentials")
-"""Tables whose values are text, also if they look like JSON."""
 
 COMMANDS = commands()
-agents = add_group(COMMANDS, "agents")
+agents = add_group(COMMANDS, "agents", "List, add, change, probe and log in agents.")
 Name = Annotated[str, Argument(metavar="NAME", help="The name of the agent; see `agents list`.")]
 
 
-class NotAnEntry(BridgeError):
-    """What was typed or read cannot be part of an entry; never repeats it: it may be a secret."""
+@agents.command("list")
+def list_agents(
+    *,
+    every: Annotated[bool, Option("--all", help="Hidden agents too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List agents, their commands and isolation."""
+    configuration = read_all_agents()
+    bridge = find_bridge(configuration)
+    cards = describe_agents(configuration) if bridge is None else bridge.items(AgentOut, "/agents")
+    if as_json:
+        show_json(
+            [
+                {
+                    **card.model_dump(mode="json"),
+                    "found": is_installed(configuration, card.command),
+                    "probe": _probed(configuration, card.id),
+                }
+                for card in cards
+            ]
+        )
+        return
+    shown = [card for card in cards if every or card.visible]
+    show_table(
+        ("agent", "name", "state", "command", "version", "isolation", "services", "from", "probe"),
+        [
+            (
+                f"{card.name} (default)" if card.default else card.name,
+                f"{card.emoji} {card.display_name}".lstrip(),
+                AVAILABILITY[card.availability.state],
+                show_command(configuration, card.id, card.command),
+                card.version or "-",
+                shorten_isolation(card.isolation),
+                ", ".join(card.services),
+                label_origin(card.source, configuration.agents_source),
+                _probed(configuration, card.id),
+            )
+            for card in shown
+        ],
+    )
+    for line in find_problems(shown):
+        sys.stderr.write(f"! {line}\n")
+    if len(shown) < len(cards):
+        sys.stderr.write(f"{len(cards) - len(shown)} more with --all.\n")
 
 
 @agents.command("probe")
@@ -58,7 +103,7 @@ def probe_agent(name: Name) -> None:
     Runs the agent in its own HOME and isolation; a real one sends its model a handful of short
     prompts. What fails here is not used later. The status is 1 if something failed.
     """
-    from app.cli.visits import probe  # noqa: PLC0415 - 1.3 s
+    from app.features.agents.visits import probe  # noqa: PLC0415 - 1.3 s
 
     raise typer.Exit(0 if probe(read_all_agents(), name) else 1)
 
@@ -72,7 +117,7 @@ def log_in_agent(
 
     The login runs in the agent's own HOME and isolation; addresses and codes are shown here.
     """
-    from app.cli.visits import login  # noqa: PLC0415 - 1.3 s
+    from app.features.agents.visits import login  # noqa: PLC0415 - 1.3 s
 
     login(read_all_agents(), name, method)
 
@@ -284,18 +329,6 @@ def reload_agents() -> None:
     say("The agents were read again. What changed holds from the next turn.")
 
 
-def set_credentials(
-    configuration: Configuration, name: str, service: str, given: Mapping[str, str]
-) -> None:
-    """Give an agent what it has on a service.
-
-    Raises:
-        BridgeError: it was refused, or no bridge runs.
-    """
-    changes = {"credentials": {service: dict(given)}}
-    Api(configuration).send(AgentOut, "PATCH", agent_path(name), json=changes)
-
-
 def _add(api: Api, name: str, entry: Mapping[str, Any]) -> AgentOut:
     if "name" in entry:
         raise Conflict("an entry has no key name: the name is given before it. Remove the key.")
@@ -321,61 +354,8 @@ def _read(source: str) -> str:
     return Path(source).read_bytes().decode(errors="replace")
 
 
-def parse_assignments(words: Iterable[str]) -> dict[str, Any]:
-    """Return what `key=value` words set; a dot leads into a table, a value is JSON or else text.
-
-    Raises:
-        NotAnEntry: a word has no key or no value.
-    """
-    table: dict[str, Any] = {}
-    for word in words:
-        key, mark, value = word.partition("=")
-        if not mark:
-            raise NotAnEntry("a setting has no value. Write key=value, such as model=opus.")
-        is_text = key.partition(".")[0] in TEXTS and "." in key
-        _put(table, key, value if is_text else _read_json(value))
-    return table
-
-
-def parse_removals(words: Iterable[str]) -> dict[str, Any]:
-    """Return the change that removes some keys.
-
-    Raises:
-        NotAnEntry: a word is not a key.
-    """
-    table: dict[str, Any] = {}
-    for word in words:
-        if "=" in word:
-            raise NotAnEntry("a key to remove has a value. Write the key alone, such as env.NAME.")
-        _put(table, word, None)
-    return table
-
-
-def read_object(text: str) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        NotAnEntry: it is something else.
-    """
-    found = _read_json(text)
-    if not isinstance(found, dict):
-        raise NotAnEntry('this is not a JSON object. Write it as {"key": "value"}.')
-    return found
-
-
-def _put(table: dict[str, Any], key: str, value: object) -> None:
-    *folders, last = key.split(".")
-    if not all((*folders, last)):
-        raise NotAnEntry("a key is empty. Write key=value, such as model=opus.")
-    for folder in folders:
-        table = table.setdefault(folder, {})
-        if not isinstance(table, dict):
-            raise NotAnEntry("a key is given twice, as a value and as a table. Remove one.")
-    table[last] = value
-
-
-def _read_json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+def _probed(configuration: Configuration, agent: str) -> str:
+    """Summarise the last probe of an agent, if it was of the command that is set now."""
+    entry = configuration.agents.get(agent)
+    card = read_card(card_path(configuration.shared_dir, agent))
+    return card.words if card and entry and card.is_about(entry.command) else "not yet"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.cli.agents import NotAnEntry, parse_assignments, parse_removals, read_object
+from app.features.agents.entries import NotAnEntry, parse_assignments, parse_removals, read_object
 
 SECRET = "hunter22hunter22"
 

@@ -8,9 +8,9 @@ import pytest
 
 from app.config.agents import KEYS, AgentConfig, Preset
 from app.errors import ConfigurationError, Conflict
-from app.model.agents import Choice, Choices, Option
-from app.server.page.view.agent_fields import FIELDS, RULES
-from app.server.page.view.agent_form import (
+from app.features.agents.form import (
+    FIELDS,
+    RULES,
     Around,
     groups,
     locate,
@@ -20,6 +20,7 @@ from app.server.page.view.agent_form import (
     read_variables,
     show,
 )
+from app.model.agents import Choice, Choices, Option
 
 ENTRIES: dict[str, Any] = {
     "display_name": "Ada",
