@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from app.acp.handshake import Handshake, NotRestored
 from app.acp.launch import AgentLaunch, open_home, start
@@ -26,7 +25,7 @@ from app.clock import Clock
 from app.errors import NotFound
 from app.logs import bind
 from app.model.agents import ToolEndpoint, ToolEndpoints
-from app.model.ports import AgentListener, Counters
+from app.model.ports import AgentListener, Counters, OpenedSession
 from app.model.types import ProcessRecord, Session
 from app.model.workspaces import Workspace, folder_name
 from app.retry import persist
@@ -36,18 +35,6 @@ from app.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 10.0  # the longest polite end of a process, all steps together
-
-
-@dataclass(frozen=True, slots=True)
-class StartedAgent:
-    """An agent that was started, and how its conversation began."""
-
-    session: AcpSession
-    how: Literal["new", "resumed", "loaded", "lost"]
-    instructed: bool = False
-    """Whether it took the system prompt."""
-    marks: frozenset[int] | None = None
-    """The messages that its replayed conversation holds; None without a replay."""
 
 
 class AcpLauncher:
@@ -87,7 +74,7 @@ class AcpLauncher:
         *,
         system: str = "",
         replay: bool = False,
-    ) -> StartedAgent:
+    ) -> OpenedSession:
         """Start the agent's process and its conversation, an earlier one if there was one.
 
         With `replay`, the agent is to repeat the earlier one, if it can.
@@ -134,7 +121,7 @@ class AcpLauncher:
         system: str,
         *,
         replay: bool = False,
-    ) -> StartedAgent:
+    ) -> OpenedSession:
         marker = new_marker(self._bridge)
         launch = await open_home(launch, session)
         hosts = self._hosts.setdefault(session.id, SessionHosts())
@@ -172,7 +159,7 @@ class AcpLauncher:
             await peer.close(AT_ONCE)
             raise
         marks = frozenset(peer.audience.marks) if begun.how == "loaded" else None
-        return StartedAgent(conversation, begun.how, begun.instructed, marks)
+        return OpenedSession(conversation, begun.how, begun.instructed, marks)
 
     def _admit(self, launch: AgentLaunch, workspace: Path, peer: AgentPeer, child: Child) -> None:
         """Watch the resources of an agent for as long as its process lives."""

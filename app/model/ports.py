@@ -6,6 +6,7 @@ A port has one method per decision. What must be true together is one method and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from app.model.agents import Choices
@@ -120,28 +121,17 @@ class AgentSession(Protocol):
         ...
 
 
-class OpenedSession(Protocol):
-    """The result of starting an agent."""
+@dataclass(frozen=True, slots=True)
+class OpenedSession:
+    """A conversation with an agent that was started, and how it began."""
 
-    @property
-    def session(self) -> AgentSession:
-        """The conversation."""
-        ...
-
-    @property
-    def how(self) -> Literal["new", "resumed", "loaded", "lost"]:
-        """`lost`: there was a conversation, but the agent could not restore it."""
-        ...
-
-    @property
-    def instructed(self) -> bool:
-        """Whether it took the system prompt."""
-        ...
-
-    @property
-    def marks(self) -> frozenset[int] | None:
-        """The messages that its replayed conversation holds; None without a replay."""
-        ...
+    session: AgentSession
+    how: Literal["new", "resumed", "loaded", "lost"]
+    """`lost`: there was a conversation, but the agent could not restore it."""
+    instructed: bool = False
+    """Whether the agent took the system prompt."""
+    marks: frozenset[int] | None = None
+    """The messages that its replayed conversation holds; None without a replay."""
 
 
 class AgentLauncher(Protocol):

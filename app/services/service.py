@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -28,11 +28,7 @@ if TYPE_CHECKING:
     from app.core.adapters import Adapter
     from app.core.repositories.forge import Forge
     from app.services.common.live import LiveStep, Undo
-    from app.store.checkouts import ProposalStore
-    from app.store.inbox import DeliveryStore
-    from app.store.names import NameStore
-    from app.store.sealed import SealedStore
-    from app.store.sessions import SessionStore
+    from app.store.stores import Stores
     from app.vault import Vault
 
 
@@ -69,30 +65,6 @@ def problem(what: str, reason: str, remedy: str) -> Finding:
     return Finding(Severity.PROBLEM, what, reason, remedy)
 
 
-class ServiceStores(Protocol):
-    """The part of the store that services use."""
-
-    @property
-    def deliveries(self) -> DeliveryStore:
-        """Inbound deliveries."""
-
-    @property
-    def sessions(self) -> SessionStore:
-        """The sessions."""
-
-    @property
-    def sealed(self) -> SealedStore:
-        """Secrets that a platform issued to the bridge."""
-
-    @property
-    def names(self) -> NameStore:
-        """Names of repositories."""
-
-    @property
-    def proposals(self) -> ProposalStore:
-        """The pull requests of sessions."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildContext:
     """What a service builds its adapters from."""
@@ -102,7 +74,7 @@ class BuildContext:
     """The bridge's own key, to sign and to seal with."""
     vault: Vault
     clock: Clock
-    stores: ServiceStores
+    stores: Stores
     pictures: Mapping[str, Sequence[HostPattern]] = field(default_factory=dict)
     """The hosts on each agent's list: pictures in what it says may be there."""
     removed: Collection[str] = ()
@@ -133,7 +105,7 @@ class CheckContext:
 
     configuration: Configuration
     vault: Vault
-    reading: Callable[[], AbstractContextManager[ServiceStores | None]]
+    reading: Callable[[], AbstractContextManager[Stores | None]]
     """Opens the store for reading, None if there is none yet; may raise StoreUnavailable."""
 
 

@@ -20,15 +20,15 @@ import pytest
 
 from app.acp.handshake import Handshake, Restored
 from app.acp.launch import AgentLaunch, launches
-from app.acp.launcher import AcpLauncher, StartedAgent
+from app.acp.launcher import AcpLauncher
 from app.acp.peer import AgentTimeouts
-from app.acp.session import AcpSession
 from app.agents.catalog import AgentProgram, known_agents
 from app.agents.isolation import shelter_all
 from app.children.network.dialing import Outside
 from app.clock import SystemClock
 from app.config import load
 from app.model.keys import PlaceKey, SessionKey
+from app.model.ports import AgentSession, OpenedSession
 from app.model.types import ProcessRecord, Session, SessionState
 from app.model.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
 from app.model.workspaces import Workspace
@@ -165,14 +165,14 @@ class Rig:
 
     async def open(
         self,
-        known: AcpSession | None = None,
+        known: AgentSession | None = None,
         *,
         mode: str | None = None,
         number: int = 1,
         system: str = "",
         replay: bool = False,
         **entry: Any,
-    ) -> StartedAgent:
+    ) -> OpenedSession:
         """Bring the agent to life, with an earlier conversation if one is given.
 
         `number` tells sessions apart; each has a workspace and a home of its own.
@@ -193,7 +193,7 @@ class Rig:
                 session, Workspace(workspace), self.between, system=system, replay=replay
             )
 
-    async def reopen(self, opened: StartedAgent, how: str) -> StartedAgent:
+    async def reopen(self, opened: OpenedSession, how: str) -> OpenedSession:
         """End a life and begin another: a new conversation, or the old one."""
         await opened.session.close()
         return await self.open(None if how == "new" else opened.session)
@@ -232,7 +232,7 @@ class Rig:
             await launcher.close()
 
 
-async def told(session: AcpSession, words: str, choice: Choice = "reject_once") -> Listener:
+async def told(session: AgentSession, words: str, choice: Choice = "reject_once") -> Listener:
     """Say something, follow the turn to its end, answering every ask in one way."""
     listener = Listener(choice)
     async with asyncio.timeout(BOUND):

@@ -67,7 +67,7 @@ from app.model.inbound import (
 )
 from app.model.keys import PlaceKey, SessionKey
 from app.model.policy import PRESETS, Policy
-from app.model.ports import AgentListener, AgentSession
+from app.model.ports import AgentListener, OpenedSession
 from app.model.posts import PostSend, PostSent
 from app.model.types import Attachment, Session, Speaker, Turn
 from app.model.updates import PromptEnd, TextUpdate
@@ -171,27 +171,17 @@ class ScriptedLauncher:
         *,
         system: str = "",
         replay: bool = False,
-    ) -> OpenedAgent:
+    ) -> OpenedSession:
         self.opened.append(session)
         self.note(Line("open", session.key, session.acp_session_id or ""))
         await self.opening()
         if session.acp_session_id is None or not self.remembers:
             how: Literal["new", "lost"] = "lost" if session.acp_session_id else "new"
-            return OpenedAgent(ScriptedAgent(self, session.key, next(self._names)), how)
-        return OpenedAgent(ScriptedAgent(self, session.key, session.acp_session_id), "resumed")
+            return OpenedSession(ScriptedAgent(self, session.key, next(self._names)), how)
+        return OpenedSession(ScriptedAgent(self, session.key, session.acp_session_id), "resumed")
 
     async def close(self) -> None:
         pass
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedAgent:
-    """An agent that came to life."""
-
-    session: AgentSession
-    how: Literal["new", "resumed", "loaded", "lost"]
-    instructed: bool = False
-    marks: frozenset[int] | None = None
 
 
 class ScriptedAgent:

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from app.acp import transport
-from app.acp.launcher import StartedAgent
 from app.acp.peer import AgentTimeouts
-from app.acp.session import AcpSession
 from app.errors import AgentDied, AgentMisbehaved, AgentRefused, AgentTimedOut, Conflict
+from app.model.ports import AgentSession, OpenedSession
 from app.model.updates import (
     BridgeUpdate,
     PromptEnd,
@@ -34,18 +33,18 @@ pytestmark = pytest.mark.anyio
 QUICK = AgentTimeouts(initialize=BOUND, new=BOUND, load=BOUND, configure=BOUND, cancel=0.1)
 
 
-async def opened(workbench: Workbench) -> AcpSession:
+async def opened(workbench: Workbench) -> AgentSession:
     return (await begun(workbench)).session
 
 
-async def begun(workbench: Workbench, acp_session_id: str | None = None) -> StartedAgent:
+async def begun(workbench: Workbench, acp_session_id: str | None = None) -> OpenedSession:
     async with asyncio.timeout(BOUND):
         return await workbench.launcher.open(
             session(acp_session_id), Workspace(workbench.workspace), workbench.between
         )
 
 
-async def told(agent: AcpSession, words: str, listener: Memory | None = None) -> Memory:
+async def told(agent: AgentSession, words: str, listener: Memory | None = None) -> Memory:
     memory = listener or Memory()
     async with asyncio.timeout(4 * BOUND):
         memory.end = await agent.prompt(words, memory)
