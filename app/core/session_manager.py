@@ -26,8 +26,7 @@ from app.model.keys import PlaceKey, SessionKey
 from app.model.ports import TurnEngine
 from app.model.posts import NewPost, PostContent, Verbosity
 from app.model.types import OPEN_TURN_STATES, Session, SessionState
-from app.outage import hold
-from app.retry import persist
+from app.retry import hold, persist
 
 logger = logging.getLogger(__name__)
 RUNNING = {SessionState.WORKING, SessionState.WAITING, SessionState.LIMITED}
