@@ -260,7 +260,8 @@ class CommandEffects:
         """Work out what a command changes for sessions of a place, and what to say about it."""
         match command.name:
             case "help":
-                return (), wording.HELP
+                own = self._base.hooks.command_help
+                return (), "\n".join(filter(None, (wording.HELP, own)))
             case "listen":
                 words = wording.LISTENS[command.argument]
                 return (Effect("listen", value=command.argument),), words

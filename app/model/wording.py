@@ -180,11 +180,8 @@ Send a command as its own message, after a mention or with `!` in front.
 `status` · `queue` shows the queue · `queue now` runs it · `queue drop` drops it
 `!queue TEXT` keeps TEXT for the next turn · `!now TEXT` stops this turn and begins with TEXT
 `agent` shows who can take over · `agent NAME` hands over · `agent NAME words` also sends them
-`review NAME` has an agent review the work here · `panel NAME NAME: QUESTION` asks several
-`race NAME NAME: TASK` gives several the same task, and you pick the one to ship
 `mode NAME` · `model NAME` · `listen mention|latest|all` · `quiet` `normal` `full` · `help`
-`repo OWNER/NAME|none` for this conversation · add `always` for new ones in this channel or team
-`schedule "0 9 * * 1-5" TEXT` runs TEXT at these times · `schedule` lists · `schedule remove N`"""
+`repo OWNER/NAME|none` for this conversation · add `always` for new ones in this channel or team"""
 NOTES = {
     NoteCode.STOPPED: "Stopped.",
     NoteCode.DROPPED: "Dropped before it began.",
