@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.acp.launch import AgentLaunch, CurrentLaunches
-from app.agents.admission import Admission
+from app.agents.checks import Admission
 from app.agents.registry import Registry
 from app.children.warden import Warden
 from app.clock import Clock
@@ -45,10 +45,11 @@ class LateLauncher:
         listener: AgentListener,
         *,
         system: str = "",
+        replay: bool = False,
     ) -> OpenedSession:
         """Start the agent's process and its session."""
         launcher = await self.prepare()
-        return await launcher.open(session, workspace, listener, system=system)
+        return await launcher.open(session, workspace, listener, system=system, replay=replay)
 
     async def close(self) -> None:
         """Stop every process that is still starting or stopping."""

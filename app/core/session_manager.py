@@ -66,6 +66,8 @@ class SessionManager:
             self._engine.submit(ref.session)
             self._feed.notify(ref.session)
         for effect in decision.effects:
+            if effect.kind == "make way" and not accepted.repeated:
+                await self._engine.cancel(effect.session or 0)
             if effect.kind == "verbosity":
                 self._engine.show(decision.heard.place, cast("Verbosity", effect.value))
         self._outbox.send(*accepted.posts)
