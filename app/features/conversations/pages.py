@@ -170,7 +170,7 @@ async def _show(
         service=label_of(key.service),
         **more,
     )
-    page = render.feature_page("manage.html", shown=shown)
+    page = render.template("manage.html", shown=shown)
     return HTMLResponse(page, status_code=409 if shown.problem else 200, headers=HEADERS)
 
 
