@@ -5,7 +5,7 @@ A turn ends once: a second end changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -21,12 +21,14 @@ from sqlalchemy import (
 )
 
 from app.model.posts import NewPost, Note, NoteCode, PostContent
+from app.model.steering import Steered
 from app.model.types import OPEN_TURN_STATES, Entry, Message, Turn, TurnRef, TurnState
 from app.model.updates import AskRequest
 from app.store.commits.admission import SUSPENDED
 from app.store.commits.asks import close_asks, leave_questions, open_ask
 from app.store.commits.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, ended_by, say
-from app.store.database import Database
+from app.store.commits.steering import hand_back, note_read, note_taken
+from app.store.database import Store, write
 from app.store.guarding import Kept
 from app.store.posts import insert_post, keep_content, turn_post_key
 from app.store.sealed import OF_MESSAGE
@@ -74,6 +76,7 @@ _MESSAGES = (
             "text"
         ),
         transcript.c.at,
+        heard.c.steered,
     )
     .join(heard, heard.c.message == message.c.id)
     .join(transcript, transcript.c.id == message.c.id)
@@ -118,6 +121,7 @@ _PROMPT = (
         prompt=bindparam("prompt"),
         told=bindparam("told"),
         system=bindparam("system"),
+        steerable=bindparam("steerable"),
     )
     .returning(turn.c.session)
 )
@@ -133,12 +137,8 @@ def messages_of(connection: Connection, turn_id: int) -> list[Message]:
     return [message_of(row) for row in connection.execute(_MESSAGES, {"of": turn_id})]
 
 
-class TurnStore:
+class TurnStore(Store):
     """The turn port."""
-
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
 
     def turn(self, turn_id: int) -> Turn | None:
         """Read one turn."""
@@ -183,14 +183,15 @@ class TurnStore:
         """Return which agents got any message of a turn."""
         return frozenset(agent for (agent,) in self._database.some(_HEARERS, of=turn_id))
 
-    async def starting(self, turn_id: int) -> bool:
+    @write
+    def starting(self, connection: Connection, turn_id: int) -> bool:
         """Start a queued turn; False if it is no longer queued."""
-        return await self._database.writer.run(
-            lambda connection: connection.execute(START, {"of": turn_id}).rowcount > 0
-        )
+        return connection.execute(START, {"of": turn_id}).rowcount > 0
 
-    async def prompted(
+    @write
+    def prompted(
         self,
+        connection: Connection,
         turn_id: int,
         prompt: str,
         acp_session_id: str,
@@ -199,23 +200,26 @@ class TurnStore:
         told: int = 0,
         system: str = "",
         standing: Mapping[str, str] | None = None,
+        steerable: bool = False,
     ) -> bool:
-        """Record what the agent is about to be told, before it is sent."""
+        """Record what the agent is about to be told, before it is sent.
 
-        def write(connection: Connection) -> bool:
-            prompted = {"of": turn_id, "prompt": prompt, "told": told, "system": system}
-            row = connection.execute(_PROMPT, prompted).first()
-            if row is None:
-                return False
-            known = {"of": row.session, "in": generation, "acp_session_id": acp_session_id}
-            kept = {"acp_session_id": acp_session_id, "parts": dict(standing or {})}
-            connection.execute(_KNOW, known | {"standing": kept})
-            return True
+        Words that went into an earlier turn are told with it, or are known to the agent.
+        """
+        prompted = {"of": turn_id, "prompt": prompt, "told": told, "system": system}
+        row = connection.execute(_PROMPT, {**prompted, "steerable": steerable}).first()
+        if row is None:
+            return False
+        note_read(connection, turn_id, Steered.SENT, Steered.TAKEN)
+        known = {"of": row.session, "in": generation, "acp_session_id": acp_session_id}
+        kept = {"acp_session_id": acp_session_id, "parts": dict(standing or {})}
+        connection.execute(_KNOW, known | {"standing": kept})
+        return True
 
-        return await self._database.writer.run(write)
-
-    async def finish(
+    @write
+    def finish(
         self,
+        connection: Connection,
         turn_id: int,
         state: TurnState,
         content: PostContent,
@@ -223,47 +227,63 @@ class TurnStore:
         error: str = "",
         *,
         more: Sequence[NewPost] = (),
+        unsure: Collection[int] = (),
     ) -> tuple[int, ...] | None:
-        """End a turn with its last entries, its final post and more; return the posts to send."""
+        """End a turn with its last entries, its final post and more; return the posts to send.
 
-        def write(connection: Connection) -> tuple[int, ...] | None:
-            now = self._now()
-            if not _is_open(connection, turn_id):
-                return None
-            posts = end_turn(connection, turn_id, state, content, now, error)
-            insert_entries(connection, entries, now)
-            note_shown(connection, content, now)
-            further = [insert_post(connection, new, now) for new in more]
-            return (*posts, *further)
+        `unsure` are messages that were sent into it and of which the agent said nothing.
+        """
+        now = self._now()
+        if not _is_open(connection, turn_id):
+            return None
+        posts = end_turn(connection, turn_id, state, content, now, error, unsure=unsure)
+        insert_entries(connection, entries, now)
+        note_shown(connection, content, now)
+        further = [insert_post(connection, new, now) for new in more]
+        return (*posts, *further)
 
-        return await self._database.writer.run(write)
+    async def untaken(self, turn_id: int) -> Sequence[Message]:
+        """List the messages that are to go into a running turn and that its agent has not taken."""
+        untaken = _MESSAGES.where(heard.c.steered == Steered.SENT)
+        return [message_of(row) for row in await self._database.all(untaken, of=turn_id)]
 
-    async def park(self, turn_id: int, content: PostContent, asks: Sequence[int]) -> bool:
+    @write
+    def taken(self, connection: Connection, turn_id: int, number: int) -> None:
+        """Note that the agent of a turn has a message."""
+        note_taken(connection, turn_id, number, self._now())
+
+    @write
+    def hand_back(self, connection: Connection, turn_id: int, number: int) -> Sequence[int]:
+        """Queue a message that the agent of a turn did not take; return the posts to send."""
+        return hand_back(connection, turn_id, self._now(), only={number})
+
+    @write
+    def park(
+        self, connection: Connection, turn_id: int, content: PostContent, asks: Sequence[int]
+    ) -> bool:
         """Park a turn: it waits for people without a process."""
+        now = self._now()
+        row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
+        unanswered = connection.execute(
+            select(func.count()).where(ask.c.id.in_(asks), ask.c.state == "open")
+        ).scalar_one()
+        ready = row.state == TurnState.PROMPTED and not row.stopped
+        if not ready or not asks or unanswered < len(asks):
+            return False
+        parked = update(turn).where(turn.c.id == turn_id)
+        connection.execute(parked.values(state=TurnState.PARKED))
+        # All of them: one may have been stored just now, without the caller knowing.
+        of_turn = (ask.c.turn == turn_id) & (ask.c.state == "open")
+        connection.execute(update(ask).where(of_turn).values(adrift=True))
+        keep_content(connection, turn_post_key(turn_id), content)
+        parked_for = Entry("notice", content.note, session=row.session, turn=turn_id)
+        insert_entries(connection, [parked_for], now)
+        return True
 
-        def write(connection: Connection) -> bool:
-            now = self._now()
-            row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
-            unanswered = connection.execute(
-                select(func.count()).where(ask.c.id.in_(asks), ask.c.state == "open")
-            ).scalar_one()
-            ready = row.state == TurnState.PROMPTED and not row.stopped
-            if not ready or not asks or unanswered < len(asks):
-                return False
-            parked = update(turn).where(turn.c.id == turn_id)
-            connection.execute(parked.values(state=TurnState.PARKED))
-            # All of them: one may have been stored just now, without the caller knowing.
-            of_turn = (ask.c.turn == turn_id) & (ask.c.state == "open")
-            connection.execute(update(ask).where(of_turn).values(adrift=True))
-            keep_content(connection, turn_post_key(turn_id), content)
-            parked_for = Entry("notice", content.note, session=row.session, turn=turn_id)
-            insert_entries(connection, [parked_for], now)
-            return True
-
-        return await self._database.writer.run(write)
-
-    async def pause(
+    @write
+    def pause(
         self,
+        connection: Connection,
         turn_id: int,
         content: PostContent,
         request: AskRequest,
@@ -272,65 +292,55 @@ class TurnStore:
         resume_at: float | None,
     ) -> tuple[int, ...] | None:
         """Put a turn back until someone continues it; return the posts to send."""
-
-        def write(connection: Connection) -> tuple[int, ...] | None:
-            now = self._now()
-            row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
-            if row.state not in RUNNING or row.stopped:
-                return None
-            leave_questions(connection, ask.c.turn == turn_id)
-            ended = (ask.c.turn == turn_id) & ~ASK_STAYS
-            gone = close_asks(connection, ended, "cancelled", NOT_NEEDED, now)
-            reached = row.state == TurnState.PROMPTED
-            connection.execute(
-                update(turn)
-                .where(turn.c.id == turn_id)
-                .values(
-                    state=TurnState.QUEUED,
-                    paused=request.call,
-                    continued=row.continued or reached,
-                )
+        now = self._now()
+        row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
+        if row.state not in RUNNING or row.stopped:
+            return None
+        leave_questions(connection, ask.c.turn == turn_id)
+        ended = (ask.c.turn == turn_id) & ~ASK_STAYS
+        gone = close_asks(connection, ended, "cancelled", NOT_NEEDED, now)
+        reached = row.state == TurnState.PROMPTED
+        connection.execute(
+            update(turn)
+            .where(turn.c.id == turn_id)
+            .values(
+                state=TurnState.QUEUED,
+                paused=request.call,
+                continued=row.continued or reached,
             )
-            keep_content(connection, turn_post_key(turn_id), content)
-            _, post_id = open_ask(
-                connection,
-                request,
-                TurnRef(row.session, turn_id),
-                now,
-                deadline=deadline,
-                resume_at=resume_at,
-                adrift=True,
-            )
-            return (*gone, post_id)
+        )
+        keep_content(connection, turn_post_key(turn_id), content)
+        _, post_id = open_ask(
+            connection,
+            request,
+            TurnRef(row.session, turn_id),
+            now,
+            deadline=deadline,
+            resume_at=resume_at,
+            adrift=True,
+        )
+        return (*gone, post_id)
 
-        return await self._database.writer.run(write)
-
-    async def interrupt(self, turn_id: int) -> None:
+    @write
+    def interrupt(self, connection: Connection, turn_id: int) -> None:
         """Put back a turn that a graceful shutdown cut off; this does not count as a crash."""
+        now = self._now()
+        row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
+        if row.state not in RUNNING:
+            return
+        leave_questions(connection, ask.c.turn == turn_id)
+        lived = (ask.c.turn == turn_id) & ask.c.adrift.is_(False)
+        close_asks(connection, lived, "lost", ASK_LOST, now)
+        if row.stopped:
+            _recover(connection, row, now)
+        else:
+            _requeue(connection, row, now, cuts=row.cuts)
 
-        def write(connection: Connection) -> None:
-            now = self._now()
-            row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
-            if row.state not in RUNNING:
-                return
-            leave_questions(connection, ask.c.turn == turn_id)
-            lived = (ask.c.turn == turn_id) & ask.c.adrift.is_(False)
-            close_asks(connection, lived, "lost", ASK_LOST, now)
-            if row.stopped:
-                _recover(connection, row, now)
-            else:
-                _requeue(connection, row, now, cuts=row.cuts)
-
-        await self._database.writer.run(write)
-
-    async def recover(self) -> Sequence[TurnRef]:
+    @write
+    def recover(self, connection: Connection) -> Sequence[TurnRef]:
         """Recover what the last run left, and list the sessions that have work."""
-
-        def write(connection: Connection) -> list[TurnRef]:
-            recover_turns(connection, true(), self._now())
-            return [TurnRef(row.session, row.id) for row in connection.execute(_QUEUED)]
-
-        return await self._database.writer.run(write)
+        recover_turns(connection, true(), self._now())
+        return [TurnRef(row.session, row.id) for row in connection.execute(_QUEUED)]
 
 
 def recover_turns(connection: Connection, which: ColumnElement[bool], now: float) -> list[int]:

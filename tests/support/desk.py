@@ -38,10 +38,9 @@ from app.core.tools.place import PlaceTools
 from app.core.tools.proposals import ProposalTools
 from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents
-from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.limits import NO_LIMITS, DailyLimits
-from app.core.turns.place_context import ContextFinder
+from app.core.turns.place import ContextFinder, RepositoryChoice
 from app.core.turns.reach import Reach
 from app.core.turns.turn_context import TurnContext
 from app.features.delegation.service import Delegations
@@ -170,6 +169,7 @@ class ScriptedLauncher:
         listener: AgentListener,
         *,
         system: str = "",
+        replay: bool = False,
     ) -> OpenedSession:
         self.opened.append(session)
         self.note(Line("open", session.key, session.acp_session_id or ""))
@@ -185,6 +185,8 @@ class ScriptedLauncher:
 
 class ScriptedAgent:
     """The port of one conversation; a cancelled prompt ends, however long its script is."""
+
+    steerable = False
 
     def __init__(self, launcher: ScriptedLauncher, key: SessionKey, name: str) -> None:
         self.acp_session_id = name
@@ -212,6 +214,9 @@ class ScriptedAgent:
             stop.cancel()
             script.cancel()
             await asyncio.wait({script, stop})
+
+    async def steer(self, text: str, *, files: Sequence[Attachment] = ()) -> bool:
+        return False
 
     async def cancel(self) -> None:
         self._note("cancel")

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from app.core.adapters import Adapter, find_presence
 from app.core.base import Base
-from app.core.commands import Command, parse
+from app.core.commands import Command, parse, read_timing
 from app.core.consent.ledger import Ledger
 from app.core.intake.answers import Answers, Whispers, notice, refusal, speak
 from app.core.intake.floor import Access, Floor, Handover, decide, hand_to
@@ -28,6 +28,7 @@ from app.model.inbound import (
     Decision,
     Delivery,
     DeliveryState,
+    Effect,
     Heard,
     Reason,
 )
@@ -98,6 +99,10 @@ class Dispatcher:
             floor = Floor((last,), floor.reason)  # people still talk to it
         if heard.overheard and not floor.agents and not view.present:
             return Reason.NOT_FOR_US
+        if timing := read_timing(heard.words):
+            when, words = timing
+            heard = replace(heard, text=words, spoken=None, while_busy=when)
+            return await self._hand_on(delivery, heard, floor)
         command = None if heard.speaker.kind == "agent" else self.read_command(heard.words)
         if command is not None and command.name == "agent":
             return await self._hand_over(command, delivery, heard, view)
@@ -132,7 +137,7 @@ class Dispatcher:
         words = wording.SEND_AGAIN.format(cause=cause)
         posts = (notice(delivery, heard, "bridge", words),)
         decision = Decision(delivery.seq, heard, "failed", cause, posts=posts)
-        await self._manager.admit(decision)
+        await self._manager.start_or_continue(decision)
         return words
 
     async def _carry_out(
@@ -170,7 +175,7 @@ class Dispatcher:
         if allowed:
             words = wording.TOOK_OVER.format(agent=self._base.name_of(agent))
             posts += (speak(delivery, heard, agent, words),)
-        return await self._manager.admit(
+        return await self._manager.start_or_continue(
             Decision(
                 delivery.seq,
                 heard,
@@ -191,7 +196,7 @@ class Dispatcher:
             words = await self._handover.list(delivery, heard, view.holder, unknown)
             posts = (notice(delivery, heard, "bridge", words),)
         decision = Decision(delivery.seq, heard, outcome, "command agent", posts=posts)
-        return await self._manager.admit(decision)
+        return await self._manager.start_or_continue(decision)
 
     async def _hand_on(self, delivery: Delivery, heard: Heard, floor: Floor) -> Accepted:
         """Pass a message to the agents its speaker may trigger, or to their open asks."""
@@ -207,6 +212,8 @@ class Dispatcher:
         answers = self._answers(heard, here)
         answering = {each.request.agent_name for each in answers if not each.also_told}
         waiting = [each for each in here if each.key.agent not in answering]
+        if heard.while_busy == "now":
+            effects += tuple(Effect("make way", each.id) for each in waiting)
         unclear = self._ledger.find_unclear(waiting, heard.words)
         posts += tuple(notice(delivery, heard, *each) for each in unclear.items())
         posts += self._reminders(delivery, heard, waiting)
@@ -216,7 +223,7 @@ class Dispatcher:
         requests = tuple(_request(heard, agent) for agent in allowed if agent not in answering)
         reason = floor.reason if allowed or not floor.agents else Reason.REFUSED
         silence = "" if floor.agents or heard.speaker.kind == "agent" else floor.reason
-        accepted = await self._manager.admit(
+        accepted = await self._manager.start_or_continue(
             Decision(
                 delivery.seq,
                 heard,
@@ -236,7 +243,7 @@ class Dispatcher:
         """Start nothing where the repository that came with a message cannot be used."""
         posts = (notice(delivery, heard, "bridge", why),)
         refused = Decision(delivery.seq, heard, "refused", why, posts=posts)
-        return await self._manager.admit(refused)
+        return await self._manager.start_or_continue(refused)
 
     def _answers(self, heard: Heard, sessions: Sequence[Session]) -> tuple[AskAnswer, ...]:
         """Find the asks that a whole message answers: the usual way on some services."""
@@ -306,7 +313,7 @@ class Dispatcher:
     ) -> Accepted:
         """Tell the person who pressed a button in private that it does not count, every time."""
         refused = Decision(delivery.seq, heard, "refused", Reason.REFUSED)
-        accepted = await self._manager.admit(refused)
+        accepted = await self._manager.start_or_continue(refused)
         adapter = self._base.adapters[delivery.adapter]
         for post in () if accepted.repeated else posts:
             await self._whispers.send(adapter, post.target, heard.speaker, post.content.note)
@@ -392,4 +399,6 @@ def _request(heard: Heard, agent: str) -> BridgeSessionRequest:
         surface=heard.place,
         files=heard.files,
         descriptive_name=heard.title,
+        # A run of a schedule is a piece of work of its own.
+        while_busy="steer" if heard.while_busy == "steer" and not heard.schedule else "queue",
     )

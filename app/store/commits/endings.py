@@ -5,7 +5,7 @@ A turn's asks end with it, its post shows people how it ended, and schedules cou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
@@ -13,14 +13,17 @@ from sqlalchemy import ColumnElement, Connection, insert, select, update
 from app.model.inbound import RUN, PauseReason
 from app.model.keys import SessionKey
 from app.model.posts import NewPost, Note, NoteCode, PostContent
+from app.model.steering import Steered
 from app.model.types import Entry, TurnRef, TurnState
 from app.store.commits.asks import (
     close_asks,
     leave_questions,
     outlives,
+    present,
     target_of,
     tell_unused_answers,
 )
+from app.store.commits.steering import hand_back, note_read
 from app.store.posts import address_like, end_post, finish_post, insert_post, turn_post_key
 from app.store.sealed import forget_words
 from app.store.tables import (
@@ -95,7 +98,7 @@ def end_waiting(
     session_id = _close_turn(connection, turn_id, state, now)
     say(connection, session_id, turn_id, note, now)
     shown = "done" if state is TurnState.DONE else "stopped"
-    return posts + _present(end_post(connection, turn_post_key(turn_id), shown, note))
+    return posts + present(end_post(connection, turn_post_key(turn_id), shown, note))
 
 
 def end_if_idle(
@@ -146,7 +149,7 @@ def go_on_after(
         old.session,
         new_id,
     )
-    return TurnRef(old.session, new_id), [*_present(ended), insert_post(connection, begun, now)]
+    return TurnRef(old.session, new_id), [*present(ended), insert_post(connection, begun, now)]
 
 
 def stop_session(
@@ -248,8 +251,14 @@ def end_turn(
     content: PostContent,
     now: float,
     error: str = "",
+    *,
+    unsure: Collection[int] | None = None,
 ) -> list[int]:
-    """End a turn and its asks, with or without a process; return the posts."""
+    """End a turn and its asks, with or without a process; return the posts.
+
+    `unsure` are messages that were sent into it and of which its agent said nothing; None if it
+    is not known which were sent.
+    """
     stays = state is TurnState.DONE and outlives(connection, turn_id)
     which = ask.c.turn == turn_id
     if stays:
@@ -257,8 +266,12 @@ def end_turn(
         which &= ~ASK_STAYS
     posts = close_asks(connection, which, "cancelled", NOT_NEEDED, now)
     _close_turn(connection, turn_id, state, now, error)
-    posts += _present(finish_post(connection, turn_post_key(turn_id), content))
+    posts += present(finish_post(connection, turn_post_key(turn_id), content))
     posts += tell_unused_answers(connection, turn_id, now) if stays else []
+    if state is TurnState.DONE:
+        note_read(connection, turn_id, Steered.TAKEN)
+    held = state is TurnState.CANCELLED
+    posts += hand_back(connection, turn_id, now, unsure=unsure, held=held)
     return posts + count_runs(connection, turn_id, state, now)
 
 
@@ -274,10 +287,6 @@ def _close_turn(
     connection.execute(update(session).where(session.c.id == session_id).values(updated_at=now))
     forget_words(connection)
     return int(session_id)
-
-
-def _present(post: int | None) -> list[int]:
-    return [] if post is None else [post]
 
 
 def say(
