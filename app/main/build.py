@@ -14,8 +14,8 @@ from app.acp.late import LateLauncher, build_launcher
 from app.agents.catalog import unshared_files
 from app.agents.isolation import homes_root, workspaces_root
 from app.agents.prices import read_prices
-from app.children.disk import DiskSpace, identify
 from app.children.kept_files import Traces
+from app.children.limits import DiskSpace, identify
 from app.children.warden import Warden
 from app.core.adapters import Adapter
 from app.core.base import Base
@@ -49,10 +49,9 @@ from app.core.tools.place import PlaceTools
 from app.core.tools.proposals import ProposalTools
 from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents
-from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.limits import DailyLimits
-from app.core.turns.place_context import ContextFinder, operator_prompt
+from app.core.turns.place import ContextFinder, RepositoryChoice, operator_prompt
 from app.core.turns.reach import Reach
 from app.core.turns.turn_context import TurnContext
 from app.main.resources import Resources

@@ -14,8 +14,8 @@ from procrastinate import App, PsycopgConnector
 from procrastinate.jobs import Job
 
 from app.clock import SystemClock
-from app.fleet import worker as worker_module
-from app.fleet.worker import FleetWorker, _TryOthers
+from app.fleet import engine as worker_module
+from app.fleet.engine import FleetWorker, _TryOthers
 from app.store.database import Database
 from app.store.database.backend import Fence
 from app.store.members import COMMON, TASK, ClaimStore, MemberStore
@@ -42,7 +42,7 @@ class Member:
         self.database.open()
         self.stores = Stores.on(self.database, clock.now)
         self.members = MemberStore(self.database, clock.now, fence)
-        self.claims = ClaimStore(self.database, fence)
+        self.claims = ClaimStore(self.database, clock.now, fence)
         self.worker = FleetWorker(
             self.address, "ada", self.claims, clock, lease_seconds=LEASE_SECONDS
         )
