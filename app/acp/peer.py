@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from acp import RequestError, connect_to_agent
 from pydantic import ValidationError
 
-from app.acp.audience import Audience, AudienceWitness
-from app.acp.client import BridgeAcpClient
+from app.acp.client import Audience, AudienceWitness, BridgeAcpClient
 from app.acp.transport import AgentTransport
 from app.children.proc_table import TICKS_PER_SECOND, ticks_now
 from app.children.process import Child, StopReport
@@ -61,6 +60,8 @@ class AgentTimeouts:
     """It replays the whole conversation."""
     configure: float = 20.0
     """It stores a setting."""
+    steer: float = 10.0
+    """It queues a text: milliseconds, unless it is busy."""
     cancel: float = 5.0
     """Twenty times the slowest measured; a person waits for it."""
     close: float = 2.0

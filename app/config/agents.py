@@ -25,7 +25,7 @@ from pydantic import (
 
 from app.config.fields import Emoji, Environment, Variables, nothing, text_list
 from app.config.network import GROUP, parse_host
-from app.config.problems import refusal
+from app.config.sources import refusal
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 _GLOB = re.compile(r"[A-Za-z0-9_.*?-]{1,100}")
@@ -308,6 +308,11 @@ class AgentConfig(BaseModel):
     )
     ship: Literal["pr", "push", "none"] = Field(
         "pr", title="Changes", description="What happens to its commits at the end of a turn."
+    )
+    while_busy: Literal["steer", "queue"] = Field(
+        "steer",
+        title="Messages while it works",
+        description="Whether they go into its running turn, where it takes them, or wait.",
     )
     idle_minutes: Minutes | None = Field(
         None, title="Idle minutes", description="After how long an idle session is parked."

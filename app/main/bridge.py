@@ -25,7 +25,7 @@ from app.main.maintenance import Maintenance
 from app.main.resources import Resources, presence
 from app.mcp_server.endpoints import PATH as TOOLS_PATH
 from app.metrics import measure_members
-from app.outage import watch
+from app.retry import watch
 from app.server.application import build
 from app.server.front import Front, Redacting, hosts_of
 from app.server.health import Health

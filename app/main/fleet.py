@@ -6,11 +6,10 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 
-from app.children.leftovers import kill_leftovers
+from app.children.proc_table import kill_leftovers
 from app.core.turns.turn_context import TurnContext
-from app.fleet.engine import FleetTurnEngine
+from app.fleet.engine import FleetTurnEngine, FleetWorker
 from app.fleet.membership import Membership
-from app.fleet.worker import FleetWorker
 from app.main.resources import Resources, read_name
 from app.server.elsewhere import Elsewhere
 from app.store.database.backend import Fence
