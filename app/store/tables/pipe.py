@@ -10,6 +10,7 @@ from sqlalchemy import (
     JSON,
     Boolean,
     Column,
+    ColumnElement,
     Float,
     ForeignKey,
     Index,
@@ -23,6 +24,7 @@ from sqlalchemy import (
     true,
 )
 
+from app.model.keys import PlaceKey
 from app.store.dialects import NUMBER, where
 from app.store.guarding import Kept, KeptBytes, Shown, ShownJson
 
@@ -78,6 +80,12 @@ place = Table(
     Column("deleted_at", Float),
     UniqueConstraint("service", "name"),
 )
+
+
+def is_place(where: PlaceKey) -> ColumnElement[bool]:
+    """Match the row of a place."""
+    return (place.c.service == where.service) & (place.c.name == where.name)
+
 
 session = Table(
     "session",
@@ -138,6 +146,8 @@ turn = Table(
     Column("continued", Boolean, nullable=False, server_default=false()),
     Column("held", Boolean, nullable=False, server_default=false()),
     Column("stopped", Boolean, nullable=False, server_default=false()),
+    # Whether words go into it while it runs.
+    Column("steerable", Boolean, nullable=False, server_default=false()),
     # Why it waits for someone to continue it: `limited`, `login` or `budget`.
     Column("paused", String),
     # The turn that continues its work, if it was parked and then answered.
@@ -201,6 +211,8 @@ heard = Table(
     Column("message", NUMBER, ForeignKey("message.id"), primary_key=True),
     Column("session", NUMBER, ForeignKey("session.id"), primary_key=True),
     Column("turn", NUMBER, ForeignKey("turn.id")),
+    # Where it is if it was said to a working agent: `sent`, `taken` or `read`.
+    Column("steered", String),
 )
 Index("heard_turn", heard.c.turn)
 Index("heard_session", heard.c.session, heard.c.message)
