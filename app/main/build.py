@@ -11,9 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from app.acp.late import LateLauncher, build_launcher
-from app.agents.catalog import unshared_files
+from app.agents.catalog import read_prices, unshared_files
 from app.agents.isolation import homes_root, workspaces_root
-from app.agents.prices import read_prices
 from app.children.kept_files import Traces
 from app.children.limits import DiskSpace, identify
 from app.children.warden import Warden

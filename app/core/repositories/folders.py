@@ -127,7 +127,7 @@ class Folders:
 
     def _give(self, path: Path, agent: str) -> None:
         found = self._agents.get(agent)
-        give(path, found.shelter.user if found and found.shelter else None)
+        give(path, found.isolation.user if found and found.isolation else None)
 
 
 class UnusedWorkspaces:

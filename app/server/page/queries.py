@@ -8,7 +8,7 @@ from typing import Literal
 
 from fastapi import Request
 
-from app.agents.admission import describe_change
+from app.agents.checks import describe_change
 from app.agents.identity import COLOURS
 from app.core.runtime import Runtime
 from app.errors import NotFound
