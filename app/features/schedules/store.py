@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, delete, func, select, update
 
 from app.errors import DeliveryUnreadable
 from app.features.schedules import wording
-from app.features.schedules.values import Agreed, NewSchedule, Schedule
+from app.features.schedules.model import Agreed, NewSchedule, Schedule
 from app.model.asks import TAKE
 from app.model.inbound import RUN, Delivery, Heard, PauseReason
 from app.model.keys import PlaceKey, SessionKey
