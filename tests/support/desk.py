@@ -33,8 +33,7 @@ from app.core.outbox import Outbox
 from app.core.repositories.following import Renames
 from app.core.roster import Availabilities, Roster
 from app.core.session_manager import SessionManager
-from app.core.tools.people import PeopleTools
-from app.core.tools.place import PlaceTools
+from app.core.tools.people import PeopleTools, PlaceTools
 from app.core.tools.proposals import ProposalTools
 from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents
