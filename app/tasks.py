@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from app.outage import hold, is_watched
+from app.retry import hold, is_watched
 
 logger = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from app.model.updates import (
     UnknownUpdate,
     UsageUpdate,
 )
-from app.outage import hold
+from app.retry import hold
 
 logger = logging.getLogger(__name__)
 

@@ -27,8 +27,7 @@ from app.model.keys import PlaceKey, SessionKey
 from app.model.ports import TurnEngine
 from app.model.posts import NewPost, PostContent, Verbosity
 from app.model.types import OPEN_TURN_STATES, Session
-from app.outage import hold
-from app.retry import persist
+from app.retry import hold, persist
 
 logger = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from app.main.resources import Resources
 from app.main.terms import hosts_of, page_url_of, plain_url_of, tools_url_of
 from app.main.wiring import Joined
 from app.metrics import Check, Vital
-from app.outage import watch
+from app.retry import watch
 from app.server.application import build
 from app.server.front import Front, Redacting
 from app.server.installations import PendingInstallations

@@ -8,9 +8,8 @@ from collections.abc import Awaitable, Callable
 
 from app.children.leftovers import kill_leftovers
 from app.core.turns.turn_context import TurnContext
-from app.fleet.engine import FleetTurnEngine
+from app.fleet.engine import FleetTurnEngine, FleetWorker
 from app.fleet.membership import Membership
-from app.fleet.worker import FleetWorker
 from app.main.members import read_name
 from app.main.resources import Resources
 from app.server.elsewhere import Elsewhere

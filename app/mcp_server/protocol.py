@@ -32,7 +32,7 @@ from app.core.tools import wording
 from app.core.tools.toolbox import Toolbox
 from app.errors import BridgeError
 from app.model.agents import SESSION, Arguments, Tool, ToolRefused
-from app.outage import hold
+from app.retry import hold
 from app.tasks import Tasks
 from app.vault import Vault
 

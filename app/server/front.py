@@ -28,7 +28,7 @@ from app.core.adapters import Adapter
 from app.errors import DeliveryRefused, StoreUnavailable
 from app.model.inbound import Delivery
 from app.model.ports import Counters
-from app.outage import hurried
+from app.retry import hurried
 from app.server.problems import AGAIN_SECONDS
 from app.vault import Vault
 

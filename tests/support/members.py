@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from app.clock import SystemClock
 from app.model.inbound import Accepted
-from app.switchboard import Switchboard
+from app.signals import Switchboard
 from tests.support.desk import PATIENCE_SECONDS, Desk, Rules, Stir, join_desk
 from tests.support.memory import delivery, heard, open_stores
 

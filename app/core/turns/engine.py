@@ -23,8 +23,7 @@ from app.model.keys import PlaceKey
 from app.model.posts import PostContent, Verbosity
 from app.model.types import Turn, TurnState
 from app.model.updates import Ask, AskRequest
-from app.outage import hold
-from app.retry import persist
+from app.retry import hold, persist
 from app.signals import Topic
 from app.tasks import Tasks
 

@@ -20,7 +20,7 @@ from sqlalchemy.exc import DatabaseError, DBAPIError
 
 from app.errors import ConfigurationError, Conflict, DataDirInUse, StoreUnavailable
 from app.model.text import clean_text
-from app.outage import is_hurried
+from app.retry import is_hurried
 from app.store.database.backend import Backend, SqliteFile, describe_cause, has_failed
 from app.store.database.schema import (
     HEAD_REVISION,

@@ -21,7 +21,7 @@ from sqlalchemy.pool import QueuePool
 
 from app.errors import FileUnusable, StoreUnavailable
 from app.model.text import clean_json
-from app.outage import Outage
+from app.retry import Outage
 from app.store.dialects import measure
 
 READ_ONLY = "25006"

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped] # it has no types
 from typing_extensions import override
 
-from app.outage import Outage
+from app.retry import Outage
 
 T = TypeVar("T")
 

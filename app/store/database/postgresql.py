@@ -21,7 +21,7 @@ from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 from sqlalchemy.pool import QueuePool
 
 from app.errors import StoreUnavailable
-from app.outage import Outage, is_hurried
+from app.retry import Outage, is_hurried
 from app.store.database.backend import Fence, has_failed, is_locked, to_json
 from app.store.database.holding import Holding, step_aside
 from app.store.database.server_check import check_server, refuse_server

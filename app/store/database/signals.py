@@ -20,9 +20,9 @@ from typing_extensions import override
 
 from app.clock import Clock
 from app.retry import Retries
+from app.signals import Switchboard
 from app.store.database import Database
 from app.store.tables import member, session
-from app.switchboard import Switchboard
 from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,7 @@ import pytest
 
 from app.clock import SystemClock
 from app.core.turns.turn_context import TurnContext
-from app.fleet.engine import FleetTurnEngine, _Service
-from app.fleet.worker import FleetWorker, Take
+from app.fleet.engine import FleetTurnEngine, FleetWorker, Take, _Service
 from app.model.keys import SessionKey
 from app.model.types import Turn, TurnState
 from app.signals import ALONE

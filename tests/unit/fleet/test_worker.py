@@ -14,8 +14,8 @@ from procrastinate import App, PsycopgConnector
 from procrastinate.jobs import Job
 
 from app.clock import SystemClock
-from app.fleet import worker as worker_module
-from app.fleet.worker import FleetWorker, _TryOthers
+from app.fleet import engine as worker_module
+from app.fleet.engine import FleetWorker, _TryOthers
 from app.store.database import Database
 from app.store.database.backend import Fence
 from app.store.members import COMMON, TASK, ClaimStore, MemberStore

@@ -13,8 +13,7 @@ from psycopg import errors
 from sqlalchemy import Connection, insert, select
 
 from app.errors import StoreUnavailable
-from app.outage import hurried
-from app.retry import persist
+from app.retry import hurried, persist
 from app.store.database import Database, postgresql
 from app.store.tables import sealed
 from tests.support.clock import HastyClock

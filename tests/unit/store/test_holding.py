@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from app.outage import hold, hurried, is_hurried, watch
+from app.retry import hold, hurried, is_hurried, watch
 from app.store.database.holding import Holding, step_aside
 from app.tasks import Tasks
 
