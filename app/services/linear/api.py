@@ -119,8 +119,16 @@ class LinearApi:
             LinearRefused: never.
             ServiceRefused: not with these credentials.
         """
+        cleaned = self._outgoing.clean(variables)
         try:
-            data = await self._call(name, self._outgoing.clean(variables))
+            token = await self._tokens.current(self._exchange)
+            answer = await self._send(name, cleaned, token)
+            if _is_unauthenticated(answer):
+                token = await self._tokens.renew(token, self._exchange)
+                answer = await self._send(name, cleaned, token)
+                if _is_unauthenticated(answer):
+                    raise self._tokens.refused("Linear rejected a token it just issued")
+            data = self._data(answer)
         except LinearRefused:
             raise
         except (PostDelayed, ServiceRefused) as error:
@@ -206,27 +214,16 @@ class LinearApi:
         if self._client is not None:
             await self._client.aclose()
 
-    async def _call(self, name: DocumentName, variables: dict[str, object]) -> dict[str, Any]:
-        token = await self._tokens.current(self._exchange)
-        status, headers, answer = await self._send(name, variables, token)
-        if _is_unauthenticated(status, answer):
-            token = await self._tokens.renew(token, self._exchange)
-            status, headers, answer = await self._send(name, variables, token)
-            if _is_unauthenticated(status, answer):
-                raise self._tokens.refused("Linear rejected a token it just issued")
-        return self._data(status, headers, answer)
-
     async def _send(
         self, name: DocumentName, variables: dict[str, object], token: SecretStr
-    ) -> tuple[int, httpx.Headers, dict[str, Any]]:
-        answer = await self._post(
+    ) -> httpx.Response:
+        return await self._post(
             self._url,
             json={"query": document(name), "variables": variables},
             headers={"Authorization": f"Bearer {token.get_secret_value()}"},
         )
-        return answer.status_code, answer.headers, _object(answer)
 
-    async def _exchange(self, address: str, form: dict[str, str]) -> tuple[int, Any]:
+    async def _exchange(self, address: str, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
         answer = await self._post(address, data=form)
         return answer.status_code, _object(answer)
 
@@ -250,14 +247,14 @@ class LinearApi:
                 )
             return self._client
 
-    def _data(self, status: int, headers: httpx.Headers, answer: dict[str, Any]) -> dict[str, Any]:
-        errors = answer.get("errors")
-        if not errors and status == httpx.codes.OK and isinstance(answer.get("data"), dict):
-            data: dict[str, Any] = answer["data"]
+    def _data(self, answer: httpx.Response) -> dict[str, Any]:
+        found, status = _object(answer), answer.status_code
+        data = found.get("data")
+        if not found.get("errors") and status == httpx.codes.OK and isinstance(data, dict):
             return data
-        message, code = _first(errors)
+        message, code = _first_error(found)
         if code == "RATELIMITED" or status == httpx.codes.TOO_MANY_REQUESTS:
-            reset = headers.get("x-ratelimit-requests-reset", "")
+            reset = answer.headers.get("x-ratelimit-requests-reset", "")
             seconds = float(reset) / 1000 - self._clock.now() if reset.isdigit() else 0.0
             wait = min(max(seconds, 1.0), LONGEST_WAIT_SECONDS)
             raise PostDelayed("Linear rate limit reached", retry_after=wait)
@@ -288,8 +285,9 @@ def _object(answer: httpx.Response) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _first(errors: object) -> tuple[str, str]:
+def _first_error(answer: dict[str, Any]) -> tuple[str, str]:
     """Return message and code of the first error."""
+    errors = answer.get("errors")
     first = errors[0] if isinstance(errors, list) and errors else {}
     first = first if isinstance(first, dict) else {}
     extensions = first.get("extensions")
@@ -297,11 +295,9 @@ def _first(errors: object) -> tuple[str, str]:
     return str(first.get("message", "")), str(code).upper()
 
 
-def _is_unauthenticated(status: int, answer: dict[str, Any]) -> bool:
-    return (
-        status == httpx.codes.UNAUTHORIZED
-        or _first(answer.get("errors"))[1] == "AUTHENTICATION_ERROR"
-    )
+def _is_unauthenticated(answer: httpx.Response) -> bool:
+    code = _first_error(_object(answer))[1]
+    return answer.status_code == httpx.codes.UNAUTHORIZED or code == "AUTHENTICATION_ERROR"
 
 
 def _says_missing(message: str) -> bool:

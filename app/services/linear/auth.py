@@ -76,7 +76,7 @@ GRACE_SECONDS: Final = 2.0
 """Time a renewal gets at shutdown. One that is cut off is repeated at the next start: for half an
 hour Linear answers a used refresh token as it did the first time."""
 
-Exchange = Callable[[str, dict[str, str]], Awaitable[tuple[int, Any]]]
+Exchange = Callable[[str, dict[str, str]], Awaitable[tuple[int, dict[str, Any]]]]
 """Sends a form to an address; returns status and answer."""
 
 
@@ -95,12 +95,6 @@ class _Given(BaseModel):
     def _join_list(cls, scope: object) -> object:
         """Join a list: old applications get one."""
         return ",".join(map(str, scope)) if isinstance(scope, list) else scope
-
-
-class _Error(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    error: object = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +151,9 @@ class LinearTokens:
         if self._credentials.client_secret is None:
             assert self._credentials.access_token is not None, "checked when settings were read"
             return self._credentials.access_token
-        held = self._held = self._held or self._load()
+        held = self._held
+        if held is None and (grant := self._grant()) is not None:
+            held = self._hold(grant)
         if held is None or self._clock.now() > held.until - EARLY_SECONDS:
             try:
                 held = await self._renew_once(exchange)
@@ -217,15 +213,6 @@ class LinearTokens:
     async def close(self) -> None:
         """Let a running renewal finish."""
         await self._tasks.close(grace=GRACE_SECONDS)
-
-    def _load(self) -> _Held | None:
-        """Load the token that the last run stored.
-
-        Raises:
-            ServiceRefused: it is no longer valid.
-        """
-        grant = self._grant()
-        return None if grant is None else self._hold(grant)
 
     def _grant(self) -> LinearGrant | None:
         """Read the grant, if the application was installed.
@@ -308,7 +295,7 @@ class LinearTokens:
             return _Given.model_validate(answer)
         except ValidationError:
             cause = wording.NO_TOKEN.format(status=status)
-            if _Error.model_validate(answer).error == "invalid_grant":
+            if answer.get("error") == "invalid_grant":
                 raise self._grant_ended(cause) from None
             raise self.refused(cause) from None
 

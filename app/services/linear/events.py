@@ -175,11 +175,8 @@ def in_own_words(heard: Heard, author: dict[str, Any]) -> Heard:
     session = Authored.model_validate(author["agentSession"])
     if heard.speaker.id == AUTOMATION.id and session.links:
         return replace(heard, speaker=replace(heard.speaker, kind="agent"))
-    issue = session.issue
-    creator = issue.creator if issue is not None and issue.bot is None else None
-    if not isinstance(about, LinearIssue) or about.task is None or creator is None:
-        return heard
-    if creator.id != heard.speaker.id:
+    is_own = session.bot is None and session.author == heard.speaker.id
+    if not isinstance(about, LinearIssue) or about.task is None or not is_own:
         return heard
     return replace(heard, text=about.task.text, context=about.task.context)
 
@@ -267,14 +264,13 @@ def _speaker(user: User | None, event: LinearEvent, agent: str) -> Speaker:
 def list_attachments(data: dict[str, Any]) -> Earlier | None:
     """List the attachments of a session's issue from Linear's answer; None if there are none."""
     session = Attached.model_validate(data["agentSession"])
-    if session.issue is None or not session.issue.attachments.nodes:
+    nodes, name = session.attachments, session.identifier
+    if not nodes:
         return None
-    nodes = session.issue.attachments.nodes
     lines = [
         f"- {each.title}{f' ({each.subtitle})' if each.subtitle else ''}: {each.url}"
         for each in nodes
     ]
-    name = session.issue.identifier
     titles = (" ".join(each.title.translate(_ROUND).split()) for each in nodes)
     links = [f"[{title}]({each.url})" for title, each in zip(titles, nodes, strict=True)]
     return Earlier(
@@ -304,13 +300,12 @@ def files_in(*texts: str) -> tuple[File, ...]:
         for name, *parts in _UPLOAD.findall(text):
             upload = "-".join(parts)
             found[upload] = found.get(upload) or name
-    return tuple(_file(name, upload) for upload, name in list(found.items())[:FILES])
-
-
-def _file(name: str, upload: str) -> File:
-    safe = re.sub(r"[^\w.-]+", "_", name).strip("._")[-80:] or "file"
-    media_type = _IMAGES.get(safe.rpartition(".")[2].lower(), "application/octet-stream")
-    return File(safe, media_type, f"linear-{upload}/{safe}")
+    files = []
+    for upload, name in list(found.items())[:FILES]:
+        safe = re.sub(r"[^\w.-]+", "_", name).strip("._")[-80:] or "file"
+        media_type = _IMAGES.get(safe.rpartition(".")[2].lower(), "application/octet-stream")
+        files.append(File(safe, media_type, f"linear-{upload}/{safe}"))
+    return tuple(files)
 
 
 def _issue_text(issue: Parent | None) -> str:
@@ -363,12 +358,10 @@ def read_subject(data: dict[str, Any]) -> SessionSubject | None:
     session = Anchored.model_validate(data["agentSession"])
     if (pull := session.pull_request) is not None:
         return SessionSubject("pull request", f"#{pull.number:g} {pull.title}", pull.url)
-    if (comment := session.comment) is None:
-        return None
-    if comment.document is not None and (document := comment.document.document) is not None:
-        text = comment.document.content or ""
+    if (document := session.document) is not None:
+        text = session.document_text or ""
         return SessionSubject("document", document.title, document.url, text)
-    if (project := comment.project) is not None:
+    if (project := session.project) is not None:
         return SessionSubject("project", project.name, project.url, project.content or "")
     return None
 

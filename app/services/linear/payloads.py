@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasPath, BaseModel, ConfigDict, Field
 
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+def _at(*path: str, default: Any = None) -> Any:
+    """Take a value from further down in the JSON."""
+    return Field(default, validation_alias=AliasPath(*path))
 
 
 class User(_Model):
@@ -93,36 +98,11 @@ class LinearAttachment(_Model):
     subtitle: str | None = None
 
 
-class LinearAttachments(_Model):
-    """The attachments of an issue."""
-
-    nodes: tuple[LinearAttachment, ...]
-
-
-class AttachedIssue(_Model):
-    """An issue with its attachments."""
-
-    identifier: str
-    attachments: LinearAttachments
-
-
 class Attached(_Model):
     """A session with the attachments of its issue."""
 
-    issue: AttachedIssue | None = None
-
-
-class Named(_Model):
-    """An object of which only the id counts."""
-
-    id: str | None = None
-
-
-class AuthoredIssue(_Model):
-    """An issue with who wrote it."""
-
-    creator: Named | None = None
-    bot: Named | None = Field(default=None, alias="botActor")
+    identifier: str = _at("issue", "identifier", default="")
+    attachments: tuple[LinearAttachment, ...] = _at("issue", "attachments", "nodes", default=())
 
 
 class Link(_Model):
@@ -135,7 +115,9 @@ class Authored(_Model):
     """A session with who wrote its issue."""
 
     links: tuple[Link, ...] = Field(default=(), alias="externalLinks")
-    issue: AuthoredIssue | None = None
+    author: str | None = _at("issue", "creator", "id")
+    bot: object = _at("issue", "botActor")
+    """What wrote the issue if no person did."""
 
 
 class PullRequest(_Model):
@@ -153,13 +135,6 @@ class Document(_Model):
     url: str
 
 
-class DocumentContent(_Model):
-    """The text of a document."""
-
-    content: str | None = None
-    document: Document | None = None
-
-
 class Project(_Model):
     """A project."""
 
@@ -168,18 +143,13 @@ class Project(_Model):
     url: str
 
 
-class AnchorComment(_Model):
-    """The first comment of a session, with what it is on."""
-
-    document: DocumentContent | None = Field(default=None, alias="documentContent")
-    project: Project | None = None
-
-
 class Anchored(_Model):
     """A session with what it is about, if that is no issue."""
 
     pull_request: PullRequest | None = Field(default=None, alias="pullRequest")
-    comment: AnchorComment | None = None
+    document: Document | None = _at("comment", "documentContent", "document")
+    document_text: str | None = _at("comment", "documentContent", "content")
+    project: Project | None = _at("comment", "project")
 
 
 class LinearEvent(_Model):

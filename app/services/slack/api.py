@@ -257,12 +257,10 @@ class SlackApi:
         if not is_slack_address(url, self._base_url):
             # The host of an external file chooses its address, and would receive the token.
             raise PlatformFileRefused(wording.STORED_OUTSIDE.format(url=url))
-        client = self.client
-        assert self._session is not None
+        session, proxy = self._reach(url)
         headers = {"Authorization": f"Bearer {self._token}"}
-        proxy = None if bypasses_proxy(url) else client.proxy
         try:
-            async with self._session.get(url, headers=headers, proxy=proxy) as answer:
+            async with session.get(url, headers=headers, proxy=proxy) as answer:
                 if not answer.ok:
                     raise PlatformFileRefused(wording.ANSWERED.format(status=answer.status))
                 if answer.content_type == HTML and (answer.history or not is_html(info)):
@@ -281,14 +279,10 @@ class SlackApi:
         """
         given = {"filename": name, "length": len(content)}
         place = await self._call("files.getUploadURLExternal", data=given)
-        client = self.client
-        assert self._session is not None
         url, timeout = place["upload_url"], aiohttp.ClientTimeout(total=UPLOAD_SECONDS)
-        proxy = None if bypasses_proxy(url) else client.proxy
+        session, proxy = self._reach(url)
         try:
-            async with self._session.post(
-                url, data=content, proxy=proxy, timeout=timeout
-            ) as answer:
+            async with session.post(url, data=content, proxy=proxy, timeout=timeout) as answer:
                 if not answer.ok and answer.status < SERVER_ERROR:
                     raise PlatformFileRefused(wording.ANSWERED.format(status=answer.status))
                 answer.raise_for_status()
@@ -315,15 +309,19 @@ class SlackApi:
         """
         if not is_slack_address(url, self._base_url):
             return
-        client = self.client
-        assert self._session is not None
-        proxy = None if bypasses_proxy(url) else client.proxy
+        session, proxy = self._reach(url)
         json = {"response_type": "ephemeral", "replace_original": False, "text": words}
         try:
-            async with self._session.post(url, json=json, proxy=proxy) as answer:
+            async with session.post(url, json=json, proxy=proxy) as answer:
                 answer.raise_for_status()
         except (aiohttp.ClientError, TimeoutError) as error:
             logger.info("cannot answer an interaction: %s", type(error).__name__)
+
+    def _reach(self, url: str) -> tuple[aiohttp.ClientSession, str | None]:
+        """Return the session of the client, and the proxy for an address."""
+        client = self.client  # opens the session
+        assert self._session is not None
+        return self._session, None if bypasses_proxy(url) else client.proxy
 
     async def close(self) -> None:
         """Close the session."""

@@ -54,12 +54,12 @@ def blocks(content: PostContent, level: Verbosity) -> list[Card]:
 
 
 def chunks(before: Mapping[str, Card], now: Mapping[str, Card], text: str) -> list[Card]:
-    """Render what a stream does not show yet."""
-    changed = [
-        {"type": "task_update", **_news(before.get(name, {}), card)}
-        for name, card in now.items()
-        if before.get(name) != card
-    ]
+    """Render what a stream does not show yet; an output that is there already is left out."""
+    changed: list[Card] = []
+    for name, card in now.items():
+        if (known := before.get(name, {})) != card:
+            new = {key: value for key, value in card.items() if key != "output" or key not in known}
+            changed.append({"type": "task_update", **new})
     return [*changed, {"type": "markdown_text", "text": text}] if text else changed
 
 
@@ -159,11 +159,6 @@ def _fit(listed: Mapping[str, Card], which: str) -> dict[str, Card]:
 
 def _card(name: str, title: str, status: str) -> Card:
     return {"id": name, "title": one_line(title, CARD_CHARACTERS) or name, "status": status}
-
-
-def _news(before: Card, now: Card) -> Card:
-    """Leave out an output that is there already."""
-    return {key: value for key, value in now.items() if key != "output" or key not in before}
 
 
 def _block(card: Card) -> Card:

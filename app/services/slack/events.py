@@ -84,8 +84,10 @@ class FrameReader:
 
     def _event(self, event: Event, known: FrameContext) -> Inbound | None:
         match event["type"], event.get("subtype"):
-            case "agent_session_stopped", _:
-                return self._stopped(event, known)
+            case "agent_session_stopped", _:  # the native Stop button is the command
+                at, channel = event["event_ts"], event["channel"]
+                thread = event.get("thread_ts") or at
+                return self._command("stop", channel, thread, at, event["user"], known)
             case "message", "message_changed":
                 return self._changed(event, known)
             case "message", "message_deleted":
@@ -163,13 +165,6 @@ class FrameReader:
             message_id=message["ts"],
             speaker=speaker,
             text=text,
-        )
-
-    def _stopped(self, event: Event, known: FrameContext) -> Heard:
-        """Treat the native Stop button as the command."""
-        thread = event.get("thread_ts") or event["event_ts"]
-        return self._command(
-            "stop", event["channel"], thread, event["event_ts"], event["user"], known
         )
 
     def _pressed(self, payload: Event, known: FrameContext) -> Inbound | None:

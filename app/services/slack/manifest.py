@@ -104,7 +104,10 @@ def show(request: ManifestRequest) -> None:
     """Print the manifest on stdout, and the steps on stderr."""
     made = manifest(request.title, request.agent.description or "")
     request.write(json.dumps(made, indent=2, ensure_ascii=False))
-    request.explain(steps(request.title, made, request.called, _putting(request)))
+    putting = "Put both into .env, run `agent-bridge doctor`, then `agent-bridge serve`."
+    if request.is_stored:
+        putting = f"Set both with `agent-bridge agents set {request.agent.name} NAME=VALUE ...`."
+    request.explain(steps(request.title, made, request.called, putting))
     base_url = request.configuration.base_url
     if not is_public(base_url):
         request.explain(
@@ -130,13 +133,6 @@ def set_up(_configuration: Configuration, agent: AgentConfig, title: str) -> Set
             "bot token.",
         ),
     )
-
-
-def _putting(request: ManifestRequest) -> str:
-    if request.is_stored:
-        name = request.agent.name
-        return f"Set both with `agent-bridge agents set {name} NAME=VALUE ...`."
-    return "Put both into .env, run `agent-bridge doctor`, then `agent-bridge serve`."
 
 
 def steps(agent: str, made: dict[str, Any], called: Callable[[str], str], putting: str) -> str:

@@ -73,7 +73,12 @@ def plain(text: str, known: FrameContext) -> str:
 
 def quote_forwarded(message: Event, known: FrameContext) -> str:
     """Write the forwarded messages, which Slack keeps apart from the text."""
-    return "\n\n".join(_quote(each, known) for each in _find_forwarded(message))
+    quoted = []
+    for each in _find_forwarded(message):
+        who = each.get("author_name") or known.names.get(each.get("author_id", ""))
+        where = f" in #{each['channel_name']}" if each.get("channel_name") else ""
+        quoted.append(f"{who or SOMEONE}{where}: {_card(each, known)}")
+    return "\n\n".join(quoted)
 
 
 def everything_in(message: Event, known: FrameContext) -> str:
@@ -119,10 +124,12 @@ def _file(file: Event) -> File:
     name, media_type = str(file.get("name") or ""), str(file.get("mimetype") or "")
     if is_canvas(file):
         name, media_type = f"{name or file.get('title') or 'canvas'}.html", "text/html"
+    # No folders, no special characters.
+    safe = _UNUSABLE.sub("_", name)[-NAME_CHARACTERS:].strip(". ") or "file"
     return File(
         name=name or str(file["id"]),
         media_type=media_type or "application/octet-stream",
-        url=f"{FILE_FOLDER}{file['id']}/{_safe(name)}",
+        url=f"{FILE_FOLDER}{file['id']}/{safe}",
     )
 
 
@@ -142,13 +149,6 @@ def link_of(home: str, channel: str, ts: str, thread: str) -> str:
 def _find_forwarded(message: Event) -> list[Event]:
     attached = message.get("attachments") or ()
     return [each for each in attached if each.get("is_share") or each.get("is_msg_unfurl")]
-
-
-def _quote(attachment: Event, known: FrameContext) -> str:
-    who = attachment.get("author_name") or known.names.get(attachment.get("author_id", ""))
-    channel = attachment.get("channel_name")
-    where = f" in #{channel}" if channel else ""
-    return f"{who or SOMEONE}{where}: {_card(attachment, known)}"
 
 
 def _card(attachment: Event, known: FrameContext) -> str:
@@ -178,11 +178,6 @@ def _texts(blocks: object, known: FrameContext) -> str:
             case _:
                 pass
     return plain("\n".join(found), known)
-
-
-def _safe(name: str) -> str:
-    """Make a file name safe: no folders, no special characters."""
-    return _UNUSABLE.sub("_", name)[-NAME_CHARACTERS:].strip(". ") or "file"
 
 
 PART_CHARACTERS: Final = 10_000

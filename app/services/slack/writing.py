@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -294,7 +294,11 @@ class Sharer:
                 sent.append(await self._api.put(file.name, content))
                 return PostSent(",".join(sent), unfinished=True)
             if not await self._is_shared(sent[0]):
-                await self._share(post, dict(zip(sent, files, strict=True)), empty)
+                channel, thread = channel_and_thread(post.target.external)
+                titles = {number: file.name for number, file in zip(sent, files, strict=True)}
+                names = ", ".join(file.name for file in empty)
+                comment = escape(wording.EMPTY_LEFT_OUT.format(names=names)) if empty else None
+                await self._api.share(titles, channel=channel, thread=thread, comment=comment)
         except (SlackRefused, PlatformFileRefused, OSError) as error:
             if isinstance(error, SlackRefused) and error.error in PLACE_GONE:
                 raise
@@ -311,34 +315,24 @@ class Sharer:
             return False
         return bool(info["file"].get("shares"))
 
-    async def _share(
-        self, post: PostSend, files: Mapping[str, MadeFile], empty: Sequence[MadeFile]
-    ) -> None:
-        channel, thread = channel_and_thread(post.target.external)
-        titles = {number: file.name for number, file in files.items()}
-        names = ", ".join(file.name for file in empty)
-        comment = escape(wording.EMPTY_LEFT_OUT.format(names=names)) if empty else None
-        await self._api.share(titles, channel=channel, thread=thread, comment=comment)
-
     async def _name(self, post: PostSend, files: Sequence[MadeFile], why: str) -> PostSent:
         """List the files, and say why they are not here."""
         channel, thread = channel_and_thread(post.target.external)
-        words = escape(wording.FILES_NOT_SENT.format(why=why))
+        lines = [escape(wording.FILES_NOT_SENT.format(why=why))]
+        for file in files:
+            name = escape(file.name)
+            shown = f"<{file.link}|{name}>" if file.link else name
+            lines.append(f"• {shown} ({size_words(file.size)})")
         answer = await self._api.call(
             "chat.postMessage",
             channel=channel,
             thread_ts=thread,
-            text="\n".join((words, *map(_line, files))),
+            text="\n".join(lines),
             metadata=metadata(post, 0),
             unfurl_links=False,
             unfurl_media=False,
         )
         return PostSent(answer["ts"])
-
-
-def _line(file: MadeFile) -> str:
-    name = escape(file.name)
-    return f"• {f'<{file.link}|{name}>' if file.link else name} ({size_words(file.size)})"
 
 
 FILE_BYTES: Final = 32 * 1024 * 1024

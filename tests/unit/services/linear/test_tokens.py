@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -242,7 +243,7 @@ async def test_a_revoked_installation_is_remembered_as_one(bench: Bench) -> None
 
 
 async def test_an_error_of_another_shape_is_a_refusal_like_any_other(bench: Bench) -> None:
-    async def refuse(_address: str, _form: dict[str, str]) -> tuple[int, object]:
+    async def refuse(_address: str, _form: dict[str, str]) -> tuple[int, dict[str, Any]]:
         return 400, {"error": {"code": "invalid_client"}}
 
     async with bench.run() as run:
