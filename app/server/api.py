@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 from uuid import uuid4
@@ -15,16 +14,17 @@ from app.agents.admission import describe_change
 from app.agents.agent import Agent
 from app.core.feed import Unfinished
 from app.core.runtime import Runtime
-from app.errors import Conflict, NotFound, StoreUnavailable
+from app.errors import Conflict, NotFound
 from app.model.agents import State as Availability
 from app.model.inbound import Accepted, DeliveryState
 from app.model.posts import PostState
 from app.model.types import Session, SessionState
 from app.model.updates import AskState
 from app.server.agent_shapes import AgentOut
+from app.server.event_stream import QUIET, event, stream
 from app.server.filters import AgentName, ServiceName, Since, find_service, read_filter
 from app.server.login import SignedInRoute, visitor
-from app.server.problems import RESPONSES, end_when_away
+from app.server.problems import RESPONSES
 from app.server.shapes import (
     AskOut,
     DeliveryOut,
@@ -42,12 +42,10 @@ from app.server.shapes import (
     UnfinishedOut,
     state_of,
 )
-from app.server.site import RuntimeOf
+from app.server.site import RuntimeOf, settle
 from app.server.turn_record import TurnRecord, read_record
 from app.services.web import events
 
-SETTLE_SECONDS = 30.0
-"""How long a caller waits for the outcome of a message; the message is stored in any case."""
 QUIET_SECONDS = 15.0
 """How often a quiet event stream sends a keep-alive: below the usual proxy timeouts."""
 OPERATOR = ("operator", "operator")
@@ -195,11 +193,7 @@ async def follow_session(
     """Follow a session; rows carry their number, unfinished text carries none."""
     _session(runtime, session_id)
     start = last_event_id if last_event_id is not None else after
-    return StreamingResponse(
-        end_when_away(_stream(runtime, session_id, start)),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
+    return stream(_follow(runtime, session_id, start))
 
 
 @router.get("/asks")
@@ -328,23 +322,15 @@ async def _say(
         repository=repository,
         hands_over=hands_over,
     )
-    try:
-        async with asyncio.timeout(SETTLE_SECONDS):
-            return await runtime.intake.settle(
-                events.delivery(said, agent, now=runtime.clock.now())
-            )
-    except TimeoutError:
-        raise StoreUnavailable("the message is stored and will be handled later") from None
+    return await settle(runtime, events.delivery(said, agent, now=runtime.clock.now()))
 
 
-async def _stream(runtime: Runtime, session_id: int, after: int) -> AsyncIterator[str]:
+async def _follow(runtime: Runtime, session_id: int, after: int) -> AsyncIterator[bytes]:
     async for item in runtime.feed.follow(session_id, after=after, idle=QUIET_SECONDS):
         match item:
             case None:
-                yield ": quiet\n\n"
+                yield QUIET
             case Unfinished():
-                shown = UnfinishedOut(turn=item.turn, kind=item.kind, text=item.text)
-                yield f"event: unfinished\ndata: {shown.model_dump_json()}\n\n"
+                yield event("unfinished", UnfinishedOut.of(item).model_dump_json().encode())
             case _:
-                row = EntryOut.of(item).model_dump_json()
-                yield f"id: {item.id}\nevent: entry\ndata: {row}\n\n"
+                yield event("entry", EntryOut.of(item).model_dump_json().encode(), number=item.id)

@@ -8,11 +8,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import logging
-from collections.abc import AsyncIterator
-from contextlib import suppress
 from html import escape
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -32,8 +30,6 @@ from app.errors import (
 )
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 STATUS: tuple[tuple[type[BridgeError], HTTPStatus], ...] = (
     (NotFound, HTTPStatus.NOT_FOUND),
@@ -139,13 +135,6 @@ def plain_page(status: int, title: str, words: str) -> HTMLResponse:
 </main>
 """
     return HTMLResponse(content, status_code=status, headers=_HEADERS)
-
-
-async def end_when_away(events: AsyncIterator[T]) -> AsyncIterator[T]:
-    """Pass on a stream as long as the store can be read: then its reader connects again."""
-    with suppress(StoreUnavailable):
-        async for event in events:
-            yield event
 
 
 def install(application: FastAPI) -> None:

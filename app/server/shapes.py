@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from app.core.consent.ledger import ANSWER_CHARACTERS
 from app.model.conversations import KEY
 from app.model.delegation import SERVICE as DELEGATIONS
-from app.model.inbound import DeliveryLine
 from app.model.posts import Post
-from app.model.types import Entry, Session, SessionState, Turn
-from app.model.updates import Ask, AskKind
+from app.model.types import Session, SessionState, Turn
+from app.model.updates import AskKind
 from app.services import PAGE
 
 if TYPE_CHECKING:
@@ -36,6 +35,17 @@ class Closed(BaseModel):
     """What a caller sends; a key that is not known is refused."""
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+
+class Shown(BaseModel):
+    """What a caller gets, read from the value that has the same names."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    @classmethod
+    def of(cls, value: object) -> Self:
+        """Show a value."""
+        return cls.model_validate(value)
 
 
 class NewSession(Closed):
@@ -112,7 +122,7 @@ class LinkOut(BaseModel):
     """The same link for browsers that do not find the page's name; empty where it has none."""
 
 
-class TurnOut(BaseModel):
+class TurnOut(Shown):
     """A turn."""
 
     id: int
@@ -120,11 +130,6 @@ class TurnOut(BaseModel):
     error: str = ""
     successor: int | None = None
     """The turn that continues its work, if it was parked and then answered."""
-
-    @classmethod
-    def of(cls, turn: Turn) -> TurnOut:
-        """Show a turn."""
-        return cls(id=turn.id, state=turn.state, error=turn.error, successor=turn.successor)
 
 
 def state_on(session: Session, services: Collection[str]) -> str:
@@ -194,12 +199,11 @@ class SessionDetail(SessionTurn):
     @classmethod
     def with_turns(cls, session: SessionOut, turns: Sequence[Turn]) -> SessionDetail:
         """Show a session with its turns."""
-        shown = [TurnOut.of(turn) for turn in turns]
-        last = shown[-1].id if shown else None
-        return cls(**session.model_dump(), turn=last, turns=shown)
+        last = turns[-1].id if turns else None
+        return cls(**session.model_dump(), turn=last, turns=[TurnOut.of(turn) for turn in turns])
 
 
-class EntryOut(BaseModel):
+class EntryOut(Shown):
     """One row of a transcript."""
 
     id: int
@@ -210,21 +214,8 @@ class EntryOut(BaseModel):
     data: Mapping[str, Any]
     at: float
 
-    @classmethod
-    def of(cls, entry: Entry) -> EntryOut:
-        """Show a row."""
-        return cls(
-            id=entry.id,
-            turn=entry.turn,
-            kind=entry.kind,
-            speaker=entry.speaker,
-            text=entry.text,
-            data=entry.data,
-            at=entry.at,
-        )
 
-
-class UnfinishedOut(BaseModel):
+class UnfinishedOut(Shown):
     """Text that an agent is still writing."""
 
     turn: int
@@ -232,7 +223,7 @@ class UnfinishedOut(BaseModel):
     text: str
 
 
-class OptionOut(BaseModel):
+class OptionOut(Shown):
     """One answer an agent offers."""
 
     id: str
@@ -240,7 +231,7 @@ class OptionOut(BaseModel):
     kind: str
 
 
-class AskOut(BaseModel):
+class AskOut(Shown):
     """An ask."""
 
     id: int
@@ -259,26 +250,8 @@ class AskOut(BaseModel):
     answer: str | None
     answered_by: str | None
 
-    @classmethod
-    def of(cls, ask: Ask) -> AskOut:
-        """Show an ask."""
-        return cls(
-            id=ask.id,
-            session=ask.session,
-            turn=ask.turn,
-            kind=ask.kind,
-            title=ask.title,
-            subject=ask.subject,
-            state=ask.state,
-            options=[OptionOut(id=o.id, name=o.name, kind=o.kind) for o in ask.options],
-            free_text=ask.free_text,
-            deadline=ask.deadline,
-            answer=ask.answer,
-            answered_by=ask.answered_by,
-        )
 
-
-class DeliveryOut(BaseModel):
+class DeliveryOut(Shown):
     """A delivery, without its content."""
 
     seq: int
@@ -287,11 +260,6 @@ class DeliveryOut(BaseModel):
     received_at: float
     state: str
     reason: str
-
-    @classmethod
-    def of(cls, line: DeliveryLine) -> DeliveryOut:
-        """Show a delivery."""
-        return cls(**{name: getattr(line, name) for name in DeliveryLine.__slots__})
 
 
 class PostOut(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,7 +11,9 @@ from fastapi import Depends, Request
 from fastapi.responses import Response
 
 from app.core.runtime import Runtime
+from app.errors import StoreUnavailable
 from app.metrics import Check, Vital
+from app.model.inbound import Accepted, Delivery
 from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks
 
@@ -48,3 +51,25 @@ def site_of(request: Request) -> Site:
 
 RuntimeOf = Annotated[Runtime, Depends(runtime_of)]
 SiteOf = Annotated[Site, Depends(site_of)]
+
+
+SETTLE_SECONDS = 30.0
+"""How long a caller waits for the outcome of a message; the message is stored in any case."""
+
+
+async def settle(
+    runtime: Runtime,
+    delivery: Delivery,
+    *,
+    later: str = "the message is stored and will be handled later",
+) -> Accepted:
+    """Send a message through the same intake as messages from platforms; returns its outcome.
+
+    Raises:
+        StoreUnavailable: it takes too long; `later` says what is stored.
+    """
+    try:
+        async with asyncio.timeout(SETTLE_SECONDS):
+            return await runtime.intake.settle(delivery)
+    except TimeoutError:
+        raise StoreUnavailable(later) from None

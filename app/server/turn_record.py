@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from app.core.runtime import Runtime
-from app.model.delegation import Branch
 from app.model.inbound import RUN
 from app.model.types import Entry, Message, Turn
+from app.server.shapes import Shown
 
 SCHEDULE_DIGITS = 15
 """Digits of the number of a schedule."""
@@ -76,7 +77,7 @@ class UsageOut(BaseModel):
     tokens: dict[str, Any] | None = None
 
 
-class DelegatedTurn(BaseModel):
+class DelegatedTurn(Shown):
     """What a turn asked another agent."""
 
     id: int
@@ -112,34 +113,29 @@ class TurnRecord(BaseModel):
 async def read_record(runtime: Runtime, turn: Turn) -> TurnRecord:
     """Read the record of a turn."""
     rows = await runtime.stores.transcript.of_turn(turn.session, turn.id)
+    used = [row.data for row in rows if row.kind == "usage"]
     return TurnRecord(
         id=turn.id,
         session=turn.session,
         state=turn.state,
         error=turn.error,
         continued=turn.continued,
-        cause=_cause(runtime, turn),
-        decisions=list(_decisions(rows)),
-        usage=_usage(rows),
-        delegations=[_delegated(runtime, each) for each in runtime.stores.tree.under(turn.id)],
+        cause=_read_cause(runtime, turn),
+        decisions=list(_read_decisions(rows)),
+        usage=UsageOut(**used[-1]) if used else None,
+        delegations=[
+            DelegatedTurn.of(replace(each, agent=runtime.agents.name(each.agent)))
+            for each in runtime.stores.tree.under(turn.id)
+        ],
         prompt=turn.prompt,
         system_prompt=turn.system,
     )
 
 
-def _cause(runtime: Runtime, turn: Turn) -> Cause:
+def _read_cause(runtime: Runtime, turn: Turn) -> Cause:
     messages = runtime.stores.turns.messages(turn.id)
-    branch = runtime.stores.tree.of_turn(turn.id)
-    schedule = next(filter(None, map(_schedule_of, messages)), None)
-    kind: Literal["message", "schedule", "delegation", "continuation"] = "message"
-    if branch is not None:
-        kind = "delegation"
-    elif schedule is not None:
-        kind = "schedule"
-    elif not messages:
-        kind = "continuation"
-    return Cause(
-        kind=kind,
+    cause = Cause(
+        kind="message" if messages else "continuation",
         messages=[
             CauseMessage(
                 id=each.number,
@@ -150,9 +146,22 @@ def _cause(runtime: Runtime, turn: Turn) -> Cause:
             )
             for each in messages
         ],
-        schedule=schedule,
-        delegation=None if branch is None else _asked_by(runtime, branch),
+        schedule=next(filter(None, map(_schedule_of, messages)), None),
     )
+    if cause.schedule is not None:
+        cause.kind = "schedule"
+    if (branch := runtime.stores.tree.of_turn(turn.id)) is not None:
+        cause.kind = "delegation"
+        cause.delegation = CauseDelegation(
+            id=branch.id,
+            agent=runtime.agents.name(branch.caller_agent),
+            session=branch.caller_session,
+            turn=branch.caller_turn,
+            root_session=branch.root_session,
+            root_turn=branch.root_turn,
+            person=branch.person,
+        )
+    return cause
 
 
 def _schedule_of(message: Message) -> int | None:
@@ -162,19 +171,7 @@ def _schedule_of(message: Message) -> int | None:
     return int(number) if is_run and len(number) <= SCHEDULE_DIGITS else None
 
 
-def _asked_by(runtime: Runtime, branch: Branch) -> CauseDelegation:
-    return CauseDelegation(
-        id=branch.id,
-        agent=runtime.agents.name(branch.caller_agent),
-        session=branch.caller_session,
-        turn=branch.caller_turn,
-        root_session=branch.root_session,
-        root_turn=branch.root_turn,
-        person=branch.person,
-    )
-
-
-def _decisions(rows: Sequence[Entry]) -> Iterator[DecisionOut]:
+def _read_decisions(rows: Sequence[Entry]) -> Iterator[DecisionOut]:
     """List the last decision on each call, and the answers to questions."""
     calls = {str(row.data.get("call")): row for row in rows if row.kind == "tool"}
     for row in calls.values():
@@ -185,28 +182,9 @@ def _decisions(rows: Sequence[Entry]) -> Iterator[DecisionOut]:
             )
     for row in rows:
         if row.kind == "ask" and row.data.get("state") != "open" and not row.data.get("call"):
-            how = "person" if row.data.get("state") == "answered" else "unanswered"
             yield DecisionOut(
                 title=row.text,
-                how=how,
+                how="person" if row.data.get("state") == "answered" else "unanswered",
                 answer=str(row.data.get("answer") or ""),
                 ask=int(row.data["ask"]),
             )
-
-
-def _usage(rows: Sequence[Entry]) -> UsageOut | None:
-    found = [row.data for row in rows if row.kind == "usage"]
-    return UsageOut(**found[-1]) if found else None
-
-
-def _delegated(runtime: Runtime, branch: Branch) -> DelegatedTurn:
-    return DelegatedTurn(
-        id=branch.id,
-        agent=runtime.agents.name(branch.agent),
-        task=branch.task,
-        state=branch.state,
-        session=branch.session,
-        turn=branch.turn,
-        depth=branch.depth,
-        seconds=branch.seconds,
-    )

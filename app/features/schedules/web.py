@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
@@ -13,7 +12,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 
 from app.core.runtime import Runtime
-from app.errors import BridgeError, Conflict, StoreUnavailable
+from app.errors import BridgeError, Conflict
 from app.features.part import find_part
 from app.features.schedules import wording
 from app.features.schedules.model import ScheduleIn, ScheduleOut, write
@@ -22,7 +21,7 @@ from app.features.schedules.service import ScheduleBook, origin_of
 from app.features.schedules.values import Schedule, ScheduleState
 from app.model.conversations import path_of, title_of
 from app.model.keys import PlaceKey
-from app.server.api import OPERATOR, SETTLE_SECONDS, Number
+from app.server.api import OPERATOR, Number
 from app.server.filters import AgentName, ServiceName, read_filter
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
@@ -30,7 +29,7 @@ from app.server.page.agents import list_agents, to_html
 from app.server.page.view import done, render
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
-from app.server.site import RuntimeOf
+from app.server.site import RuntimeOf, settle
 from app.services.web import events
 
 
@@ -130,11 +129,7 @@ async def make(
         title=new.words.splitlines()[0][:80],
     )
     delivery = events.delivery(said, agent, now=runtime.clock.now(), name=name)
-    try:
-        async with asyncio.timeout(SETTLE_SECONDS):
-            await runtime.intake.settle(delivery)
-    except TimeoutError:
-        raise StoreUnavailable("the schedule is stored and will be made later") from None
+    await settle(runtime, delivery, later="the schedule is stored and will be made later")
     made = book.made_by(origin_of(events.place_key(thread), name, agent))
     if made is None:
         raise Conflict("no schedule was made; its thread says why")

@@ -5,7 +5,6 @@ A message has an id that the page made. The same id is taken once, however often
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal
@@ -16,7 +15,7 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
 from app.core.runtime import Runtime
-from app.errors import AgentError, Conflict, StoreUnavailable
+from app.errors import AgentError, Conflict
 from app.model.conversations import headline, path_of
 from app.model.types import OPEN_TURN_STATES, Session, Turn
 from app.server.login import SignedInRoute, Visitor, visitor
@@ -24,11 +23,9 @@ from app.server.page import queries, uploads
 from app.server.page.view.listing import stoppable
 from app.server.page.view.roster import MentionNames
 from app.server.shapes import NAME, TEXT_CHARACTERS
-from app.server.site import RuntimeOf
+from app.server.site import RuntimeOf, settle
 from app.services.web import events
 
-SETTLE_SECONDS: Final = 30.0
-"""How long a page waits for the outcome of a message; the message is stored in any case."""
 FIELDS: Final = 10
 TEXT_BYTES: Final = 4 * TEXT_CHARACTERS
 BODY_BYTES: Final = uploads.FILES * (uploads.FILE_BYTES + 4096) + TEXT_BYTES
@@ -203,13 +200,9 @@ async def configure(
 
 
 async def _settle(runtime: Runtime, said: events.PageMessage, name: str) -> None:
-    """Send a message through the same intake as messages from platforms, for the default agent."""
-    delivery = events.delivery(said, runtime.agents.default.id, now=runtime.clock.now(), name=name)
-    try:
-        async with asyncio.timeout(SETTLE_SECONDS):
-            await runtime.intake.settle(delivery)
-    except TimeoutError:
-        raise StoreUnavailable("the message is stored and will be handled later") from None
+    """Send a message, for the default agent."""
+    carrier = runtime.agents.default.id
+    await settle(runtime, events.delivery(said, carrier, now=runtime.clock.now(), name=name))
 
 
 async def _make_way(runtime: Runtime, said: events.PageMessage) -> None:

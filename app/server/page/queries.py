@@ -14,12 +14,11 @@ from app.core.runtime import Runtime
 from app.errors import NotFound
 from app.model.asks import WantedGrants
 from app.model.conversations import Wanted, path_of, title_of
-from app.model.delegation import SERVICE
+from app.model.delegation import SERVICE, Branch
 from app.model.keys import SERVICE_NAME, PlaceKey
 from app.model.text import money
 from app.model.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
 from app.server.installations import is_installable
-from app.server.page.view.blocks import AskedBlock
 from app.server.page.view.cards import describe
 from app.server.page.view.listing import (
     STOPPABLE,
@@ -250,9 +249,12 @@ async def read_thread(
     runtime: Runtime, key: PlaceKey, *, begin: int, until: int | None = None
 ) -> Reading:
     """Fold the rows of a place, between two row numbers."""
-    fold = Fold(
-        _AgentOf(runtime), whole=begin == 0, asked_of=lambda turn: _asked(runtime, key, turn)
-    )
+
+    def asked_of(turn: int) -> Branch | None:
+        branch = runtime.stores.tree.of_turn(turn)
+        return None if branch is None or branch.place == key else branch
+
+    fold = Fold(_AgentOf(runtime), whole=begin == 0, asked_of=asked_of)
     last = begin
     while rows := await runtime.stores.transcript.read_tree(key, after=last, limit=ROWS_AT_ONCE):
         shown = [row for row in rows if until is None or row.id <= until]
@@ -294,7 +296,7 @@ async def place_of(runtime: Runtime, roster: PageRoster, key: PlaceKey, fold: Fo
         latest=_latest_agent(runtime, roster, key, sessions),
         pinned=thread.pinned,
         archived=thread.archived,
-        errands=fold.errands,
+        delegated=fold.delegated,
         origin=await _origin(runtime, key, sessions),
         work=_work(runtime, roster, sessions),
     )
@@ -346,23 +348,6 @@ class _AgentOf:
             session = self._runtime.stores.sessions.session(session_id)
             self._known[session_id] = session.key.agent if session is not None else ""
         return self._known[session_id]
-
-
-def _asked(runtime: Runtime, key: PlaceKey, turn: int) -> AskedBlock | None:
-    """Tell what another agent asked, of a turn that is shown under another one."""
-    branch = runtime.stores.tree.of_turn(turn)
-    if branch is None or branch.place == key:
-        return None
-    return AskedBlock(
-        branch.id,
-        branch.agent,
-        branch.caller_agent,
-        branch.caller_session,
-        branch.caller_turn,
-        branch.task,
-        path_of(branch.place),
-        branch.created_at,
-    )
 
 
 def _member(runtime: Runtime, session: Session, roster: PageRoster, fold: Fold) -> ThreadAgent:

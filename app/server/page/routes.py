@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Header, Query, Request
@@ -19,16 +20,17 @@ from app.agents.catalog import find_missing
 from app.core.runtime import Runtime
 from app.errors import NotFound
 from app.model.conversations import Wanted, path_of
+from app.model.keys import PlaceKey
+from app.server.event_stream import stream
 from app.server.login import Visitor, visitor
 from app.server.page import queries
 from app.server.page.assets import addresses
 from app.server.page.stream import Stream
 from app.server.page.view import done, render
 from app.server.page.view.blocks import MORE_STEPS, STEPS, CallBlock
-from app.server.page.view.place import PageView, Place
+from app.server.page.view.place import PageView
 from app.server.page.view.render import Renderer
-from app.server.page.view.roster import Missing, PageRoster
-from app.server.problems import end_when_away
+from app.server.page.view.roster import PageRoster
 from app.server.site import RuntimeOf, Site, SiteOf
 
 ARTICLES: Final = 60
@@ -75,29 +77,17 @@ async def begin(
     """Show the list of threads, or those that a search finds, and an empty message box."""
     roster = queries.roster_of(runtime)
     picked = to if to in roster.agents else await queries.usual_agent(runtime)
-    grouped = queries.grouping_of(request)
-    more = f"/?threads={threads * 5}"
-    listed = await queries.threads_of(runtime, roster, None, threads, more, grouped=grouped)
     found = await queries.find_threads(runtime, roster, q) if q else None
     if archived and not q:
         found = await queries.archived_threads(runtime, roster, threads)
-    shown = PageView(
-        roster=roster,
-        threads=listed,
+    shown = replace(
+        await _page(request, runtime, who, roster, threads=threads),
         query=q,
         found=found,
-        grouped=grouped,
         archived=archived,
-        csrf=who.csrf,
-        told=done.sentence(who.done),
-        visitor=who.name,
-        assets=addresses(),
         events=f"/events?threads={threads}&to={picked}",
-        missing=tuple(
-            Missing(each.title, each.install) for each in find_missing(runtime.configuration)
-        ),
+        missing=tuple((each.title, each.install) for each in find_missing(runtime.configuration)),
         troubles=queries.troubles_of(runtime),
-        paused=queries.notices_of(runtime, None),
         examples=roster[picked].examples or EXAMPLES,
         picked=picked,
         repository=runtime.picker.default(queries.NEW_THREAD),
@@ -150,36 +140,30 @@ async def read_thread(
     roster = queries.roster_of(runtime)
     try:
         key = queries.place_key(service, name)
+        first = await runtime.stores.transcript.window(key, articles=articles)
+        reading = await queries.read_thread(runtime, key, begin=first)
+        place = await queries.place_of(runtime, roster, key, reading.fold)
     except NotFound:
-        return await _not_found(runtime, who, roster, threads)
-    first = await runtime.stores.transcript.window(key, articles=articles)
-    reading = await queries.read_thread(runtime, key, begin=first)
-    place = await queries.place_of(runtime, roster, key, reading.fold)
+        place = None
     if place is None:
-        return await _not_found(runtime, who, roster, threads)
-    for member in place.members:
-        runtime.progress.look_if_old(member.session)
+        shown = await _page(request, runtime, who, roster, threads=threads)
+        lost = render.page(shown, lost="Thread not found.")
+        return HTMLResponse(lost, status_code=404, headers=HEADERS)
+    if runtime.progress is not None:
+        for member in place.members:
+            runtime.progress.look_if_old(member.session)
     renderer = Renderer(roster, place.path, begin=first, steps=steps)
     blocks = reading.fold.blocks
-    log = await asyncio.to_thread(lambda: "\n".join(map(renderer.block, blocks)))
-    grouped = queries.grouping_of(request)
+    is_cut = bool(first and blocks)
     here = f"{place.path}?articles={articles}&steps={steps}"
-    shown = PageView(
-        roster=roster,
-        threads=await queries.threads_of(
-            runtime, roster, key, threads, f"{here}&threads={threads * 5}", grouped=grouped
-        ),
-        grouped=grouped,
-        csrf=who.csrf,
-        told=done.sentence(who.done),
-        visitor=who.name,
-        assets=addresses(),
+    shown = replace(
+        await _page(request, runtime, who, roster, threads=threads, key=key, here=here),
         place=place,
-        paused=queries.notices_of(runtime, key),
-        log=log,
+        log=await asyncio.to_thread(lambda: "\n".join(map(renderer.block, blocks))),
         events=f"/events{place.path}?begin={first}&steps={steps}&threads={threads}",
         after=reading.last,
-        earlier=_earlier(place, articles, blocks[0].id) if first and blocks else "",
+        # A longer page, at the point where this one begins.
+        earlier=f"{place.path}?articles={articles * 4}#{blocks[0].id}" if is_cut else "",
     )
     return HTMLResponse(render.page(shown), headers=HEADERS)
 
@@ -195,9 +179,9 @@ async def follow_list(
 ) -> StreamingResponse:
     """Follow the list of threads, and which agents can work."""
     more = f"/?threads={threads * 5}"
-    watched = Stream(runtime, None, 0, threads, more, _welcome(site, who), to)
-    watched.grouped = queries.grouping_of(request)
-    return _stream(watched, 0)
+    grouped = queries.grouping_of(request)
+    watched = Stream(runtime, None, 0, threads, more, _welcome(site, who), to, grouped=grouped)
+    return stream(watched.events(0), HEADERS)
 
 
 @router.get("/events/t/{service}/{name:path}")
@@ -221,7 +205,7 @@ async def follow_thread(
     welcome = _welcome(site, who)
     grouped = queries.grouping_of(request)
     watched = Stream(runtime, key, begin, threads, more, welcome, steps=steps, grouped=grouped)
-    return _stream(watched, max(after, last_event_id or 0))
+    return stream(watched.events(max(after, last_event_id or 0)), HEADERS)
 
 
 @router.get("/steps/t/{service}/{name:path}")
@@ -284,38 +268,32 @@ async def read_words(runtime: RuntimeOf, _who: Who, thread: str, turn: int) -> J
     return JSONResponse({"text": found.text, "files": files}, headers=HEADERS)
 
 
-async def _not_found(
-    runtime: Runtime, who: Visitor, roster: PageRoster, threads: int
-) -> HTMLResponse:
-    shown = PageView(
+async def _page(
+    request: Request,
+    runtime: Runtime,
+    who: Visitor,
+    roster: PageRoster,
+    *,
+    threads: int,
+    key: PlaceKey | None = None,
+    here: str = "",
+) -> PageView:
+    """Make what every page shows; `here` is the address of a thread, with its query."""
+    grouped = queries.grouping_of(request)
+    more = f"{here}&threads={threads * 5}" if here else f"/?threads={threads * 5}"
+    return PageView(
         roster=roster,
-        threads=await queries.threads_of(
-            runtime, roster, None, threads, f"/?threads={threads * 5}"
-        ),
+        threads=await queries.threads_of(runtime, roster, key, threads, more, grouped=grouped),
+        grouped=grouped,
         csrf=who.csrf,
         told=done.sentence(who.done),
         visitor=who.name,
         assets=addresses(),
         events=f"/events?threads={threads}",
-        paused=queries.notices_of(runtime, None),
+        paused=queries.notices_of(runtime, key),
     )
-    words = "Thread not found."
-    return HTMLResponse(render.missing_page(shown, words), status_code=404, headers=HEADERS)
-
-
-def _earlier(place: Place, articles: int, first: str) -> str:
-    """Return the address of a longer page, at the point where this one begins."""
-    return f"{place.path}?articles={articles * 4}#{first}"
 
 
 def _welcome(site: Site, who: Visitor) -> Callable[[], bool]:
     """Make a function that returns whether a log-in is still valid; the admin token always is."""
     return lambda: not who.login or site.links.lasts(who.login)
-
-
-def _stream(watched: Stream, after: int) -> StreamingResponse:
-    return StreamingResponse(
-        end_when_away(watched.events(after)),
-        media_type="text/event-stream",
-        headers={**HEADERS, "X-Accel-Buffering": "no"},
-    )

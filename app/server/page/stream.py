@@ -1,7 +1,9 @@
 """Streams updates to an open page: blocks as rows arrive, text as it is written, state changes.
 
 Rows carry their number, so that a page that reconnects continues where it was. Text without a row
-is sent without a number, and the page removes it when the stream breaks.
+is sent without a number, and the page removes it when the stream breaks. A patch replaces the
+element with its id, else it is put into its home, before the element that it names or at the end;
+without HTML it removes the element. What a page does not show is not patched.
 """
 
 from __future__ import annotations
@@ -12,17 +14,27 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from app.core.feed import PlaceNews, Unfinished
+from app.core.feed import Unfinished
 from app.core.runtime import Runtime
 from app.model.conversations import path_of
 from app.model.keys import PlaceKey
 from app.model.types import Entry
+from app.server.event_stream import QUIET, event
 from app.server.page import queries
 from app.server.page.view import render
 from app.server.page.view.blocks import STEPS, Block, TurnBlock, calls_of
 from app.server.page.view.render import Renderer
 from app.server.page.view.roster import PageRoster
 from app.server.page.view.thread import Fold
+
+LOOK_SECONDS = 2.0
+"""How often a page checks the other threads, if anything happened anywhere; its own at once."""
+QUIET_LOOKS = 7
+"""Checks without news after which a stream sends a keep-alive: below the timeouts of proxies."""
+SETTLE_SECONDS = 0.1
+"""How long a message takes to become a running turn: until then it would flash up as waiting."""
+ATTEMPTS = 3
+"""How often panels are read again because a state changed meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +141,6 @@ class Patches:
         self._note(parted.shown)
 
 
-LOOK_SECONDS = 2.0
-"""How often a page checks the other threads, if anything happened anywhere; its own at once."""
-QUIET_LOOKS = 7
-"""Checks without news after which a stream sends a keep-alive: below the timeouts of proxies."""
-SETTLE_SECONDS = 0.1
-"""How long a message takes to become a running turn: until then it would flash up as waiting."""
-ATTEMPTS = 3
-"""How often panels are read again because a state changed meanwhile."""
-
-
 @dataclass
 class Stream:
     """The stream of one open page, and what it has sent."""
@@ -161,9 +163,11 @@ class Stream:
     _quiet: int = 0
 
     async def events(self, after: int) -> AsyncIterator[bytes]:
-        """Yield everything after a row number, then all news, until the page is closed."""
-        yield b"retry: 1000\n\n" + _event("now", self.runtime.clock.now())
-        roster = queries.roster_of(self.runtime)
+        """Yield everything after a row number, then all news, until the page is closed.
+
+        What is long is rendered in a thread.
+        """
+        yield b"retry: 1000\n\n" + event("now", orjson.dumps(self.runtime.clock.now()))
         fold = Fold(lambda _session: "")
         if self.key is not None:
             reading = await queries.read_thread(
@@ -171,35 +175,34 @@ class Stream:
             )
             fold = reading.fold
         where = path_of(self.key) if self.key is not None else ""
+        roster = queries.roster_of(self.runtime)
         patches = Patches(fold, Renderer(roster, where, begin=self.begin, steps=self.steps))
         place = self.key or queries.NEW_THREAD
         async for news in self.runtime.feed.news(place, after=after, idle=LOOK_SECONDS):
             if not self.welcome():
                 return
-            for event in await _to_events(news, patches):
-                yield event
             if news.unfinished:
+                if live := await asyncio.to_thread(patches.unfinished, news.unfinished):
+                    yield event("live", orjson.dumps(live))
                 continue
+            if news.rows:
+                blocks = await asyncio.to_thread(patches.rows, news.rows)
+                yield event("blocks", orjson.dumps(blocks), number=news.rows[-1].id)
             if any(row.kind == "message" for row in news.rows):
                 await self.runtime.clock.sleep(SETTLE_SECONDS)
-            roster = queries.roster_of(self.runtime)
-            for event in await self._state(fold, roster):
-                yield event
-
-    async def _state(self, fold: Fold, roster: PageRoster) -> list[bytes]:
-        """Return the panels around the thread that changed."""
-        made = await self._read(fold, roster)
-        fresh = {name: html for name, html in made.items() if self._panels.get(name) != html}
-        self._panels.update(fresh)
-        self._quiet = 0 if fresh else self._quiet + 1
-        if fresh:
-            return [_event("state", fresh)]
-        return [b": quiet\n\n"] if self._quiet % QUIET_LOOKS == 0 else []
+            panels = await self._read(fold, queries.roster_of(self.runtime))
+            fresh = {name: html for name, html in panels.items() if self._panels.get(name) != html}
+            self._panels.update(fresh)
+            self._quiet = 0 if fresh else self._quiet + 1
+            if fresh:
+                yield event("state", orjson.dumps(fresh))
+            elif self._quiet % QUIET_LOOKS == 0:
+                yield QUIET
 
     async def _read(self, fold: Fold, roster: PageRoster) -> dict[str, str]:
         """Render the panels; the list says of its own thread what the head says of it."""
+        made: dict[str, str] = {}
         for _ in range(ATTEMPTS):
-            made: dict[str, str] = {}
             states = self._states()
             if self.key is None:
                 made = render.start_panels(roster, self.picked)
@@ -211,12 +214,7 @@ class Stream:
             due = stirs != self._stirs and now >= self._next_list
             if due or made.get("state") != self._panels.get("state"):
                 listed = await queries.threads_of(
-                    self.runtime,
-                    roster,
-                    self.key,
-                    self.threads,
-                    self.more,
-                    grouped=self.grouped,
+                    self.runtime, roster, self.key, self.threads, self.more, grouped=self.grouped
                 )
                 made["threads"] = render.threads_panel(listed, roster)
                 self._stirs, self._next_list = stirs, now + LOOK_SECONDS
@@ -228,19 +226,3 @@ class Stream:
         if self.key is None:
             return []
         return [each.state for each in self.runtime.stores.sessions.in_place(self.key)]
-
-
-async def _to_events(news: PlaceNews, patches: Patches) -> list[bytes]:
-    """Render rows and unfinished text as events, in a thread since long ones take a while."""
-    if news.rows:
-        made = await asyncio.to_thread(patches.rows, news.rows)
-        return [_event("blocks", made, number=news.rows[-1].id)]
-    if news.unfinished:
-        made = await asyncio.to_thread(patches.unfinished, news.unfinished)
-        return [_event("live", made)] if made else []
-    return []
-
-
-def _event(name: str, data: object, *, number: int | None = None) -> bytes:
-    begin = f"id: {number}\n" if number is not None else ""
-    return f"{begin}event: {name}\ndata: ".encode() + orjson.dumps(data) + b"\n\n"

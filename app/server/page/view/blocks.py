@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
 
+from app.model.conversations import path_of
+from app.model.delegation import Branch
 from app.model.updates import AskView
 
 NOTHING = AskView("")
@@ -226,28 +228,11 @@ class TurnBlock:
         return f"{self.id}-body"
 
 
-@dataclass(frozen=True, slots=True)
-class AskedBlock:
-    """What an agent was asked by another one."""
-
-    delegation: int
-    agent: str
-    caller: str
-    """The agent that asked."""
-    caller_session: int
-    caller_turn: int | None
-    """The turn that asked; None if a person's command did."""
-    task: str
-    path: str
-    """The path of its own page."""
-    began: float
-
-
 @dataclass(slots=True)
-class ErrandHead(HeadBlock):
+class DelegatedHead(HeadBlock):
     """What an agent was asked by another one, and how far it is."""
 
-    asked: AskedBlock = field(kw_only=True)
+    asked: Branch = field(kw_only=True)
     session: int = field(kw_only=True)
     state: str = "queued"
 
@@ -256,12 +241,17 @@ class ErrandHead(HeadBlock):
         """Whether the agent is done with it."""
         return self.state in {"done", "failed", "stopped"}
 
+    @property
+    def path(self) -> str:
+        """The path of the agent's own page."""
+        return path_of(self.asked.place)
+
 
 @dataclass(slots=True)
-class ErrandBlock(TurnBlock):
+class Delegated(TurnBlock):
     """Everything one agent did for another one, folded under the turn that asked."""
 
-    head: ErrandHead
+    head: DelegatedHead
 
 
 Block = (

@@ -11,9 +11,9 @@ from app.model.conversations import path_of
 from app.model.keys import PlaceKey
 from app.model.types import Entry
 from app.model.workspaces import Changes, WorkspaceView
-from app.server.page.view.blocks import ErrandHead
+from app.server.page.view.blocks import DelegatedHead
 from app.server.page.view.listing import Dot, ThreadList, dot_of, short_name
-from app.server.page.view.roster import AgentView, Missing, PageRoster, Trouble
+from app.server.page.view.roster import AgentView, PageRoster, Trouble
 
 _OUTCOMES = {"merged": ("merged", "acc"), "closed": ("closed", "")}
 _CHECKS = {
@@ -172,7 +172,7 @@ class Place:
     archived: bool = False
     origin: WorkOrigin | None = None
     """Who asked, if agents work for others here."""
-    errands: tuple[ErrandHead, ...] = ()
+    delegated: tuple[DelegatedHead, ...] = ()
     """What its agents asked others, and is not done yet."""
     work: tuple[WorkLine, ...] = ()
     """Where its agents work; once, if they share a folder or have nothing of their own yet."""
@@ -188,7 +188,7 @@ class Place:
         return dot_of(
             (
                 *((each.state, each.failed, each.updated) for each in self.members),
-                *((each.state, False, 0.0) for each in self.errands),
+                *((each.state, False, 0.0) for each in self.delegated),
             )
         )
 
@@ -217,7 +217,8 @@ class PageView:
     events: str = ""
     after: int = 0
     earlier: str = ""
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[tuple[str, str], ...] = ()
+    """Known agents that are not on this machine: the title of each, and what installs it."""
     troubles: tuple[Trouble, ...] = ()
     paused: tuple[str, ...] = ()
     """What the operator paused, each in a sentence."""

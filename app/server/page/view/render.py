@@ -168,14 +168,9 @@ class Renderer:
         return [cards.change(diff, whole=whole) for diff in call.data.get("diffs") or ()]
 
 
-def page(shown: PageView) -> str:
-    """Render a whole page."""
-    return _environment().get_template("page.html").render(page=shown)
-
-
-def missing_page(shown: PageView, words: str) -> str:
-    """Render a page that says what was not found."""
-    return _environment().get_template("page.html").render(page=shown, lost=words)
+def page(shown: PageView, *, lost: str = "") -> str:
+    """Render a whole page; `lost` says what was not found."""
+    return _environment().get_template("page.html").render(page=shown, lost=lost)
 
 
 def changes(shown: WorkspacePage, made: WorkspaceChanges) -> str:
@@ -276,7 +271,7 @@ def _environment() -> Environment:
         date=_date,
         granted=_granted,
         duration=duration,
-        errand_words=DELEGATED.__getitem__,
+        delegated_words=DELEGATED.__getitem__,
         size=_size,
         excerpt=cards.excerpt,
         excerpt_rows=diffs.excerpt_rows,

@@ -59,14 +59,6 @@ class AgentView:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """A known agent that is not on this machine."""
-
-    title: str
-    install: str
-
-
-@dataclass(frozen=True, slots=True)
 class Trouble:
     """A problem that keeps an agent from receiving messages on a service."""
 

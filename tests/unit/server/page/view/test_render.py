@@ -15,7 +15,7 @@ from app.server.page import assets
 from app.server.page.queries import decisions_of as decisions
 from app.server.page.view import listing, render
 from app.server.page.view.place import Doing, PageView, Place, Steps, ThreadAgent, Waiting, tokens
-from app.server.page.view.roster import AgentView, Missing, PageRoster
+from app.server.page.view.roster import AgentView, PageRoster
 from app.server.page.view.thread import Fold
 from tests.support.document import Element, parse
 from tests.support.threads import OPTIONS, ROSTER, Story, fold, log, shown
@@ -567,7 +567,7 @@ def test_a_whole_page_is_well_formed_and_runs_nothing_of_its_own(shown_place: Pl
         place=shown_place,
         log=shown(Story().said("hi", "claude").row("text", "hello").rows),
         events="/events",
-        missing=(Missing("Gemini", "npm i"),),
+        missing=(("Gemini", "npm i"),),
         examples=("say hello",),
         picked="claude",
     )

@@ -24,7 +24,8 @@ from app.server.page.view.blocks import (
     WordsBlock,
 )
 from app.server.page.view.render import Renderer
-from app.server.page.view.thread import BATCH_CALLS, PREVIEW_CHARACTERS, Fold
+from app.server.page.view.thread import PREVIEW_CHARACTERS, Fold
+from app.server.page.view.turns import BATCH_CALLS
 from tests.support.document import Document
 from tests.support.threads import AGENTS, ROSTER, Story, fold, log, shown, stories
 
