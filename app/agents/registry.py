@@ -102,6 +102,11 @@ class Registry(Mapping[str, Agent]):
             return None
         return find_removed(name, self.records)
 
+    def user_of(self, agent: str) -> int | None:
+        """Return the user that an agent's processes become, if not the bridge's own."""
+        shelter = self.shelters.get(agent)
+        return shelter.user if shelter else None
+
     def removed(self) -> dict[str, str]:
         """Return the names of agents that were removed or are being removed, by id."""
         return {

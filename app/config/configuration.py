@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from pydantic import SecretStr
 
 from app.config.agents import AgentConfig
-from app.config.fields import PAGE, PEM, is_loopback
+from app.config.fields import LOCAL_HOSTS, PAGE, PEM, is_loopback
 from app.config.names import Names, find_secrets, is_secret
 from app.config.network import outbound_variables, proxy_passwords
 from app.config.records import AgentRecord
@@ -168,6 +168,14 @@ class Configuration:
     def moved(self, folder: Path) -> Configuration:
         """Return the same configuration with all files in one other folder."""
         return replace(self, data_dir=folder, shared_dir=folder)
+
+    @property
+    def local_url(self) -> str:
+        """The address of the bridge for programs on this machine."""
+        host = self.settings.host
+        if host in LOCAL_HOSTS:
+            host = "[::1]" if host == "::1" else "127.0.0.1"
+        return f"http://{host}:{self.settings.port}"
 
     @property
     def bridge_id(self) -> str:

@@ -22,6 +22,8 @@ from pydantic_core import PydanticCustomError
 from app.config.problems import refusal
 
 PAGE = "web"
+LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::")  # noqa: S104 - read, not bound
+"""Listen addresses that a browser on this machine reaches by any name in `.localhost`."""
 """The bridge's own page: the one service that is always there."""
 PEM = r"\s*-----BEGIN [A-Z ]*PRIVATE KEY-----\s.+\s-----END [A-Z ]*PRIVATE KEY-----\s*"
 SHORTEST_WEBHOOK_SECRET = 16

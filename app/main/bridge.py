@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,23 +17,22 @@ from fastapi.responses import Response
 
 from app.core.adapters import Adapter
 from app.core.repositories.forge import Forge
-from app.errors import StoreUnavailable
+from app.core.runtime import Presences
 from app.features import registered_features
 from app.features.part import Part
+from app.main.build import build_parts
 from app.main.maintenance import Maintenance
-from app.main.presence import Build, presence
-from app.main.resources import Resources
-from app.main.terms import hosts_of, page_url_of, plain_url_of, tools_url_of
-from app.main.wiring import Joined
-from app.metrics import Check, Vital
+from app.main.resources import Resources, presence
+from app.mcp_server.endpoints import PATH as TOOLS_PATH
+from app.metrics import measure_members
 from app.retry import watch
 from app.server.application import build
-from app.server.front import Front, Redacting
+from app.server.front import Front, Redacting, hosts_of
+from app.server.health import Health
 from app.server.installations import PendingInstallations
-from app.server.login_links import LoginLinks
+from app.server.login_links import LoginLinks, page_url_of, plain_url_of
 from app.server.site import Site
 from app.store.members import HandedOut
-from app.store.transcript import check_turns
 from app.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-READY_SECONDS = 3.0
-"""How long the store may take to confirm that it can write: its busy timeout plus a margin."""
 OUTBOX_GRACE_SECONDS = 2.0
 """The time for final posts once all turns have ended; the rest is sent at the next start."""
 
@@ -57,7 +54,7 @@ class Bridge:
         *,
         timeouts: Mapping[str, float] | None = None,
         forge: Forge | None = None,
-        build: Build = presence,
+        build: Callable[[Resources, Collection[str]], Presences] = presence,
         starts_agents: bool = False,
     ) -> None:
         """Join the parts; `timeouts` are seconds by step, where they differ from the defaults.
@@ -73,27 +70,30 @@ class Bridge:
         if self._fleet is not None:
             watch(base.database.outage)
         self._front: Front | None = None
-        self._joined = joined = Joined(
-            base, adapters, timeouts=timeouts or {}, forge=forge, fleet=self._fleet
-        )
-        self.feed = joined.feed
-        self.intake = joined.intake
-        self.runtime = joined.runtime(
+        self._parts = build_parts(
+            base,
+            adapters,
+            forge=forge,
+            fleet=self._fleet,
+            timeouts=timeouts or {},
+            starts_agents=starts_agents,
             go_on=self._go_on_as_leader,
             connect=partial(build, base),
             accept=self._accept,
-            starts_agents=starts_agents,
         )
+        self.runtime = runtime = self._parts.runtime
+        self.feed = runtime.feed
+        self.intake = runtime.intake
         self.features: list[Part] = []
         for feature in registered_features():
-            part = feature.build(self.runtime)
+            part = feature.build(runtime)
             self.features.append(part)
-            self.runtime.parts.append(part)
-            joined.hooks.add(part.hooks())
-            joined.toolbox.add(feature.list_tools(part))
-        joined.hooks.add((joined.toolbox,))
+            runtime.parts.append(part)
+            runtime.hooks.add(part.hooks())
+            runtime.toolbox.add(feature.list_tools(part))
+        runtime.hooks.add((runtime.toolbox,))
         self._maintenance = Maintenance(
-            base, joined.workspaces.unused, joined.uploads, self.features
+            base, runtime.workspaces.unused, runtime.uploads, self.features
         )
         self._tasks = Tasks("bridge")
         base.signals.on_sweep(self._look_again)
@@ -122,7 +122,7 @@ class Bridge:
         """Build the HTTP server: the front for webhooks, with the application behind it."""
         base = self._base
         is_worker = base.configuration.settings.role == "worker"
-        hooks = [] if is_worker else list(self._joined.adapters.values())
+        hooks = [] if is_worker else list(self.runtime.adapters.values())
         application = build(
             self.runtime,
             self._site(),
@@ -132,8 +132,8 @@ class Bridge:
         )
         if self._fleet is not None:
             self._fleet.elsewhere.serve(application, base.secrets.admin_token.get_secret_value())
-        endpoints = self._joined.endpoints
-        endpoints.url = tools_url_of(base.configuration)
+        endpoints = self._parts.endpoints
+        endpoints.url = f"{base.configuration.local_url}{TOOLS_PATH}"
         front = Front(
             endpoints.in_front_of(Redacting(application, base.vault)),
             self.intake.take,
@@ -154,19 +154,27 @@ class Bridge:
             self._front.open(adapters)
 
     def _site(self) -> Site:
-        base = self._base
+        base, fleet = self._base, self._fleet
+        health = Health(
+            self.runtime,
+            self._started,
+            lambda: [check for part in self.features for check in part.checks()],
+            partial(measure_members, ["all"], silent=0.0, is_leader=True)
+            if fleet is None
+            else fleet.membership.measure,
+        )
         return Site(
             links=self.links,
             admin_token=base.secrets.admin_token.get_secret_value(),
             installs=PendingInstallations(
-                self._joined.adapters,
+                self.runtime.adapters,
                 base.stores.sealed,
                 base.clock,
                 base_url=base.configuration.base_url,
                 secret_key=base.secrets.secret_key,
             ),
-            ready=self.ready,
-            vitals=self._measure,
+            ready=health.ready,
+            vitals=health.measure,
             fetch_page=self._fetch_page,
         )
 
@@ -179,13 +187,13 @@ class Bridge:
         Where several bridges share a database, that is up to the leader.
         """
         await self._maintenance.end_leftovers(is_shared=self._fleet is not None)
-        self._joined.warden.start()
-        self._tasks.start(self._joined.room.watch(), name="disk")
-        await self._joined.endpoints.start()
-        self._tasks.start(self._joined.launcher.prepare(), name="import of ACP")
+        self._parts.warden.start()
+        self._tasks.start(self.runtime.room.watch(), name="disk")
+        await self._parts.endpoints.start()
+        self._tasks.start(self._parts.launcher.prepare(), name="import of ACP")
         if self._fleet is not None:
             await self._fleet.join()
-        await self._joined.engine.start()
+        await self.runtime.engine.start()
         if not resume:
             self.intake.start()
         else:
@@ -203,7 +211,7 @@ class Bridge:
         A bridge that was restored from a backup does not before it is resumed.
         """
         if any(part.holds_start() for part in self.features):
-            self._joined.outbox.hold()
+            self.runtime.outbox.hold()
         else:
             await self._go_on()
 
@@ -220,26 +228,26 @@ class Bridge:
 
     async def _go_on(self) -> None:
         """Go on with what the last run left, and start reading."""
-        joined = self._joined
+        runtime = self.runtime
         if self._fleet is not None and not self._fleet.start_leading():
             return
         # Before any turn resumes: its post may have arrived without being recorded.
-        await joined.outbox.start()
+        await runtime.outbox.start()
         for part in self.features:
             await part.recover()
-        joined.engine.resume()
-        joined.ledger.start()
+        runtime.engine.resume()
+        runtime.ledger.start()
         self._tasks.start(self._maintenance.forget(), name="retention")
         if self._fleet is None:
             self._tasks.start(self._maintenance.reap(), name="unused workspaces")
-        joined.listeners.start()
+        runtime.listeners.start()
         self.intake.start()
         for part in self.features:
             part.start()
 
     def _take_up(self, handed_out: HandedOut) -> None:
         """Show what became of turns that another bridge was running."""
-        self._joined.outbox.send(*handed_out.posts)
+        self.runtime.outbox.send(*handed_out.posts)
         for session in handed_out.sessions:
             self.feed.notify(session)
 
@@ -253,25 +261,25 @@ class Bridge:
         self.feed.close()
         for part in reversed(self.features):
             await part.close()
-        await self._joined.listeners.close()
+        await self.runtime.listeners.close()
         await self.intake.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(0 if self._hurried else None) as self._grace_timeout:
-                await self._joined.engine.drain(grace=grace)
+                await self.runtime.engine.drain(grace=grace)
         self._grace_timeout = None
-        await self._joined.engine.drain(grace=0)
-        await self._joined.progress.close()
-        await self._joined.ledger.close()
+        await self.runtime.engine.drain(grace=0)
+        await self.runtime.progress.close()
+        await self.runtime.ledger.close()
         for part in reversed(self.features):
             await part.finish()
-        await self._joined.live.close()
-        await self._joined.launcher.close()
-        await self._joined.endpoints.close()
-        await self._joined.warden.close()
-        await self._joined.checkouts.close_all()
-        await self._joined.outbox.close(grace=OUTBOX_GRACE_SECONDS)
+        await self.runtime.live.close()
+        await self._parts.launcher.close()
+        await self._parts.endpoints.close()
+        await self._parts.warden.close()
+        await self.runtime.checkouts.close_all()
+        await self.runtime.outbox.close(grace=OUTBOX_GRACE_SECONDS)
         await self._tasks.close()
-        for adapter in self._joined.adapters.values():
+        for adapter in self.runtime.adapters.values():
             await adapter.close()
         if self._fleet is not None:
             await self._fleet.leave()
@@ -281,33 +289,3 @@ class Bridge:
         self._hurried = True
         if self._grace_timeout is not None:
             self._grace_timeout.reschedule(asyncio.get_running_loop().time())
-
-    async def _measure(self) -> Sequence[Vital]:
-        """Measure how the bridge is now; series of agents that came meanwhile begin at zero."""
-        base, joined = self._base, self._joined
-        base.metrics.know(base.configuration.agents, joined.adapters)
-        return await joined.vitals.read(self.ready, list(base.configuration.agents))
-
-    async def ready(self) -> Sequence[Check]:
-        """Check each part."""
-        troubles = self._joined.listeners.troubles()
-        store = await self._store_check()
-        return [
-            Check("started", self._started.is_set()),
-            store,
-            *(check for part in self.features if store.ok for check in part.checks()),
-            *(Check(name, ok=not words, words=words) for name, words in troubles.items()),
-            *(
-                Check(f"agent {name}", ok=False, words=f"closed, {words}")
-                for name, words in self._base.admission.closed().items()
-            ),
-        ]
-
-    async def _store_check(self) -> Check:
-        try:
-            async with asyncio.timeout(READY_SECONDS):
-                await self._base.database.check_writable()
-                await check_turns(self._base.database)
-        except (StoreUnavailable, TimeoutError) as error:
-            return Check("store", ok=False, words=str(error) or "no answer")
-        return Check("store", ok=True)

@@ -10,8 +10,7 @@ from app.children.leftovers import kill_leftovers
 from app.core.turns.turn_context import TurnContext
 from app.fleet.engine import FleetTurnEngine, FleetWorker
 from app.fleet.membership import Membership
-from app.main.members import read_name
-from app.main.resources import Resources
+from app.main.resources import Resources, read_name
 from app.server.elsewhere import Elsewhere
 from app.store.database.backend import Fence
 from app.store.database.signals import Notifications

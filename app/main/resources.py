@@ -1,11 +1,15 @@
-"""Opens a bridge's resources: the DATA_DIR lock, its secrets, agents' shelters, the store."""
+"""Opens what a bridge is built on: DATA_DIR lock, secrets, store, agents, and their adapters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import secrets
+import socket
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app import logs
@@ -13,15 +17,19 @@ from app.agents.admission import Admission, note_isolation
 from app.agents.enrolling import label, open_registry
 from app.agents.files import AgentFiles
 from app.agents.isolation import shelter_all
+from app.agents.network import read_hosts
 from app.agents.registry import Registry
 from app.children.limits import make_undumpable, raise_file_limit
 from app.children.network.dialing import Outside
 from app.clock import Clock, SystemClock
 from app.config import BridgeSecrets, Configuration, ensure_secrets, forget_process_secrets
+from app.core.runtime import Presences
 from app.errors import ConfigurationError
-from app.main.members import open_signals
 from app.metrics import Metrics
-from app.services import find_area
+from app.model.delegation import SERVICE
+from app.services import PAGE, find_area, registered_services
+from app.services.service import BuildContext
+from app.services.web.adapter import AgentsAdapter, WebAdapter
 from app.signals import ALONE, Signals
 from app.store.database import Database, check_not_moved, locked
 from app.store.guarding import Guard, make_sealer, put_on_guard
@@ -33,6 +41,10 @@ if TYPE_CHECKING:
     from app.traces import Tracer
 
 Wrap = Callable[[Stores], Stores]
+
+NAME_FILE = "member"
+HOST_CHARACTERS = 24
+"""Of a member's name: with the rest it fits into the name of a channel of PostgreSQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +166,48 @@ def _check_key(database: Database, secrets: BridgeSecrets) -> None:
             "the database is sealed with another key",
             "Give all bridges on one database the same BRIDGE_SECRET_KEY, or the same SHARED_DIR.",
         )
+
+
+def read_name(data_dir: Path) -> str:
+    """Return the name of the member that works in a DATA_DIR; it stays the same for good."""
+    file = data_dir / NAME_FILE
+    name = file.read_text().strip() if file.exists() else ""
+    if not name:
+        name = f"{socket.gethostname()[:HOST_CHARACTERS]}-{secrets.token_hex(4)}"
+        file.write_text(name)
+    return name
+
+
+def open_signals(configuration: Configuration, database: Database, clock: Clock) -> Signals:
+    """Return what reaches the other members; on SQLite there are none."""
+    if configuration.database_file is not None:
+        return ALONE
+    # The import takes 0.2 s, and only PostgreSQL needs it.
+    from app.store.database.signals import Notifications  # noqa: PLC0415
+
+    name = read_name(configuration.data_dir)
+    return Notifications(database, configuration.database_url, name, clock)
+
+
+def presence(base: Resources, services: Collection[str] | None = None) -> Presences:
+    """Build all agents' adapters on these services, and the forge if one has it."""
+    running = base.configuration.services if services is None else services
+    context = BuildContext(
+        configuration=base.configuration,
+        secret_key=base.secrets.secret_key,
+        vault=base.vault,
+        clock=base.clock,
+        stores=base.stores,
+        pictures={
+            name: tuple(read_hosts(entry)) for name, entry in base.configuration.agents.items()
+        },
+        removed=tuple(base.registry.removed()),
+    )
+    built = {
+        each.name: each.build(context) for each in registered_services() if each.name in running
+    }
+    forges = [(each.forge, name) for name, each in built.items() if each.forge is not None]
+    on_page = map(WebAdapter, base.configuration.agents) if PAGE in running else ()
+    apart = map(AgentsAdapter, base.configuration.agents) if SERVICE in running else ()
+    adapters = (*on_page, *chain.from_iterable(each.adapters for each in built.values()), *apart)
+    return Presences(adapters, *forges[0]) if forges else Presences(adapters)

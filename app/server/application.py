@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
-from fastapi.responses import JSONResponse, Response
 
 from app.core.runtime import Runtime
 from app.server import (
     api,
     elsewhere,
     files_api,
+    health,
     install,
     login,
     page,
@@ -20,9 +20,8 @@ from app.server import (
 )
 from app.server.filters import refuse_unknown_parameters
 from app.server.problems import RESPONSES
-from app.server.site import RuntimeOf, Site, SiteOf
+from app.server.site import Site
 
-SignedIn = Annotated[bool, Depends(login.is_signed_in)]
 VERSION = "0.1.0"
 WEBHOOKS = "/webhooks/"
 AGENT = {"name": "agent", "in": "path", "required": True, "schema": {"type": "string"}}
@@ -85,29 +84,5 @@ def build(
     for router in routers:
         application.include_router(router)
     page.install(application)
-    application.add_api_route("/healthz", healthy, methods=["GET"])
-    application.add_api_route("/readyz", ready, methods=["GET"])
-    application.add_api_route("/metrics", metrics, methods=["GET"])
+    application.include_router(health.router)
     return application
-
-
-async def healthy() -> dict[str, str]:
-    """Report that the process is alive."""
-    return {"status": "ok"}
-
-
-async def ready(site: SiteOf, signed_in: SignedIn) -> Response:
-    """Report whether everything works; signed-in callers also see each check."""
-    checks = await site.ready()
-    body: dict[str, Any] = {"ready": all(check.ok for check in checks)}
-    if signed_in:
-        body["checks"] = [
-            {"name": check.name, "ok": check.ok, "words": check.words} for check in checks
-        ]
-    return JSONResponse(body, status_code=200 if body["ready"] else 503)
-
-
-async def metrics(runtime: RuntimeOf, site: SiteOf, signed_in: SignedIn) -> Response:
-    """Return all series for Prometheus; signed-in callers see them by agent."""
-    text = runtime.metrics.text(await site.vitals(), by_name=signed_in)
-    return Response(text, media_type="text/plain; version=0.0.4")

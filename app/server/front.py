@@ -24,11 +24,13 @@ from urllib.parse import urlsplit
 import orjson
 
 from app.clock import Clock
+from app.config import Configuration
 from app.core.adapters import Adapter
 from app.errors import DeliveryRefused, StoreUnavailable
 from app.model.inbound import Delivery
 from app.model.ports import Counters
 from app.retry import hurried
+from app.server.local_socket import SOCKET_HOST
 from app.server.problems import AGAIN_SECONDS
 from app.vault import Vault
 
@@ -363,3 +365,11 @@ def _with_length(head: Message, body: Message) -> list[tuple[bytes, bytes]]:
         (name, length if name == _LENGTH and whole and body.get("body") else value)
         for name, value in head["headers"]
     ]
+
+
+def hosts_of(configuration: Configuration, page_url: str) -> set[str]:
+    """List the Host headers that mean this bridge."""
+    port = configuration.settings.port
+    own = {"127.0.0.1", "localhost", "[::1]", configuration.settings.host}
+    reached = {urlsplit(url).netloc for url in (configuration.base_url, page_url)}
+    return {f"{host}:{port}" for host in own} | reached | {SOCKET_HOST}

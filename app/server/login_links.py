@@ -25,6 +25,8 @@ from itsdangerous import BadData, URLSafeSerializer
 from pydantic import SecretStr
 
 from app.clock import Clock
+from app.config import Configuration
+from app.config.fields import LOCAL_HOSTS
 from app.store.sealed import LoginStore
 from app.vault import Vault
 
@@ -264,3 +266,17 @@ def _cookie_name(base_url: str, kind: str) -> str:
     address = urlsplit(base_url)
     name = "_".join(filter(None, (_COOKIE, kind, str(address.port or ""))))
     return f"__Host-{name}" if address.scheme == "https" else name
+
+
+def page_url_of(configuration: Configuration, secret_key: SecretStr) -> str:
+    """Return the address at which people open the page."""
+    if not plain_url_of(configuration):
+        return configuration.base_url
+    return f"http://{private_host(secret_key)}:{configuration.settings.port}"
+
+
+def plain_url_of(configuration: Configuration) -> str:
+    """Return the page's address for browsers that do not resolve its own name; else empty."""
+    if configuration.settings.bridge_base_url or configuration.settings.host not in LOCAL_HOSTS:
+        return ""
+    return configuration.local_url

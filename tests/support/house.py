@@ -139,7 +139,7 @@ class House:
         prepare_store(self.data_dir)
         launcher = ScriptedLauncher(Stir())
         launcher.script = self._answer
-        stack.enter_context(mock.patch("app.main.turns.build_launcher", return_value=launcher))
+        stack.enter_context(mock.patch("app.main.build.build_launcher", return_value=launcher))
         stack.enter_context(mock.patch("app.logs.configure"))
         self.base = stack.enter_context(open_resources(configuration, clock=FastClock(SPEED)))
         sync_never(self.base.database)
@@ -236,7 +236,7 @@ class House:
 
     @property
     def _joined(self) -> Any:
-        return self.bridge._joined
+        return self.bridge.runtime
 
     async def _answer(self, listener: AgentListener) -> None:
         await listener.on_update(TextUpdate("begun"))

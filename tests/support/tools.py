@@ -63,12 +63,12 @@ def make_tools() -> Iterator[Tool]:
 
 def main(plan_file: str) -> None:
     """Run a bridge by a plan, with these tools."""
-    from app.main.wiring import Joined
+    from app.main import build
     from app.mcp_server import protocol
 
     setattr(protocol, "PROGRESS_SECONDS", PROGRESS_SECONDS)  # noqa: B010 - for this process alone
 
-    setattr(Joined, "_tools", lambda _joined: make_tools())  # noqa: B010 - for this process alone
+    setattr(build, "list_tools", lambda *_parts: make_tools())  # noqa: B010 - for this process alone
     observe.main(plan_file)
 
 

@@ -17,8 +17,9 @@ from app.agents.isolation import shelter_all
 from app.config import load
 from app.core.runtime import Addresses
 from app.core.turns.place_context import operator_prompt
-from app.main.terms import hosts_of, page_url_of
 from app.model.keys import PlaceKey
+from app.server.front import hosts_of
+from app.server.login_links import page_url_of
 from app.services import find_area, registered_services
 
 

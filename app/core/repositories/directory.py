@@ -13,13 +13,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
-from app.errors import Conflict, RepositoryError, RepositoryGone
+import app
+from app.config import Configuration
+from app.errors import ConfigurationError, Conflict, RepositoryError, RepositoryGone
 from app.model.inbound import Effect
 from app.model.keys import AreaOf, PlaceKey, no_area
 from app.model.workspaces import FOLDER, NONE, Repository, Target
@@ -225,6 +227,81 @@ LIST_SECONDS = 10.0
 """How long a person waits for the list; without it names can still be typed."""
 REACH_SECONDS = 10.0
 """How long a person waits for a remote's answer; a later one is told by the turn."""
+
+
+def read_directory(
+    configuration: Configuration,
+    find_area: AreaOf,
+    own_repository: Callable[[PlaceKey], str | None],
+) -> Directory:
+    """Build the directory of each place's repository.
+
+    Raises:
+        ConfigurationError: a folder is set that agents must not work in.
+    """
+    files = filter(None, (configuration.database_file, configuration.dotenv))
+    area_settings = {
+        service: settings.names()[settings.repositories_by_area]
+        for service, settings in configuration.service_settings.items()
+        if settings.repositories_by_area is not None
+    }
+    directory = Directory(
+        git_url=configuration.settings.git_url,
+        home=configuration.home,
+        data_dir=configuration.data_dir,
+        default=configuration.settings.default_repository,
+        areas={
+            PlaceKey(service, name): repository
+            for service, settings in configuration.service_settings.items()
+            for name, repository in settings.area_repositories().items()
+        },
+        area_settings=area_settings,
+        find_area=find_area,
+        own_repository=own_repository,
+        own=(
+            configuration.shared_dir,
+            *configuration.secret_files,
+            *files,
+            Path(app.__file__).parent,
+        ),
+    )
+    named = [("GITHUB_REPO", configuration.settings.default_repository)]
+    named += [(area_settings[area.service], text) for area, text in directory.areas.items()]
+    for setting, text in named:
+        folder = directory.read(text)
+        if isinstance(folder, Path) and (objection := directory.objection(folder)):
+            raise ConfigurationError(
+                setting, "names a folder that agents must not work in", objection
+            )
+    return directory
+
+
+def variables_of(
+    configuration: Configuration, directory: Directory, now: Callable[[str, str], str]
+) -> Mapping[Target, Mapping[str, str]]:
+    """Return the additional variables for work in each repository or folder."""
+    entries = {
+        directory.read(name): {
+            variable: value.get_secret_value() for variable, value in entry.env.items()
+        }
+        for name, entry in configuration.repositories.items()
+    }
+    return SetFor(entries, directory, now)
+
+
+def fetched_as(
+    how: Literal["shallow", "partial"],
+    configuration: Configuration,
+    directory: Directory,
+    now: Callable[[str, str], str],
+) -> Collection[Target]:
+    """Return the repositories that are fetched in this way."""
+    entries = {
+        directory.read(name): entry.clone
+        for name, entry in configuration.repositories.items()
+        if entry.clone == how
+    }
+    return SetFor(entries, directory, now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,7 +260,7 @@ class DiskRoom:
         warn_bytes: int | None = None,
     ) -> None:
         """Watch a disk; `shed` removes clones unused since a time that can be made again."""
-        self._disk = disk
+        self.disk = disk
         self._clock = clock
         self._shed = shed
         self._warn_bytes = warn_bytes
@@ -276,10 +276,10 @@ class DiskRoom:
             DiskNearlyFull: that did not help.
         """
         try:
-            await self._disk.check_room()
+            await self.disk.check_room()
         except DiskNearlyFull:
             await self._make_room()
-            await self._disk.check_room()
+            await self.disk.check_room()
 
     async def watch(self) -> None:
         """Look at the disk now and then, for as long as the bridge runs."""
@@ -303,9 +303,9 @@ class DiskRoom:
         self.trouble = words
 
     def _measure(self) -> tuple[int, int, int]:
-        least = self._disk.watermark()
+        least = self.disk.watermark()
         warn = WARNING * least if self._warn_bytes is None else max(self._warn_bytes, least)
-        return self._disk.free(), least, warn
+        return self.disk.free(), least, warn
 
     async def _make_room(self) -> None:
         """Remove clones that can be made again, at most once a minute."""
