@@ -139,6 +139,10 @@ class AgentFiles:
             _problem(path, content),
         )
 
+    def read_all(self, agent: str | None) -> list[AgentFile]:
+        """Read every file that there is, each with what is wrong with it."""
+        return [self.read(agent, each.path) or each for each in self.list_files(agent)]
+
     def write(self, agent: str | None, path: str, text: str, *, expected: str = "") -> AgentFile:
         """Write a file; `expected` is the digest of the text that is to be replaced.
 

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from app.model.updates import AskKind
 from app.server.shapes import OptionOut
 from app.terminal.framing import one_line
-from app.terminal.screen import Screen
+from app.terminal.screen import Screen, wait_readable
 
 LINE_BYTES: Final = 4096
 """The longest line that a terminal delivers."""
@@ -115,22 +115,13 @@ class KeyboardAnswers:
     async def _line(self) -> str | None:
         """Read a line without holding up the loop; None at the end of the input."""
         while b"\n" not in self._typed:
-            await self._wait_readable()
+            await wait_readable(self._keyboard)
             data = os.read(self._keyboard, LINE_BYTES)
             if not data:
                 return None
             self._typed += data
         line, _, self._typed = self._typed.partition(b"\n")
         return line.decode(errors="replace")
-
-    async def _wait_readable(self) -> None:
-        loop = asyncio.get_running_loop()
-        ready = asyncio.Event()
-        loop.add_reader(self._keyboard, ready.set)
-        try:
-            await ready.wait()
-        finally:
-            loop.remove_reader(self._keyboard)
 
 
 def match(typed: str, options: Sequence[OptionOut]) -> str | None:

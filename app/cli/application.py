@@ -35,7 +35,6 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "app.cli.ask": {"ask": "Ask an agent something and follow what it does."},
     "app.cli.manifest": {"manifest": "Set up an agent on Slack, GitHub or Linear."},
-    "app.cli.agent_files": {"agents": ""},
     "app.cli.migrate": {"migrate": "Bring the database to this release, or move it."},
 }
 """Each module with `COMMANDS`, a Typer application; its commands and groups with their help lines.

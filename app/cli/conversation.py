@@ -32,6 +32,12 @@ from app.terminal.screen import Screen, ask_lines, ask_sentence
 LOOK_SECONDS: Final = 0.2
 """How often a quiet turn is polled: the events report its rows, not its end."""
 OVER: Final = frozenset({TurnState.DONE, TurnState.FAILED, TurnState.CANCELLED})
+QUIET: Final[dict[str, str]] = {
+    TurnState.QUEUED: "busy; your message is queued",
+    TurnState.STARTING: "starting",
+    TurnState.PARKED: "parked until someone answers",
+}
+"""What an agent does in states without output."""
 
 Item = EntryOut | UnfinishedOut
 
@@ -207,28 +213,15 @@ class Conversation:
                     self._take(await self._items.get())
             except TimeoutError:
                 turn = await self._way.turn(self._session, self._turn)
-                self._look(turn)
-                if turn.successor is not None:
-                    self._go_on_with(turn.successor)
+                if self._stopping or turn.state in QUIET:
+                    self._status(QUIET.get(turn.state, ""))
+                if turn.successor is not None:  # it continues this one, which was parked
+                    self._turn = turn.successor
+                    others, self._others = self._others, []
+                    for entry in others:
+                        self._take(entry)
                 elif turn.state in OVER or self._left:
                     return turn
-
-    def _go_on_with(self, turn: int) -> None:
-        """Follow the turn that continues one that was parked."""
-        self._turn = turn
-        others, self._others = self._others, []
-        for entry in others:
-            self._take(entry)
-
-    def _look(self, turn: TurnOut) -> None:
-        if self._stopping:
-            self._status("stopping")
-        elif turn.state == TurnState.QUEUED:
-            self._status("busy; your message is queued")
-        elif turn.state == TurnState.STARTING:
-            self._status("starting")
-        elif turn.state == TurnState.PARKED:
-            self._status("parked until someone answers")
 
     def _status(self, doing: str) -> None:
         self._screen.status(f"{self._agent} is {'stopping' if self._stopping else doing}")

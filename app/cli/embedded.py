@@ -34,7 +34,11 @@ async def embedded(configuration: Configuration, agent: str) -> AsyncIterator[Em
     Raises:
         BridgeError: as `open_resources` does.
     """
-    with open_resources(_quiet(configuration)) as base:
+    # Without the log lines that only a long-running bridge should write.
+    level = configuration.settings.log_level
+    quiet = {"log_level": "warning" if level == "info" else level, "grace_seconds": GRACE_SECONDS}
+    settings = configuration.settings.model_copy(update=quiet)
+    with open_resources(replace(configuration, settings=settings)) as base:
         own = base.registry.find(agent).id
         bridge = Bridge(base, [WebAdapter(own, pace=TERMINAL_PACE_SECONDS)])
         try:
@@ -85,11 +89,3 @@ class Embedded:
                 yield UnfinishedOut(turn=item.turn, kind=item.kind, text=item.text)
             elif item is not None:
                 yield EntryOut.of(item)
-
-
-def _quiet(configuration: Configuration) -> Configuration:
-    """Leave out the log lines that only a long-running bridge should write."""
-    settings = configuration.settings
-    level = "warning" if settings.log_level == "info" else settings.log_level
-    changes = {"log_level": level, "grace_seconds": GRACE_SECONDS}
-    return replace(configuration, settings=settings.model_copy(update=changes))

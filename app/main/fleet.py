@@ -42,7 +42,7 @@ class Fleet:
         """The pages that other members build."""
         self.name = read_name(configuration.data_dir)
         fence = Fence(lambda: self._die("another member has taken over"))
-        self._claims = ClaimStore(base.database, fence)
+        self._claims = ClaimStore(base.database, base.clock.now, fence)
         self._engine: FleetTurnEngine | None = None
         self.membership = Membership(
             MemberStore(base.database, base.clock.now, fence),

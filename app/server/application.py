@@ -11,7 +11,6 @@ from app.core.runtime import Runtime
 from app.server import (
     api,
     elsewhere,
-    files_api,
     health,
     install,
     login,
@@ -79,7 +78,6 @@ def build(
     login.install(application)
     elsewhere.install(application)
     application.include_router(api.router)
-    application.include_router(files_api.router)
     application.include_router(install.router)
     for router in routers:
         application.include_router(router)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -10,19 +10,16 @@ from sqlalchemy import Connection, Row, delete, select, update
 
 from app.config import AgentRecord
 from app.errors import ConfigurationError
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.dialects import insert
 from app.store.tables import DELIVERY_IS_NEW, agent, delivery, post, schedule, session
+from app.store.values import read_row
 
 _UNSENT = ("new", "closing", "open")
 
 
-class AgentStore:
+class AgentStore(Store):
     """The records of agents."""
-
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
 
     def records(self) -> Sequence[AgentRecord]:
         """List every agent there is or was, in the order in which they came.
@@ -33,20 +30,18 @@ class AgentStore:
         wanted = select(agent).order_by(agent.c.created_at, agent.c.id)
         return [_record_of(row) for row in self._database.some(wanted)]
 
-    async def save(self, *records: AgentRecord) -> None:
+    @write
+    def save(self, connection: Connection, *records: AgentRecord) -> None:
         """Store records in one commit, replacing those with the same ids."""
-        await self._database.writer.run(lambda connection: self._save(connection, records))
+        self._save(connection, records)
 
-    async def succeed(self, record: AgentRecord, to: str) -> None:
+    @write
+    def succeed(self, connection: Connection, record: AgentRecord, to: str) -> None:
         """Bring an agent that was removed back in place of one without sessions, with its own."""
-
-        def write(connection: Connection) -> None:
-            connection.execute(delete(agent).where(agent.c.id == to))
-            self._save(connection, [record])
-            own = update(session).where(session.c.agent == record.id)
-            connection.execute(own.values(closed=None))
-
-        await self._database.writer.run(write)
+        connection.execute(delete(agent).where(agent.c.id == to))
+        self._save(connection, [record])
+        own = update(session).where(session.c.agent == record.id)
+        connection.execute(own.values(closed=None))
 
     def open_sessions(self, agent_id: str) -> Sequence[int]:
         """List the sessions of an agent that were not removed."""
@@ -63,23 +58,18 @@ class AgentStore:
             or self._database.some(unsent.limit(1))
         )
 
-    async def settle(self, agent_id: str, reason: str) -> None:
+    @write
+    def settle(self, connection: Connection, agent_id: str, reason: str) -> None:
         """Fail what still waits for an agent that was removed: deliveries and unsent posts."""
-
-        def fail(connection: Connection) -> None:
-            waiting = delivery.c.adapter.like(f"%:{agent_id}")
-            connection.execute(
-                update(delivery)
-                .where(waiting, DELIVERY_IS_NEW)
-                .values(state="failed", reason=reason)
-            )
-            connection.execute(
-                update(post)
-                .where(post.c.agent == agent_id, post.c.state.in_(_UNSENT))
-                .values(state="failed", error=reason)
-            )
-
-        await self._database.writer.run(fail)
+        waiting = delivery.c.adapter.like(f"%:{agent_id}")
+        connection.execute(
+            update(delivery).where(waiting, DELIVERY_IS_NEW).values(state="failed", reason=reason)
+        )
+        connection.execute(
+            update(post)
+            .where(post.c.agent == agent_id, post.c.state.in_(_UNSENT))
+            .values(state="failed", error=reason)
+        )
 
     def _save(self, connection: Connection, records: Sequence[AgentRecord]) -> None:
         # A name that moves from one agent to another is free in between.
@@ -98,19 +88,14 @@ class AgentStore:
 
 
 def _record_of(row: Row[Any]) -> AgentRecord:
-    return AgentRecord(
-        id=row.id,
-        name=row.name,
+    return read_row(
+        AgentRecord,
+        row,
         entry=_open(row.name, row.entry),
         credentials=_open(row.name, row.credentials) or {},
         former=tuple(row.former),
         known_as=tuple(row.known_as),
-        title=row.title,
-        source=row.source,
-        isolation=row.isolation,
-        isolation_was=row.isolation_was,
         default=row.is_default,
-        removed_at=row.removed_at,
     )
 
 

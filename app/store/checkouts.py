@@ -5,7 +5,7 @@ News of a proposal is told once, where the work began.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, func, select, union, update
@@ -17,11 +17,12 @@ from app.model.types import Entry, TurnRef
 from app.model.updates import AskRequest
 from app.model.workspaces import Changes, Checkout, Judged, OpenedClone, Repository
 from app.store.commits.asks import open_ask, withdraw_offers
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.dialects import insert
 from app.store.posts import insert_post
 from app.store.tables import checkout, delegation, place, session, surface, told, turn
 from app.store.transcript import insert_entries
+from app.store.values import read_row
 
 _LATEST = (
     select(checkout)
@@ -68,11 +69,8 @@ _IN_PLACE = (
 )
 
 
-class CheckoutStore:
+class CheckoutStore(Store):
     """The checkout port."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def latest(self, session_id: int) -> Checkout | None:
         """Read the clone that a session was given last."""
@@ -94,7 +92,8 @@ class CheckoutStore:
         row = self._database.one(_OF_BRANCH, at=url, named=branch)
         return row.session if row else None
 
-    async def begin(self, new: Checkout) -> None:
+    @write
+    def begin(self, connection: Connection, new: Checkout) -> None:
         """Record how a clone will be opened, before any of it is created."""
         row = {
             "session": new.session,
@@ -108,9 +107,7 @@ class CheckoutStore:
             "title": new.title,
             "body": new.body,
         }
-        await self._database.writer.run(
-            lambda connection: connection.execute(insert(checkout), row)
-        )
+        connection.execute(insert(checkout), row)
 
     async def ready(self, session_id: int, number: int, opened: OpenedClone, machine: str) -> None:
         """Record that a clone is ready, on a machine."""
@@ -157,44 +154,30 @@ class CheckoutStore:
         """Record that a clone was deleted."""
         await self._change(session_id, number, state="gone")
 
-    async def _change(self, session_id: int, number: int, **values: str | int) -> None:
+    @write
+    def _change(
+        self, connection: Connection, /, session_id: int, number: int, **values: str | int
+    ) -> None:
         here = (checkout.c.session == session_id) & (checkout.c.number == number)
         change = update(checkout).where(here).values(**values)
-        await self._database.writer.run(lambda connection: connection.execute(change))
+        connection.execute(change)
 
 
 def _checkout_of(row: Row[Any]) -> Checkout:
-    return Checkout(
-        session=row.session,
-        number=row.number,
+    return read_row(
+        Checkout,
+        row,
         repository=Repository(row.name, row.url),
-        way=row.way,
-        branch=row.branch,
-        start=row.start,
-        base=row.base,
-        commit=row.commit,
-        sent=row.sent,
-        told=row.told,
-        link=row.link,
-        title=row.title,
-        body=row.body,
-        state=row.state,
-        outcome=row.outcome,
         judged=Judged(row.checks, row.review),
         changes=None if row.files is None else Changes(row.files, row.added, row.removed),
-        machine=row.machine,
     )
 
 
 OVERTAKEN = Note(NoteCode.OFFER_OVERTAKEN)
 
 
-class ProposalStore:
+class ProposalStore(Store):
     """The proposals port."""
-
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
 
     def find(self, agent: str, repository: str, branch: str) -> Proposed | None:
         """Find an agent's proposal from a branch; None if there is none or it was removed."""
@@ -220,7 +203,8 @@ class ProposalStore:
         heir = self._database.one(_GONE_ON, first=row.session, at=row.url, named=row.branch)
         return _proposed_of(heir or row)
 
-    async def settle(self, proposed: Proposed, outcome: str) -> None:
+    @write
+    def settle(self, connection: Connection, proposed: Proposed, outcome: str) -> None:
         """Record that it was merged, closed or reopened."""
         same = (
             checkout.c.url == proposed.repository.url,
@@ -228,10 +212,12 @@ class ProposalStore:
             checkout.c.way == "branch",
         )
         change = update(checkout).where(*same).values(outcome=outcome)
-        await self._database.writer.run(lambda connection: connection.execute(change))
+        connection.execute(change)
 
-    async def tell(
+    @write
+    def tell(
         self,
+        connection: Connection,
         proposed: Proposed,
         mark: str,
         words: str,
@@ -241,21 +227,17 @@ class ProposalStore:
         passed: bool = False,
     ) -> tuple[int, ...]:
         """Report news where the work began, as a line or an offer; return the posts to send."""
-
-        def write(connection: Connection) -> tuple[int, ...]:
-            now, new = self._now(), {"session": proposed.session, "mark": mark}
-            if not connection.execute(insert(told).on_conflict_do_nothing(), new).rowcount:
-                return ()
-            posts = withdraw_offers(connection, proposed.session, OVERTAKEN, now)
-            if passed:
-                connection.execute(update(checkout).where(*_this(proposed)).values(tries=0))
-            if offer is None:
-                return (*posts, say_at_home(connection, proposed.session, mark, words, now))
-            ref = TurnRef(proposed.session, _turn_at_home(connection, proposed.session))
-            shown = open_ask(connection, offer, ref, now, deadline=deadline, adrift=True)
-            return (*posts, shown[1])
-
-        return await self._database.writer.run(write)
+        now, new = self._now(), {"session": proposed.session, "mark": mark}
+        if not connection.execute(insert(told).on_conflict_do_nothing(), new).rowcount:
+            return ()
+        posts = withdraw_offers(connection, proposed.session, OVERTAKEN, now)
+        if passed:
+            connection.execute(update(checkout).where(*_this(proposed)).values(tries=0))
+        if offer is None:
+            return (*posts, say_at_home(connection, proposed.session, mark, words, now))
+        ref = TurnRef(proposed.session, _turn_at_home(connection, proposed.session))
+        shown = open_ask(connection, offer, ref, now, deadline=deadline, adrift=True)
+        return (*posts, shown[1])
 
 
 _first = session.alias()
@@ -328,12 +310,4 @@ def say_at_home(
 
 
 def _proposed_of(row: Row[Any]) -> Proposed:
-    return Proposed(
-        session=row.session,
-        repository=Repository(row.name, row.url),
-        branch=row.branch,
-        base=row.base,
-        link=row.link,
-        tries=row.tries,
-        outcome=row.outcome,
-    )
+    return read_row(Proposed, row, repository=Repository(row.name, row.url))

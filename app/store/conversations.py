@@ -12,7 +12,7 @@ from app.model.conversations import Wanted
 from app.model.delegation import SERVICE
 from app.model.keys import PlaceKey
 from app.model.types import Session, SessionState, Thread
-from app.store.database import Database
+from app.store.database import Store
 from app.store.dialects import hold_words
 from app.store.sessions import STATE, select_sessions
 from app.store.tables import checkout, delegation, place, session, transcript, turn
@@ -27,11 +27,8 @@ MOST_FOUND = 2_000
 _FIND = select(place.c.service, place.c.name).where(place.c.id == bindparam("of"))
 
 
-class ConversationStore:
+class ConversationStore(Store):
     """The conversations that are stored."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def list(self, wanted: Wanted, *, limit: int) -> Sequence[Thread]:
         """List conversations, most recently active first, or pinned ones before all others."""

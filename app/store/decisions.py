@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, bindparam, select, update
 
 from app.model.asks import TakenAnswer
 from app.model.inbound import Accepted, Changed, Corrected, Decision, Effect, Heard, Rated, Reason
-from app.model.keys import AreaOf, PlaceKey, no_area
+from app.model.keys import AreaOf, PlaceKey
 from app.model.posts import Note, NoteCode
 from app.model.types import BridgeSessionRequest, Entry, PlaceView, TurnRef
 from app.store.commits.admission import (
@@ -34,7 +34,7 @@ from app.store.commits.endings import (
     stop_session,
     tell_waiting,
 )
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.dialects import insert
 from app.store.inbox import settle
 from app.store.ledger import answer_ask, settle_choices
@@ -82,15 +82,8 @@ _PRESENT = (
 _LATEST = update(place).where(place.c.id == bindparam("of")).values(latest=bindparam("agent"))
 
 
-class IntakeStore:
+class IntakeStore(Store):
     """The intake port."""
-
-    def __init__(
-        self, database: Database, now: Callable[[], float], area_of: AreaOf = no_area
-    ) -> None:
-        self._database = database
-        self._now = now
-        self._area_of = area_of
 
     def decided(self, where: PlaceKey, message_id: str) -> bool:
         """Tell whether this message was decided on before, by any adapter."""
@@ -123,57 +116,46 @@ class IntakeStore:
 
         return self._database.look(read)
 
-    async def accept(self, made: Decision) -> Accepted:
+    @write
+    def accept(self, connection: Connection, made: Decision) -> Accepted:
         """Write all that follows from one message."""
-        return await self._database.writer.run(
-            lambda connection: _accept(connection, made, self._now(), self._area_of)
-        )
+        return _accept(connection, made, self._now(), self._area_of)
 
-    async def correct(self, seq: int, changed: Changed) -> Corrected:
+    @write
+    def correct(self, connection: Connection, seq: int, changed: Changed) -> Corrected:
         """Edit or drop a waiting message, and settle the delivery."""
+        corrected = correct(connection, changed, self._now())
+        settle(connection, seq, "done", f"edited: {corrected.outcome}")
+        return corrected
 
-        def write(connection: Connection) -> Corrected:
-            corrected = correct(connection, changed, self._now())
-            settle(connection, seq, "done", f"edited: {corrected.outcome}")
-            return corrected
-
-        return await self._database.writer.run(write)
-
-    async def rate(self, seq: int, rated: Rated) -> TurnRef | None:
+    @write
+    def rate(self, connection: Connection, seq: int, rated: Rated) -> TurnRef | None:
         """Note a verdict with its turn, and settle the delivery."""
+        noted = rate(connection, rated, self._now())
+        settle(connection, seq, "done", Reason.RATED if noted is not None else Reason.NOTHING_NEW)
+        return noted
 
-        def write(connection: Connection) -> TurnRef | None:
-            noted = rate(connection, rated, self._now())
-            settle(
-                connection, seq, "done", Reason.RATED if noted is not None else Reason.NOTHING_NEW
-            )
-            return noted
-
-        return await self._database.writer.run(write)
-
-    async def change(self, where: PlaceKey, effects: Sequence[Effect]) -> Sequence[int]:
+    @write
+    def change(
+        self, connection: Connection, where: PlaceKey, effects: Sequence[Effect]
+    ) -> Sequence[int]:
         """Write an operator's change; return the posts to send."""
+        row = _place_row(connection, where)
+        assert row is not None, "a session has its place"
+        place_id = row.id
+        now = self._now()
+        return [
+            post
+            for effect in effects
+            for post in _apply(
+                connection, effect, place_id, now, by=OPERATOR, area_of=self._area_of
+            )
+        ]
 
-        def write(connection: Connection) -> list[int]:
-            row = _place_row(connection, where)
-            assert row is not None, "a session has its place"
-            place_id = row.id
-            now = self._now()
-            return [
-                post
-                for effect in effects
-                for post in _apply(
-                    connection, effect, place_id, now, by=OPERATOR, area_of=self._area_of
-                )
-            ]
-
-        return await self._database.writer.run(write)
-
-    async def pin(self, where: PlaceKey, repository: str) -> str:
+    @write
+    def pin(self, connection: Connection, where: PlaceKey, repository: str) -> str:
         """Give a place its repository if it has none; return the one it has."""
-        return await self._database.writer.run(
-            lambda connection: pin(connection, where, repository)
-        )
+        return pin(connection, where, repository)
 
 
 def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf) -> Accepted:

@@ -5,7 +5,7 @@ A grant is written with the answer that gave it, and compared by its digest alon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -23,16 +23,13 @@ from sqlalchemy import (
 from app.errors import NotFound
 from app.model.asks import GRANT_SECONDS, Grant, WantedGrants
 from app.model.keys import PlaceKey
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.tables import ask, grant, place, session
+from app.store.values import read_row
 
 
-class GrantStore:
+class GrantStore(Store):
     """The grant port."""
-
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
 
     def find(self, session_id: int, digests: Sequence[str]) -> Grant | None:
         """Find a grant that holds now for one of these digests."""
@@ -55,22 +52,19 @@ class GrantStore:
             query = query.where(_state(now) == wanted.state)
         return [_grant_of(row) for row in await self._database.all(query)]
 
-    async def end(self, grant_id: int, by: str) -> Grant | None:
+    @write
+    def end(self, connection: Connection, grant_id: int, by: str) -> Grant | None:
         """Take a grant back; None if it does not hold any more."""
-
-        def write(connection: Connection) -> Grant | None:
-            now = self._now()
-            one = _select(now).where(grant.c.id == grant_id)
-            row = connection.execute(one).first()
-            if row is None:
-                raise NotFound("grant", grant_id)
-            if row.state != "active":
-                return None
-            change = {"ended_at": now, "ended_by": by}
-            connection.execute(update(grant).where(grant.c.id == grant_id).values(change))
-            return _grant_of(connection.execute(one).one())
-
-        return await self._database.writer.run(write)
+        now = self._now()
+        one = _select(now).where(grant.c.id == grant_id)
+        row = connection.execute(one).first()
+        if row is None:
+            raise NotFound("grant", grant_id)
+        if row.state != "active":
+            return None
+        change = {"ended_at": now, "ended_by": by}
+        connection.execute(update(grant).where(grant.c.id == grant_id).values(change))
+        return _grant_of(connection.execute(one).one())
 
 
 def write_grant(
@@ -127,19 +121,4 @@ def _select(now: float) -> Select[Any]:
 
 
 def _grant_of(row: Row[Any]) -> Grant:
-    return Grant(
-        id=row.id,
-        session=row.session,
-        agent=row.agent,
-        place=PlaceKey(row.service, row.name),
-        kind=row.kind,
-        extent=row.extent,
-        subject=row.subject,
-        granted_by=row.granted_by,
-        granted_at=row.granted_at,
-        expires_at=row.expires_at,
-        state=row.state,
-        ended_at=row.ended_at,
-        ended_by=row.ended_by,
-        ask=row.ask,
-    )
+    return read_row(Grant, row, place=PlaceKey(row.service, row.name))

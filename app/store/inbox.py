@@ -9,9 +9,10 @@ from sqlalchemy import Connection, Row, bindparam, select, update
 
 from app.model.conversations import EVERYTHING, ListFilter
 from app.model.inbound import Delivery, DeliveryLine, DeliveryState
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.dialects import insert
 from app.store.tables import DELIVERY_IS_NEW, delivery
+from app.store.values import read_row
 
 PENDING_AT_ONCE = 200
 """Deliveries read at once: enough to catch up after downtime, few enough to save memory."""
@@ -54,11 +55,8 @@ _SETTLE = (
 )
 
 
-class DeliveryStore:
+class DeliveryStore(Store):
     """The delivery port."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def add(self, new: Delivery) -> None:
         """Store a delivery; one with a known id or signature changes nothing."""
@@ -74,9 +72,10 @@ class DeliveryStore:
         rows = await self._database.all(_PENDING, adapter=adapter, after=after)
         return [_delivery_of(row) for row in rows]
 
-    async def settle(self, seq: int, state: DeliveryState, reason: str) -> None:
+    @write
+    def settle(self, connection: Connection, seq: int, state: DeliveryState, reason: str) -> None:
         """Record the outcome of a delivery that led to no message."""
-        await self._database.writer.run(lambda connection: settle(connection, seq, state, reason))
+        settle(connection, seq, state, reason)
 
     async def kept(self, adapter: str, *, limit: int) -> Sequence[Delivery]:
         """List an adapter's stored deliveries, newest first."""
@@ -102,17 +101,7 @@ class DeliveryStore:
         if only.since is not None:
             query = query.where(delivery.c.received_at >= only.since)
         rows = await self._database.all(query)
-        return [
-            DeliveryLine(
-                seq=row.seq,
-                adapter=row.adapter,
-                delivery_id=row.delivery_id,
-                received_at=row.received_at,
-                state=row.state,
-                reason=row.reason,
-            )
-            for row in rows
-        ]
+        return [read_row(DeliveryLine, row) for row in rows]
 
 
 def insert_delivery(connection: Connection, new: Delivery) -> None:
@@ -137,12 +126,4 @@ def _row_of(new: Delivery) -> dict[str, Any]:
 
 
 def _delivery_of(row: Row[Any]) -> Delivery:
-    return Delivery(
-        adapter=row.adapter,
-        delivery_id=row.delivery_id,
-        signature=row.signature,
-        headers=row.headers,
-        body=row.body,
-        received_at=row.received_at,
-        seq=row.seq,
-    )
+    return read_row(Delivery, row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from app.model.asks import (
     receiver,
 )
 from app.model.conversations import EVERYTHING, ListFilter
-from app.model.keys import AreaOf, PlaceKey, SessionKey, no_area
+from app.model.keys import AreaOf, PlaceKey, SessionKey
 from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.types import OPEN_TURN_STATES, BridgeSessionRequest, TurnRef, TurnState
 from app.model.updates import ASK_PERSON, Ask, AskRequest
@@ -34,7 +34,7 @@ from app.store.commits.asks import (
     tell_answer,
 )
 from app.store.commits.endings import end_if_idle, end_waiting, go_on_after, stop_session
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.grants import write_grant
 from app.store.posts import insert_post
 from app.store.tables import ASK_IS_OPEN, ASK_STAYS, ask, place, session, surface, turn
@@ -65,36 +65,28 @@ _DUE = select(
 ).where(ASK_IS_OPEN)
 
 
-class AskStore:
+class AskStore(Store):
     """The ask port."""
 
-    def __init__(
-        self, database: Database, now: Callable[[], float], area_of: AreaOf = no_area
-    ) -> None:
-        self._database = database
-        self._now = now
-        self._area_of = area_of
-
-    async def open(self, request: AskRequest, ref: TurnRef, *, deadline: float) -> OpenedAsk | None:
+    @write
+    def open(
+        self, connection: Connection, request: AskRequest, ref: TurnRef, *, deadline: float
+    ) -> OpenedAsk | None:
         """Store an ask and its post, or find the same ask from before the session was parked."""
-
-        def write(connection: Connection) -> OpenedAsk | None:
-            now = self._now()
-            state = connection.execute(_STATE, {"of": ref.turn}).scalar_one()
-            if state not in OPEN_TURN_STATES:
-                return None
-            known = _asked_before(connection, request, ref, now)
-            if known is None:
-                # The turn is being parked: its process is about to end.
-                adrift = state == TurnState.PARKED
-                ask_id, post_id = open_ask(
-                    connection, request, ref, now, deadline=deadline, adrift=adrift
-                )
-                return OpenedAsk(_read(connection, ask_id), (post_id,))
-            posts = _take_over(connection, known, ref, now)
-            return OpenedAsk(_read(connection, known.id), posts)
-
-        return await self._database.writer.run(write)
+        now = self._now()
+        state = connection.execute(_STATE, {"of": ref.turn}).scalar_one()
+        if state not in OPEN_TURN_STATES:
+            return None
+        known = _asked_before(connection, request, ref, now)
+        if known is None:
+            # The turn is being parked: its process is about to end.
+            adrift = state == TurnState.PARKED
+            ask_id, post_id = open_ask(
+                connection, request, ref, now, deadline=deadline, adrift=adrift
+            )
+            return OpenedAsk(_read(connection, ask_id), (post_id,))
+        posts = _take_over(connection, known, ref, now)
+        return OpenedAsk(_read(connection, known.id), posts)
 
     def is_known(self, request: AskRequest, ref: TurnRef) -> bool:
         """Tell whether a request would find an ask that there is."""
@@ -102,41 +94,34 @@ class AskStore:
             lambda connection: _asked_before(connection, request, ref, self._now()) is not None
         )
 
-    async def leave(self, ask_id: int) -> Ask:
+    @write
+    def leave(self, connection: Connection, ask_id: int) -> Ask:
         """Stop waiting for the answer to a tool's question; return it as it is."""
+        unused = ask.c.state == "open"
+        change = update(ask).where(ask.c.id == ask_id).values(adrift=unused)
+        connection.execute(change)
+        return _read(connection, ask_id)
 
-        def write(connection: Connection) -> Ask:
-            unused = ask.c.state == "open"
-            change = update(ask).where(ask.c.id == ask_id).values(adrift=unused)
-            connection.execute(change)
-            return _read(connection, ask_id)
-
-        return await self._database.writer.run(write)
-
-    async def answer(
-        self, ask_id: int, answer: str, by: str, *, speaker: str = ""
+    @write
+    def answer(
+        self, connection: Connection, ask_id: int, answer: str, by: str, *, speaker: str = ""
     ) -> TakenAnswer | None:
         """Answer an ask, with an option or in words; None if it is no longer open."""
-        return await self._database.writer.run(
-            lambda connection: answer_ask(
-                connection, ask_id, answer, by, self._now(), speaker=speaker, area_of=self._area_of
-            )
+        return answer_ask(
+            connection, ask_id, answer, by, self._now(), speaker=speaker, area_of=self._area_of
         )
 
-    async def expire(self) -> TakenAnswer:
+    @write
+    def expire(self, connection: Connection) -> TakenAnswer:
         """Close every expired ask, and end the turns that waited only for it."""
-
-        def write(connection: Connection) -> TakenAnswer:
-            now = self._now()
-            rows = connection.execute(select(ask).where(ASK_IS_OPEN, ask.c.deadline <= now)).all()
-            posts = [post for row in rows for post in _expire(connection, row, now)]
-            return TakenAnswer(
-                posts=tuple(posts),
-                asks=tuple(row.id for row in rows),
-                sessions=tuple({each for row in rows for each in _sessions(row)}),
-            )
-
-        return await self._database.writer.run(write)
+        now = self._now()
+        rows = connection.execute(select(ask).where(ASK_IS_OPEN, ask.c.deadline <= now)).all()
+        posts = [post for row in rows for post in _expire(connection, row, now)]
+        return TakenAnswer(
+            posts=tuple(posts),
+            asks=tuple(row.id for row in rows),
+            sessions=tuple({each for row in rows for each in _sessions(row)}),
+        )
 
     def ask(self, ask_id: int) -> Ask | None:
         """Read one ask."""

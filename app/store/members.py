@@ -37,7 +37,7 @@ from sqlalchemy.exc import OperationalError
 from app.model.types import Turn, TurnState
 from app.store.commits.admission import SUSPENDED
 from app.store.commits.endings import RUNNING
-from app.store.database import Database
+from app.store.database import Database, Store, write
 from app.store.database.backend import Fence
 from app.store.tables import duty, machine, member, session, turn
 from app.store.turns import START, recover_turns
@@ -98,20 +98,19 @@ _WITHOUT_MEMBER = turn.c.session.in_(
 )
 
 
-class MemberStore:
+class MemberStore(Store):
     """The member port on PostgreSQL."""
 
     def __init__(self, database: Database, now: Callable[[], float], own: Fence) -> None:
         """Store members; `own` is told who this process is, and fences its commits."""
-        self._database = database
-        self._now = now
+        super().__init__(database, now)
         self._own = own
         database.writer.fence = own
 
     async def join(self, name: str, role: Role, slots: int) -> HandedOut:
         """Become a member; what the last run under this name left is handed out."""
 
-        def write(connection: Connection) -> tuple[int, HandedOut]:
+        def begin(connection: Connection) -> tuple[int, HandedOut]:
             now = self._now()
             last = connection.execute(select(member).where(member.c.name == name)).one_or_none()
             epoch = secrets.randbelow(MOST_EPOCHS) + 1
@@ -121,7 +120,7 @@ class MemberStore:
             _remember(connection, name, now)
             return epoch, handed_out
 
-        epoch, handed_out = await self._database.writer.run(write)
+        epoch, handed_out = await self._database.writer.run(begin)
         self._own.name, self._own.epoch = name, epoch
         return handed_out
 
@@ -136,45 +135,39 @@ class MemberStore:
         change = update(member).where(own).values(**seen)
         return self._database.look(lambda connection: connection.execute(change).rowcount > 0)
 
-    async def beat(self, load: Mapping[str, int], *, wants_lead: bool) -> Beat:
+    @write
+    def beat(self, connection: Connection, load: Mapping[str, int], *, wants_lead: bool) -> Beat:
         """Say that this member is there; become the leader if that is wanted and there is none."""
+        own = update(member).where(member.c.name == self._own.name)
+        seen = {"load": dict(load), "beats": member.c.beats + 1, "seen_at": self._now()}
+        connection.execute(own.values(**seen))
+        found = connection.execute(select(duty.c.member).where(duty.c.name == LEADER))
+        leader = found.scalar()
+        if leader is None and wants_lead:
+            leader = self._own.name
+            connection.execute(insert(duty), {"name": LEADER, "member": leader})
+        rows = connection.execute(select(member).order_by(member.c.name))
+        return Beat(tuple(map(_member_of, rows)), leader or "")
 
-        def write(connection: Connection) -> Beat:
-            own = update(member).where(member.c.name == self._own.name)
-            seen = {"load": dict(load), "beats": member.c.beats + 1, "seen_at": self._now()}
-            connection.execute(own.values(**seen))
-            found = connection.execute(select(duty.c.member).where(duty.c.name == LEADER))
-            leader = found.scalar()
-            if leader is None and wants_lead:
-                leader = self._own.name
-                connection.execute(insert(duty), {"name": LEADER, "member": leader})
-            rows = connection.execute(select(member).order_by(member.c.name))
-            return Beat(tuple(map(_member_of, rows)), leader or "")
-
-        return await self._database.writer.run(write)
-
-    async def take_over(self, lapsed: Sequence[Member]) -> HandedOut:
+    @write
+    def take_over(self, connection: Connection, lapsed: Sequence[Member]) -> HandedOut:
         """Remove those of these members that have not beaten since; hand out their work."""
         known = [(each.name, each.epoch, each.beats) for each in lapsed]
-
-        def write(connection: Connection) -> HandedOut:
-            # In one statement: one that renews its lease at this moment stays.
-            still = tuple_(member.c.name, member.c.epoch, member.c.beats).in_(known)
-            rows = connection.execute(delete(member).where(still).returning(member)).all()
-            return _remove(connection, rows, self._now()) if rows else HandedOut()
-
-        return await self._database.writer.run(write)
+        # In one statement: one that renews its lease at this moment stays.
+        still = tuple_(member.c.name, member.c.epoch, member.c.beats).in_(known)
+        rows = connection.execute(delete(member).where(still).returning(member)).all()
+        return _remove(connection, rows, self._now()) if rows else HandedOut()
 
     async def leave(self) -> HandedOut:
         """Stop being a member, and hand out what is left."""
 
-        def write(connection: Connection) -> HandedOut:
+        def end(connection: Connection) -> HandedOut:
             own = select(member).where(member.c.name == self._own.name)
             return _remove(connection, connection.execute(own).all(), self._now())
 
         # What is still written behind it is refused, and no reason to end at once.
         self._own.gone = _ignore
-        return await self._database.writer.run(write)
+        return await self._database.writer.run(end)
 
 
 def _ignore() -> None:
@@ -278,54 +271,47 @@ _SERVE = START.add_cte(
 """Starts a turn and notes who does, in one statement."""
 
 
-class ClaimStore:
+class ClaimStore(Store):
     """The claims of one member on sessions."""
 
-    def __init__(self, database: Database, own: Fence) -> None:
+    def __init__(self, database: Database, now: Callable[[], float], own: Fence) -> None:
         """Claim for the member that `own` names."""
-        self._database = database
+        super().__init__(database, now)
         self._own = own
 
-    async def announce(self, session_id: int) -> None:
+    @write
+    def announce(self, connection: Connection, session_id: int) -> None:
         """Have a session served if it waits, best by the member that served it last."""
+        row = connection.execute(_LAST_SERVER, {"of": session_id}).first()
+        if row is not None:
+            free = _list_free(connection.execute(_MEMBERS).all())
+            queue = row.served_by if row.served_by in free else COMMON
+            _announce(connection, [session_id], queue)
 
-        def write(connection: Connection) -> None:
-            row = connection.execute(_LAST_SERVER, {"of": session_id}).first()
-            if row is not None:
-                free = _list_free(connection.execute(_MEMBERS).all())
-                queue = row.served_by if row.served_by in free else COMMON
-                _announce(connection, [session_id], queue)
-
-        await self._database.writer.run(write)
-
-    async def pass_on(self, session_id: int, load: Mapping[str, int]) -> bool:
+    @write
+    def pass_on(self, connection: Connection, session_id: int, load: Mapping[str, int]) -> bool:
         """Have a session that waits served by another member with room; False if none has."""
+        self._note(connection, load)
+        free = _list_free(connection.execute(_MEMBERS).all(), but=self._own.name)
+        if free and connection.execute(_LAST_SERVER, {"of": session_id}).first() is not None:
+            _announce(connection, [session_id], min(free, key=lambda name: free[name]))
+        return bool(free)
 
-        def write(connection: Connection) -> bool:
-            self._note(connection, load)
-            free = _list_free(connection.execute(_MEMBERS).all(), but=self._own.name)
-            if free and connection.execute(_LAST_SERVER, {"of": session_id}).first() is not None:
-                _announce(connection, [session_id], min(free, key=lambda name: free[name]))
-            return bool(free)
-
-        return await self._database.writer.run(write)
-
-    async def announce_missing(self, known: Collection[int] = ()) -> None:
+    @write
+    def announce_missing(self, connection: Connection, known: Collection[int] = ()) -> None:
         """Have every session served that waits, but those that are announced already."""
-
-        def write(connection: Connection) -> None:
-            waiting = connection.execute(_WAITING.order_by(turn.c.id)).scalars()
-            _announce(connection, [each for each in waiting if each not in known], COMMON)
-
-        await self._database.writer.run(write)
+        waiting = connection.execute(_WAITING.order_by(turn.c.id)).scalars()
+        _announce(connection, [each for each in waiting if each not in known], COMMON)
 
     async def list_queues(self) -> frozenset[str]:
         """List the queues that members look at."""
         names = await self._database.all(select(member.c.name))
         return frozenset({COMMON, *(row.name for row in names)})
 
-    async def claim(
+    @write
+    def claim(
         self,
+        connection: Connection,
         next_turn: Turn,
         load: Mapping[str, int],
         why: Reason,
@@ -337,38 +323,31 @@ class ClaimStore:
 
         `total` limits the turns of all members, `of_agent` those of the session's agent.
         """
+        now = connection.execute(_SITUATION, {"turn": next_turn.id}).first()
+        if now is None or not now.can_begin:
+            return Claim("idle")
+        if now.is_busy:
+            return Claim("elsewhere")
+        members = () if why == "served" else connection.execute(_MEMBERS).all()
+        if why == "submitted" and (better := self._find_better(members, now.served_by, load)):
+            _announce(connection, [next_turn.session], better)
+            return Claim("elsewhere")
+        loads = [load, *(each.load for each in members if each.name != self._own.name)]
+        running = sum(sum(each.values()) for each in loads)
+        same = sum(each.get(now.agent, 0) for each in loads)
+        is_full = running > (total or running) or same > (of_agent or same)
+        if is_full and why != "served":
+            return Claim("full")
+        own = {"own": self._own.name, "own_load": dict(load)}
+        connection.execute(_SERVE, {**own, "of": next_turn.id, "of_session": next_turn.session})
+        return Claim("granted", has_moved=now.served_by not in {None, self._own.name})
 
-        def write(connection: Connection) -> Claim:
-            now = connection.execute(_SITUATION, {"turn": next_turn.id}).first()
-            if now is None or not now.can_begin:
-                return Claim("idle")
-            if now.is_busy:
-                return Claim("elsewhere")
-            members = () if why == "served" else connection.execute(_MEMBERS).all()
-            if why == "submitted" and (better := self._find_better(members, now.served_by, load)):
-                _announce(connection, [next_turn.session], better)
-                return Claim("elsewhere")
-            loads = [load, *(each.load for each in members if each.name != self._own.name)]
-            running = sum(sum(each.values()) for each in loads)
-            same = sum(each.get(now.agent, 0) for each in loads)
-            is_full = running > (total or running) or same > (of_agent or same)
-            if is_full and why != "served":
-                return Claim("full")
-            own = {"own": self._own.name, "own_load": dict(load)}
-            connection.execute(_SERVE, {**own, "of": next_turn.id, "of_session": next_turn.session})
-            return Claim("granted", has_moved=now.served_by not in {None, self._own.name})
-
-        return await self._database.writer.run(write)
-
-    async def release(self, session_id: int, load: Mapping[str, int]) -> None:
+    @write
+    def release(self, connection: Connection, session_id: int, load: Mapping[str, int]) -> None:
         """Serve a session no longer; what came at the last moment is announced."""
-
-        def write(connection: Connection) -> None:
-            self._note(connection, load)
-            if connection.execute(_LAST_SERVER, {"of": session_id}).first() is not None:
-                _announce(connection, [session_id], COMMON)
-
-        await self._database.writer.run(write)
+        self._note(connection, load)
+        if connection.execute(_LAST_SERVER, {"of": session_id}).first() is not None:
+            _announce(connection, [session_id], COMMON)
 
     def _note(self, connection: Connection, load: Mapping[str, int]) -> None:
         connection.execute(_NOTE_LOAD, {"own": self._own.name, "own_load": dict(load)})

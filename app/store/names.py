@@ -6,22 +6,25 @@ what was said and done under it before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, exists, func, literal, select, update
 
 from app.model.inbound import Naming, Renamed
-from app.store.database import Database
+from app.model.keys import AreaOf, no_area
+from app.store.database import Database, Store
 from app.store.dialects import insert
 from app.store.tables import checkout, place, post, repository, schedule, surface
 
 
-class NameStore:
+class NameStore(Store):
     """The names port."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(
+        self, database: Database, now: Callable[[], float], area_of: AreaOf = no_area
+    ) -> None:
+        super().__init__(database, now, area_of)
         self._current: dict[tuple[str, int], str] = {}
         """A cache for the bridge that reads events: only it follows renames."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from app.model.conversations import EVERYTHING, ListFilter
 from app.model.inbound import PauseReason
 from app.model.posts import NewPost, Note, Post, PostContent, PostSent
 from app.model.types import Entry
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.dialects import insert
 from app.store.tables import post, progress, schedule, surface
 from app.store.transcript import insert_entries
@@ -91,28 +91,21 @@ def keep_content(connection: Connection, key: str, content: PostContent) -> None
     connection.execute(change.values(content=content_row(content)))
 
 
-class PostStore:
+class PostStore(Store):
     """The post port."""
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
-
-    async def say(self, new: NewPost, entry: Entry, *, most: int) -> int | None:
+    @write
+    def say(self, connection: Connection, new: NewPost, entry: Entry, *, most: int) -> int | None:
         """Store a post and its row of the transcript, once; None if there are too many like it."""
         like = new.key.rpartition(":")[0]
         alike = select(func.count()).where(post.c.key > f"{like}:", post.c.key < f"{like};")
-
-        def write(connection: Connection) -> int | None:
-            if (known := connection.execute(_NUMBER, {"name": new.key}).scalar()) is not None:
-                return int(known)
-            if connection.execute(alike).scalar_one() >= most:
-                return None
-            now = self._now()
-            insert_entries(connection, [entry], now)
-            return insert_post(connection, new, now)
-
-        return await self._database.writer.run(write)
+        if (known := connection.execute(_NUMBER, {"name": new.key}).scalar()) is not None:
+            return int(known)
+        if connection.execute(alike).scalar_one() >= most:
+            return None
+        now = self._now()
+        insert_entries(connection, [entry], now)
+        return insert_post(connection, new, now)
 
     def post(self, post_id: int) -> Post | None:
         """Read one post."""
@@ -144,26 +137,24 @@ class PostStore:
             query = query.where(post.c.created_at >= only.since)
         return [post_of(row) for row in await self._database.all(query)]
 
-    async def show(self, post_id: int, content: PostContent) -> bool:
+    @write
+    def show(self, connection: Connection, post_id: int, content: PostContent) -> bool:
         """Keep what a post shows while its turn runs; False if it is not open any more."""
         row = content_row(content)
-
-        def write(connection: Connection) -> bool:
-            found = connection.execute(_ONE, {"of": post_id}).first()
-            if found is None or found.state not in OPEN:
-                return False
-            connection.execute(_FORGET, {"of": post_id})
-            connection.execute(insert(progress), {"post": post_id, "content": row})
-            return True
-
-        return await self._database.writer.run(write)
+        found = connection.execute(_ONE, {"of": post_id}).first()
+        if found is None or found.state not in OPEN:
+            return False
+        connection.execute(_FORGET, {"of": post_id})
+        connection.execute(insert(progress), {"post": post_id, "content": row})
+        return True
 
     def shown(self, post_id: int) -> PostContent | None:
         """Read what a post shows while its turn runs."""
         row = self._database.one(_SHOWN, of=post_id)
         return content_of(row.content) if row else None
 
-    async def sent(self, post_id: int, sent: PostSent, *, final: bool) -> None:
+    @write
+    def sent(self, connection: Connection, post_id: int, sent: PostSent, *, final: bool) -> None:
         """Record what the platform accepted of a post."""
         state: Any = "done" if final else case((post.c.state == "new", "open"), else_=post.c.state)
         change = (
@@ -171,30 +162,27 @@ class PostStore:
             .where(post.c.id == post_id)
             .values(remote_id=sent.remote_id, consumed=sent.consumed, state=state)
         )
-        await self._database.writer.run(lambda connection: connection.execute(change))
+        connection.execute(change)
 
-    async def failed(self, post_id: int, error: str) -> None:
+    @write
+    def failed(self, connection: Connection, post_id: int, error: str) -> None:
         """Record that a post can never be sent, and that its surface is unreachable."""
-
-        def write(connection: Connection) -> None:
-            row = connection.execute(
-                update(post)
-                .where(post.c.id == post_id)
-                .values(state="failed", error=error)
-                .returning(post.c.service, post.c.external, post.c.agent)
-            ).one()
-            for table, change in (
-                (surface, {"reachable": False}),
-                (schedule, {"state": "paused", "reason": PauseReason.UNREACHABLE}),
-            ):
-                connection.execute(
-                    update(table)
-                    .where(
-                        table.c.service == row.service,
-                        table.c.external == row.external,
-                        table.c.agent == row.agent,
-                    )
-                    .values(change)
+        row = connection.execute(
+            update(post)
+            .where(post.c.id == post_id)
+            .values(state="failed", error=error)
+            .returning(post.c.service, post.c.external, post.c.agent)
+        ).one()
+        for table, change in (
+            (surface, {"reachable": False}),
+            (schedule, {"state": "paused", "reason": PauseReason.UNREACHABLE}),
+        ):
+            connection.execute(
+                update(table)
+                .where(
+                    table.c.service == row.service,
+                    table.c.external == row.external,
+                    table.c.agent == row.agent,
                 )
-
-        await self._database.writer.run(write)
+                .values(change)
+            )

@@ -7,7 +7,6 @@ login's link is stored, and if several people open a link at once, one gets in.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 
 from sqlalchemy import (
     ColumnElement,
@@ -24,7 +23,7 @@ from sqlalchemy import (
     update,
 )
 
-from app.store.database import Database
+from app.store.database import Database, Store, write
 from app.store.dialects import insert
 from app.store.guarding import Seals, guard_of
 from app.store.tables import OPEN_TURN, heard, login, message, sealed, turn
@@ -52,29 +51,25 @@ def put_sealed(connection: Connection, name: str, value: str, now: float) -> Non
     )
 
 
-class SealedStore:
+class SealedStore(Store):
     """The sealed-secrets port."""
-
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
 
     def kept(self, name: str) -> str | None:
         """Read what is stored under a name."""
         row = self._database.one(select(sealed.c.value).where(sealed.c.name == name))
         return None if row is None else str(row.value)
 
-    async def keep(self, name: str, value: str) -> None:
+    @write
+    def keep(self, connection: Connection, name: str, value: str) -> None:
         """Store something under a name, replacing what was there."""
         now = self._now()
-        await self._database.writer.run(lambda connection: put_sealed(connection, name, value, now))
+        put_sealed(connection, name, value, now)
 
-    async def take(self, name: str) -> str | None:
+    @write
+    def take(self, connection: Connection, name: str) -> str | None:
         """Remove and return what is stored under a name: of several callers, one gets it."""
         change = delete(sealed).where(sealed.c.name == name).returning(sealed.c.value)
-        return await self._database.writer.run(
-            lambda connection: connection.execute(change).scalar_one_or_none()
-        )
+        return connection.execute(change).scalar_one_or_none()
 
 
 _PREFIX = "message:"
@@ -103,14 +98,11 @@ NAME_BYTES = 16
 """Random, not counted: a new database never reuses a name that an old cookie still has."""
 
 
-class LoginStore:
+class LoginStore(Store):
     """The login port."""
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
-
-    async def offer(self, link_hash: str, *, until: float) -> None:
+    @write
+    def offer(self, connection: Connection, link_hash: str, *, until: float) -> None:
         """Store a link by the hash of its secret part, and delete expired ones."""
         now = self._now()
         row = {
@@ -119,18 +111,15 @@ class LoginStore:
             "created_at": now,
             "expires_at": until,
         }
-
-        def write(connection: Connection) -> None:
-            connection.execute(delete(login).where(login.c.expires_at <= now))
-            connection.execute(insert(login), row)
-
-        await self._database.writer.run(write)
+        connection.execute(delete(login).where(login.c.expires_at <= now))
+        connection.execute(insert(login), row)
 
     def is_open(self, link_hash: str) -> bool:
         """Tell whether a link can be used, without using it."""
         return self._database.one(select(login.c.id).where(self._open(link_hash))) is not None
 
-    async def begin(self, link_hash: str, *, until: float) -> str | None:
+    @write
+    def begin(self, connection: Connection, link_hash: str, *, until: float) -> str | None:
         """Use up a link; return the name of the login, None if the link is not valid."""
         change = (
             update(login)
@@ -138,9 +127,7 @@ class LoginStore:
             .values(used_at=self._now(), expires_at=until)
             .returning(login.c.id)
         )
-        return await self._database.writer.run(
-            lambda connection: connection.execute(change).scalar_one_or_none()
-        )
+        return connection.execute(change).scalar_one_or_none()
 
     def lasts(self, login_id: str, *, seconds: float = 0.0) -> bool:
         """Tell whether a login was started and neither expires within `seconds` nor was revoked."""
@@ -170,5 +157,6 @@ class LoginStore:
             login.c.expires_at > self._now(),
         )
 
-    async def _revoke(self, change: Update) -> None:
-        await self._database.writer.run(lambda connection: connection.execute(change))
+    @write
+    def _revoke(self, connection: Connection, change: Update) -> None:
+        connection.execute(change)

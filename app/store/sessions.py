@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -22,10 +22,10 @@ from sqlalchemy import (
 
 from app.model.conversations import EVERYTHING, ListFilter, merge_attributes
 from app.model.inbound import RUN
-from app.model.keys import AreaOf, PlaceKey, SessionKey, no_area
+from app.model.keys import PlaceKey, SessionKey
 from app.model.types import ActivePlace, Activity, ProcessRecord, Session, SessionState
 from app.store.commits.admission import remove_session
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.dialects import insert
 from app.store.spending import add_spending
 from app.store.tables import (
@@ -122,15 +122,8 @@ _IN_PLACE = (
 )
 
 
-class SessionStore:
+class SessionStore(Store):
     """The session port."""
-
-    def __init__(
-        self, database: Database, now: Callable[[], float], area_of: AreaOf = no_area
-    ) -> None:
-        self._database = database
-        self._now = now
-        self._area_of = area_of
 
     def session(self, session_id: int) -> Session | None:
         """Read one session."""
@@ -245,84 +238,84 @@ class SessionStore:
             for row in await self._database.all(query)
         ]
 
-    async def link(self, session_id: int, key: SessionKey, where: PlaceKey) -> bool:
+    @write
+    def link(
+        self, connection: Connection, session_id: int, key: SessionKey, where: PlaceKey
+    ) -> bool:
         """Make a further place a surface of a session; False if the key names another one."""
+        named = {"service": where.service, "name": where.name}
+        connection.execute(insert(place).on_conflict_do_nothing(), named)
+        there = select(place.c.id).filter_by(**named).scalar_subquery()
+        new = {"service": key.service, "external": key.external, "agent": key.agent}
+        connection.execute(
+            insert(surface).values(**new, session=session_id, place=there).on_conflict_do_nothing()
+        )
+        found = connection.execute(select(surface.c.session).filter_by(**new)).scalar_one()
+        return bool(found == session_id)
 
-        def write(connection: Connection) -> bool:
-            named = {"service": where.service, "name": where.name}
-            connection.execute(insert(place).on_conflict_do_nothing(), named)
-            there = select(place.c.id).filter_by(**named).scalar_subquery()
-            new = {"service": key.service, "external": key.external, "agent": key.agent}
-            connection.execute(
-                insert(surface)
-                .values(**new, session=session_id, place=there)
-                .on_conflict_do_nothing()
-            )
-            found = connection.execute(select(surface.c.session).filter_by(**new)).scalar_one()
-            return bool(found == session_id)
-
-        return await self._database.writer.run(write)
-
-    async def rename(self, session_id: int, title: str) -> None:
+    @write
+    def rename(self, connection: Connection, session_id: int, title: str) -> None:
         """Set a session's title."""
         change = update(session).where(session.c.id == session_id).values(title=title)
-        await self._database.writer.run(lambda connection: connection.execute(change))
+        connection.execute(change)
 
-    async def annotate(self, session_id: int, changes: Mapping[str, Any]) -> None:
+    @write
+    def annotate(self, connection: Connection, session_id: int, changes: Mapping[str, Any]) -> None:
         """Change what other programs keep with a session; None removes an attribute."""
+        own = session.c.id == session_id
+        known = connection.execute(select(session.c.attributes).where(own)).scalar_one()
+        merged = merge_attributes(known or {}, changes)
+        changed = {"attributes": merged or None, "updated_at": self._now()}
+        connection.execute(update(session).where(own).values(changed))
 
-        def write(connection: Connection) -> None:
-            own = session.c.id == session_id
-            known = connection.execute(select(session.c.attributes).where(own)).scalar_one()
-            merged = merge_attributes(known or {}, changes)
-            changed = {"attributes": merged or None, "updated_at": self._now()}
-            connection.execute(update(session).where(own).values(changed))
-
-        await self._database.writer.run(write)
-
-    async def remove(self, session_id: int) -> None:
+    @write
+    def remove(self, connection: Connection, session_id: int) -> None:
         """Remove an agent from its place; what was said stays readable."""
-        await self._database.writer.run(lambda connection: remove_session(connection, session_id))
+        remove_session(connection, session_id)
 
-    async def reads_others(self, session_id: int) -> None:
+    @write
+    def reads_others(self, connection: Connection, session_id: int) -> None:
         """Record that a tool brings words of others into a session's conversation."""
         change = update(session).where(session.c.id == session_id).values(read_others=True)
-        await self._database.writer.run(lambda connection: connection.execute(change))
+        connection.execute(change)
 
-    async def spend(
-        self, session_id: int, cost: float, *, turn: int, day: str, most: float, shared: float
+    @write
+    def spend(
+        self,
+        connection: Connection,
+        session_id: int,
+        cost: float,
+        *,
+        turn: int,
+        day: str,
+        most: float,
+        shared: float,
     ) -> tuple[float, float]:
         """Record the cost that an agent reports for its conversation, up to `most` of it."""
-
-        def write(connection: Connection) -> tuple[float, float]:
-            row = connection.execute(
-                select(session.c.spent, session.c.reported, session.c.cleared).where(
-                    session.c.id == session_id
-                )
-            ).one()
-            # An agent that restarted or began a new conversation may count from zero.
-            claimed = cost - row.reported if cost >= row.reported else cost
-            grown = min(claimed, most)
-            connection.execute(
-                update(session)
-                .where(session.c.id == session_id)
-                .values(spent=row.spent + grown, reported=cost)
+        row = connection.execute(
+            select(session.c.spent, session.c.reported, session.c.cleared).where(
+                session.c.id == session_id
             )
-            if day:
-                believed = min(grown, shared) if claimed <= most else 0.0
-                add_spending(connection, turn, day, grown, self._area_of, shared=believed)
-            return row.spent - row.cleared, row.spent + grown - row.cleared
+        ).one()
+        # An agent that restarted or began a new conversation may count from zero.
+        claimed = cost - row.reported if cost >= row.reported else cost
+        grown = min(claimed, most)
+        connection.execute(
+            update(session)
+            .where(session.c.id == session_id)
+            .values(spent=row.spent + grown, reported=cost)
+        )
+        if day:
+            believed = min(grown, shared) if claimed <= most else 0.0
+            add_spending(connection, turn, day, grown, self._area_of, shared=believed)
+        return row.spent - row.cleared, row.spent + grown - row.cleared
 
-        return await self._database.writer.run(write)
 
-
-class ProcessStore:
+class ProcessStore(Store):
     """The process port."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def started(self, record: ProcessRecord) -> None:
+    @write
+    def started(self, connection: Connection, record: ProcessRecord) -> None:
         """Store a process."""
         row = {
             "marker": record.marker,
@@ -331,12 +324,13 @@ class ProcessStore:
             "group": record.group,
             "started": record.started,
         }
-        await self._database.writer.run(lambda connection: connection.execute(insert(process), row))
+        connection.execute(insert(process), row)
 
-    async def ended(self, marker: str) -> None:
+    @write
+    def ended(self, connection: Connection, marker: str) -> None:
         """Delete a process that has ended."""
         gone = delete(process).where(process.c.marker == marker)
-        await self._database.writer.run(lambda connection: connection.execute(gone))
+        connection.execute(gone)
 
     async def leftovers(self) -> Sequence[ProcessRecord]:
         """List the processes that were never recorded as ended."""

@@ -9,7 +9,7 @@ from typing import Literal
 from sqlalchemy import Connection, func, select, tuple_
 
 from app.model.keys import AreaOf, PlaceKey
-from app.store.database import Database
+from app.store.database import Store
 from app.store.dialects import insert
 from app.store.tables import delegation, heard, message, place, session, spending, turn
 
@@ -49,12 +49,8 @@ _SPEAKER = (
 )
 
 
-class SpendingStore:
+class SpendingStore(Store):
     """The spending port."""
-
-    def __init__(self, database: Database, area_of: AreaOf) -> None:
-        self._database = database
-        self._area_of = area_of
 
     async def of_turn(self, turn: int, day: str) -> Mapping[Share, float]:
         """Tell what those whom a turn counts for have spent on a day."""

@@ -71,28 +71,29 @@ class Stores:
     @classmethod
     def on(cls, database: Database, now: Callable[[], float], area_of: AreaOf = no_area) -> Stores:
         """Open every store on one database."""
+        shared = (database, now, area_of)
         return cls(
             database=database,
             now=now,
-            deliveries=DeliveryStore(database),
-            decisions=IntakeStore(database, now, area_of),
-            sessions=SessionStore(database, now, area_of),
-            spending=SpendingStore(database, area_of),
-            conversations=ConversationStore(database),
-            turns=TurnStore(database, now),
-            transcript=TranscriptStore(database, now),
-            asks=AskStore(database, now, area_of),
-            grants=GrantStore(database, now),
-            posts=PostStore(database, now),
-            processes=ProcessStore(database),
-            logins=LoginStore(database, now),
-            checkouts=CheckoutStore(database),
-            proposals=ProposalStore(database, now),
-            names=NameStore(database),
-            sealed=SealedStore(database, now),
-            agents=AgentStore(database, now),
-            tree=DelegationTree(database, now),
-            vitals=VitalStore(database, now),
+            deliveries=DeliveryStore(*shared),
+            decisions=IntakeStore(*shared),
+            sessions=SessionStore(*shared),
+            spending=SpendingStore(*shared),
+            conversations=ConversationStore(*shared),
+            turns=TurnStore(*shared),
+            transcript=TranscriptStore(*shared),
+            asks=AskStore(*shared),
+            grants=GrantStore(*shared),
+            posts=PostStore(*shared),
+            processes=ProcessStore(*shared),
+            logins=LoginStore(*shared),
+            checkouts=CheckoutStore(*shared),
+            proposals=ProposalStore(*shared),
+            names=NameStore(*shared),
+            sealed=SealedStore(*shared),
+            agents=AgentStore(*shared),
+            tree=DelegationTree(*shared),
+            vitals=VitalStore(*shared),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from sqlalchemy.exc import DBAPIError
 from app.errors import StoreUnavailable
 from app.model.keys import PlaceKey, SessionKey
 from app.model.types import Entry, Overheard
-from app.store.database import Database
+from app.store.database import Database, Store, write
 from app.store.database.backend import describe_cause
 from app.store.dialects import JsonField
 from app.store.tables import (
@@ -191,18 +191,13 @@ def _errand_of(row: Row[Any]) -> Entry:
     return entry if row.asked is None else replace(entry, session=row.asked, turn=row.errand)
 
 
-class TranscriptStore:
+class TranscriptStore(Store):
     """The transcript port."""
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
-
-    async def append(self, entries: Sequence[Entry]) -> Sequence[int]:
+    @write
+    def append(self, connection: Connection, entries: Sequence[Entry]) -> Sequence[int]:
         """Add entries and return their numbers."""
-        return await self._database.writer.run(
-            lambda connection: insert_entries(connection, entries, self._now())
-        )
+        return insert_entries(connection, entries, self._now())
 
     async def read(self, session_id: int, *, after: int, limit: int) -> Sequence[Entry]:
         """Read a session's entries, its messages among them, in order."""

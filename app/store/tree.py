@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, Select, bindparam, exists, func, select, update
@@ -11,7 +11,7 @@ from app.model.delegation import SERVICE, Branch, BranchState, Errand
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import PostContent
 from app.model.types import TurnState
-from app.store.database import Database
+from app.store.database import Store
 from app.store.posts import turn_post_key
 from app.store.tables import (
     ASK_HOLDS,
@@ -26,7 +26,7 @@ from app.store.tables import (
     transcript,
     turn,
 )
-from app.store.values import content_of, turn_error
+from app.store.values import content_of, read_row, turn_error
 
 _STATES: dict[str, BranchState] = {
     TurnState.QUEUED: "queued",
@@ -151,12 +151,8 @@ SAID = (
 )
 
 
-class DelegationTree:
+class DelegationTree(Store):
     """The trees of delegated turns."""
-
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
 
     def under(self, turn_id: int) -> Sequence[Branch]:
         """List what a turn led to, oldest first, each followed by what it led to itself."""
@@ -229,26 +225,14 @@ def _under(connection: Connection, turn_id: int) -> Iterator[Branch]:
 def branch_of(row: Row[Any]) -> Branch:
     """Read one delegated turn."""
     waits = row.waits or (row.paused is not None and row.state == TurnState.QUEUED)
-    return Branch(
-        id=row.id,
-        agent=row.agent,
-        task=row.task,
+    return read_row(
+        Branch,
+        row,
         state="waiting" if waits and row.ended_at is None else _STATES[row.state],
-        session=row.session,
-        turn=row.turn,
         place=PlaceKey(row.service, row.place_name),
-        caller_agent=row.caller_agent,
-        caller_session=row.caller_session,
-        caller_turn=row.caller_turn,
         root=SessionKey(row.root_service, row.root_external, row.root_agent),
         root_place=PlaceKey(row.root_place_service, row.root_place_name),
-        root_session=row.root_session,
-        root_turn=row.root_turn,
         person=row.person_name,
-        depth=row.depth,
-        kind=row.kind,
-        created_at=row.created_at,
-        ended_at=row.ended_at,
         root_end=_ENDS.get(row.root_state, ""),
     )
 

@@ -5,7 +5,7 @@ A turn ends once: a second end changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -26,7 +26,7 @@ from app.model.updates import AskRequest
 from app.store.commits.admission import SUSPENDED
 from app.store.commits.asks import close_asks, leave_questions, open_ask
 from app.store.commits.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, ended_by, say
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.guarding import Kept
 from app.store.posts import insert_post, keep_content, turn_post_key
 from app.store.sealed import OF_MESSAGE
@@ -133,12 +133,8 @@ def messages_of(connection: Connection, turn_id: int) -> list[Message]:
     return [message_of(row) for row in connection.execute(_MESSAGES, {"of": turn_id})]
 
 
-class TurnStore:
+class TurnStore(Store):
     """The turn port."""
-
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
 
     def turn(self, turn_id: int) -> Turn | None:
         """Read one turn."""
@@ -183,14 +179,15 @@ class TurnStore:
         """Return which agents got any message of a turn."""
         return frozenset(agent for (agent,) in self._database.some(_HEARERS, of=turn_id))
 
-    async def starting(self, turn_id: int) -> bool:
+    @write
+    def starting(self, connection: Connection, turn_id: int) -> bool:
         """Start a queued turn; False if it is no longer queued."""
-        return await self._database.writer.run(
-            lambda connection: connection.execute(START, {"of": turn_id}).rowcount > 0
-        )
+        return connection.execute(START, {"of": turn_id}).rowcount > 0
 
-    async def prompted(
+    @write
+    def prompted(
         self,
+        connection: Connection,
         turn_id: int,
         prompt: str,
         acp_session_id: str,
@@ -201,21 +198,19 @@ class TurnStore:
         standing: Mapping[str, str] | None = None,
     ) -> bool:
         """Record what the agent is about to be told, before it is sent."""
+        prompted = {"of": turn_id, "prompt": prompt, "told": told, "system": system}
+        row = connection.execute(_PROMPT, prompted).first()
+        if row is None:
+            return False
+        known = {"of": row.session, "in": generation, "acp_session_id": acp_session_id}
+        kept = {"acp_session_id": acp_session_id, "parts": dict(standing or {})}
+        connection.execute(_KNOW, known | {"standing": kept})
+        return True
 
-        def write(connection: Connection) -> bool:
-            prompted = {"of": turn_id, "prompt": prompt, "told": told, "system": system}
-            row = connection.execute(_PROMPT, prompted).first()
-            if row is None:
-                return False
-            known = {"of": row.session, "in": generation, "acp_session_id": acp_session_id}
-            kept = {"acp_session_id": acp_session_id, "parts": dict(standing or {})}
-            connection.execute(_KNOW, known | {"standing": kept})
-            return True
-
-        return await self._database.writer.run(write)
-
-    async def finish(
+    @write
+    def finish(
         self,
+        connection: Connection,
         turn_id: int,
         state: TurnState,
         content: PostContent,
@@ -225,45 +220,42 @@ class TurnStore:
         more: Sequence[NewPost] = (),
     ) -> tuple[int, ...] | None:
         """End a turn with its last entries, its final post and more; return the posts to send."""
+        now = self._now()
+        if not _is_open(connection, turn_id):
+            return None
+        posts = end_turn(connection, turn_id, state, content, now, error)
+        insert_entries(connection, entries, now)
+        note_shown(connection, content, now)
+        further = [insert_post(connection, new, now) for new in more]
+        return (*posts, *further)
 
-        def write(connection: Connection) -> tuple[int, ...] | None:
-            now = self._now()
-            if not _is_open(connection, turn_id):
-                return None
-            posts = end_turn(connection, turn_id, state, content, now, error)
-            insert_entries(connection, entries, now)
-            note_shown(connection, content, now)
-            further = [insert_post(connection, new, now) for new in more]
-            return (*posts, *further)
-
-        return await self._database.writer.run(write)
-
-    async def park(self, turn_id: int, content: PostContent, asks: Sequence[int]) -> bool:
+    @write
+    def park(
+        self, connection: Connection, turn_id: int, content: PostContent, asks: Sequence[int]
+    ) -> bool:
         """Park a turn: it waits for people without a process."""
+        now = self._now()
+        row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
+        unanswered = connection.execute(
+            select(func.count()).where(ask.c.id.in_(asks), ask.c.state == "open")
+        ).scalar_one()
+        ready = row.state == TurnState.PROMPTED and not row.stopped
+        if not ready or not asks or unanswered < len(asks):
+            return False
+        parked = update(turn).where(turn.c.id == turn_id)
+        connection.execute(parked.values(state=TurnState.PARKED))
+        # All of them: one may have been stored just now, without the caller knowing.
+        of_turn = (ask.c.turn == turn_id) & (ask.c.state == "open")
+        connection.execute(update(ask).where(of_turn).values(adrift=True))
+        keep_content(connection, turn_post_key(turn_id), content)
+        parked_for = Entry("notice", content.note, session=row.session, turn=turn_id)
+        insert_entries(connection, [parked_for], now)
+        return True
 
-        def write(connection: Connection) -> bool:
-            now = self._now()
-            row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
-            unanswered = connection.execute(
-                select(func.count()).where(ask.c.id.in_(asks), ask.c.state == "open")
-            ).scalar_one()
-            ready = row.state == TurnState.PROMPTED and not row.stopped
-            if not ready or not asks or unanswered < len(asks):
-                return False
-            parked = update(turn).where(turn.c.id == turn_id)
-            connection.execute(parked.values(state=TurnState.PARKED))
-            # All of them: one may have been stored just now, without the caller knowing.
-            of_turn = (ask.c.turn == turn_id) & (ask.c.state == "open")
-            connection.execute(update(ask).where(of_turn).values(adrift=True))
-            keep_content(connection, turn_post_key(turn_id), content)
-            parked_for = Entry("notice", content.note, session=row.session, turn=turn_id)
-            insert_entries(connection, [parked_for], now)
-            return True
-
-        return await self._database.writer.run(write)
-
-    async def pause(
+    @write
+    def pause(
         self,
+        connection: Connection,
         turn_id: int,
         content: PostContent,
         request: AskRequest,
@@ -272,65 +264,55 @@ class TurnStore:
         resume_at: float | None,
     ) -> tuple[int, ...] | None:
         """Put a turn back until someone continues it; return the posts to send."""
-
-        def write(connection: Connection) -> tuple[int, ...] | None:
-            now = self._now()
-            row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
-            if row.state not in RUNNING or row.stopped:
-                return None
-            leave_questions(connection, ask.c.turn == turn_id)
-            ended = (ask.c.turn == turn_id) & ~ASK_STAYS
-            gone = close_asks(connection, ended, "cancelled", NOT_NEEDED, now)
-            reached = row.state == TurnState.PROMPTED
-            connection.execute(
-                update(turn)
-                .where(turn.c.id == turn_id)
-                .values(
-                    state=TurnState.QUEUED,
-                    paused=request.call,
-                    continued=row.continued or reached,
-                )
+        now = self._now()
+        row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
+        if row.state not in RUNNING or row.stopped:
+            return None
+        leave_questions(connection, ask.c.turn == turn_id)
+        ended = (ask.c.turn == turn_id) & ~ASK_STAYS
+        gone = close_asks(connection, ended, "cancelled", NOT_NEEDED, now)
+        reached = row.state == TurnState.PROMPTED
+        connection.execute(
+            update(turn)
+            .where(turn.c.id == turn_id)
+            .values(
+                state=TurnState.QUEUED,
+                paused=request.call,
+                continued=row.continued or reached,
             )
-            keep_content(connection, turn_post_key(turn_id), content)
-            _, post_id = open_ask(
-                connection,
-                request,
-                TurnRef(row.session, turn_id),
-                now,
-                deadline=deadline,
-                resume_at=resume_at,
-                adrift=True,
-            )
-            return (*gone, post_id)
+        )
+        keep_content(connection, turn_post_key(turn_id), content)
+        _, post_id = open_ask(
+            connection,
+            request,
+            TurnRef(row.session, turn_id),
+            now,
+            deadline=deadline,
+            resume_at=resume_at,
+            adrift=True,
+        )
+        return (*gone, post_id)
 
-        return await self._database.writer.run(write)
-
-    async def interrupt(self, turn_id: int) -> None:
+    @write
+    def interrupt(self, connection: Connection, turn_id: int) -> None:
         """Put back a turn that a graceful shutdown cut off; this does not count as a crash."""
+        now = self._now()
+        row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
+        if row.state not in RUNNING:
+            return
+        leave_questions(connection, ask.c.turn == turn_id)
+        lived = (ask.c.turn == turn_id) & ask.c.adrift.is_(False)
+        close_asks(connection, lived, "lost", ASK_LOST, now)
+        if row.stopped:
+            _recover(connection, row, now)
+        else:
+            _requeue(connection, row, now, cuts=row.cuts)
 
-        def write(connection: Connection) -> None:
-            now = self._now()
-            row = connection.execute(select(turn).where(turn.c.id == turn_id)).one()
-            if row.state not in RUNNING:
-                return
-            leave_questions(connection, ask.c.turn == turn_id)
-            lived = (ask.c.turn == turn_id) & ask.c.adrift.is_(False)
-            close_asks(connection, lived, "lost", ASK_LOST, now)
-            if row.stopped:
-                _recover(connection, row, now)
-            else:
-                _requeue(connection, row, now, cuts=row.cuts)
-
-        await self._database.writer.run(write)
-
-    async def recover(self) -> Sequence[TurnRef]:
+    @write
+    def recover(self, connection: Connection) -> Sequence[TurnRef]:
         """Recover what the last run left, and list the sessions that have work."""
-
-        def write(connection: Connection) -> list[TurnRef]:
-            recover_turns(connection, true(), self._now())
-            return [TurnRef(row.session, row.id) for row in connection.execute(_QUEUED)]
-
-        return await self._database.writer.run(write)
+        recover_turns(connection, true(), self._now())
+        return [TurnRef(row.session, row.id) for row in connection.execute(_QUEUED)]
 
 
 def recover_turns(connection: Connection, which: ColumnElement[bool], now: float) -> list[int]:

@@ -6,7 +6,7 @@ long as posts are. Nothing unfinished is ever deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Delete, Select, String, cast, func, or_, sele
 from app.metrics import Vital
 from app.model.keys import PlaceKey, SessionKey
 from app.model.types import OPEN_TURN_STATES
-from app.store.database import Database
+from app.store.database import Database, Store
 from app.store.dialects import delete_some, measure
 from app.store.posts import UNSENT
 from app.store.tables import (
@@ -89,12 +89,8 @@ class Pending:
     """Schedules that are due."""
 
 
-class VitalStore:
+class VitalStore(Store):
     """The port for vitals."""
-
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
 
     async def read(self) -> Sequence[Vital]:
         """Measure what waits."""

@@ -6,8 +6,8 @@ Only this module reads and writes what a table stores as JSON.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import asdict, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Row
 
@@ -38,23 +38,28 @@ from app.model.types import (
 )
 from app.model.updates import Ask, AskOption, PlanStep, view_from
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 _CODES = frozenset(NoteCode)
+T = TypeVar("T", bound="DataclassInstance")
+
+
+def read_row(kind: type[T], row: Row[Any], **given: Any) -> T:
+    """Build a value from the columns named like its fields, except those that are given."""
+    read = {each.name: getattr(row, each.name) for each in fields(kind) if each.name not in given}
+    return kind(**read, **given)
 
 
 def session_of(row: Row[Any]) -> Session:
     """Read a session with its first key and its place."""
-    return Session(
-        id=row.id,
+    return read_row(
+        Session,
+        row,
         key=SessionKey(row.service, row.external, row.agent),
         place=PlaceKey(row.place_service, row.place_name),
         state=SessionState(row.state),
         title=row.named or row.title,
-        acp_session_id=row.acp_session_id,
-        generation=row.generation,
-        mode=row.mode,
-        model=row.model,
-        link=row.link,
-        updated_at=row.updated_at,
         held=bool(row.held),
         failed=row.last_turn == "failed",
         spent=row.spent - row.cleared,
@@ -72,20 +77,12 @@ def place_of(stored: str | None) -> PlaceKey | None:
 
 def turn_of(row: Row[Any]) -> Turn:
     """Read a turn with the surface that asked."""
-    return Turn(
-        id=row.id,
-        session=row.session,
+    return read_row(
+        Turn,
+        row,
         surface=SessionKey(row.service, row.external, row.agent),
         state=TurnState(row.state),
-        cuts=row.cuts,
-        continued=row.continued,
-        held=row.held,
-        stopped=row.stopped,
-        prompt=row.prompt,
-        system=row.system,
         error=turn_error(row.error),
-        successor=row.successor,
-        created_at=row.created_at,
     )
 
 
@@ -96,15 +93,11 @@ def turn_error(stored: str) -> str:
 
 def message_of(row: Row[Any]) -> Message:
     """Read a message."""
-    return Message(
+    return read_row(
+        Message,
+        row,
         speaker=Speaker(row.speaker_id, row.speaker, row.speaker_kind, number=row.speaker_number),
-        text=row.text,
-        message_id=row.message_id,
-        at=row.at,
-        link=row.link,
         files=tuple(File(**file) for file in row.files),
-        pointed=row.pointed,
-        context=row.context,
         number=row.id,
     )
 
@@ -112,17 +105,7 @@ def message_of(row: Row[Any]) -> Message:
 def entry_of(row: Row[Any]) -> Entry:
     """Read one transcript row; one of an older release has text instead of a note."""
     note = note_of(row.data.get("note"))
-    return Entry(
-        id=row.id,
-        kind=row.kind,
-        text=row.text if note is None else wording.note(note),
-        note=note,
-        speaker=row.speaker,
-        data=row.data,
-        session=row.session,
-        turn=row.turn,
-        at=row.at,
-    )
+    return read_row(Entry, row, text=row.text if note is None else wording.note(note), note=note)
 
 
 def entry_row(entry: Entry) -> dict[str, Any]:
@@ -143,36 +126,16 @@ def note_of(stored: Mapping[str, str] | None) -> Note | None:
 
 def ask_of(row: Row[Any]) -> Ask:
     """Read an ask."""
-    return Ask(
-        id=row.id,
-        session=row.session,
-        turn=row.turn,
-        title=row.title,
-        options=options_of(row.options),
-        state=row.state,
-        answer=row.answer,
-        answered_by=row.answered_by,
-        kind=row.kind,
-        free_text=row.free_text,
-        deadline=row.deadline,
-        subject=row.subject,
-        host=row.host,
-        created_at=row.created_at,
-    )
+    return read_row(Ask, row, options=options_of(row.options))
 
 
 def post_of(row: Row[Any]) -> Post:
     """Read a post."""
-    return Post(
-        id=row.id,
+    return read_row(
+        Post,
+        row,
         target=SessionKey(row.service, row.external, row.agent),
-        marker=row.marker,
         content=content_of(row.content),
-        state=row.state,
-        remote_id=row.remote_id,
-        consumed=row.consumed,
-        session=row.session,
-        turn=row.turn,
     )
 
 

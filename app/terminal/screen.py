@@ -5,6 +5,7 @@ Only the agent's answer ever goes to stdout, so that it can be piped.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -31,6 +32,16 @@ STATUS_CHARACTERS: Final = 120
 SHOWN_LINES: Final = 20
 """Lines of a change that a question shows: enough to judge it, few enough for one screen."""
 MARKS: Final = {"pending": "·", "in_progress": "»", "completed": "✓", "failed": "✗"}
+
+
+async def wait_readable(stream: TextIO | int) -> None:
+    """Wait until something was typed, without holding up the loop; Ctrl-C ends it at once."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(stream, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(stream)
 
 
 class Margin:

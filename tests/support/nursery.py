@@ -35,7 +35,7 @@ IMPORTED_LATE = (
     "alembic.config",
     "anyio._backends._asyncio",
     "app.acp.launcher",
-    "app.cli.agent_files",
+    "app.features.personas.cli",
     "app.features.agents.cli",
     "app.cli.application",
     "app.cli.ask",

@@ -33,6 +33,7 @@ from app.features.agents import FEATURE as AGENTS_FEATURE
 from app.features.agents.service import Agents
 from app.features.memory import FEATURE as MEMORY
 from app.features.memory.service import Memory
+from app.features.personas import FEATURE as PERSONAS
 from app.features.schedules import FEATURE as SCHEDULES
 from app.features.schedules.part import Schedules
 from app.features.schedules.service import ScheduleBook
@@ -219,7 +220,11 @@ class Office:
                 runtime,
                 self.site,
                 features=[self.schedules, self.memory, agents],
-                routers=[*SCHEDULES.routers(), *MEMORY.routers(), *AGENTS_FEATURE.routers()],
+                routers=[
+                    router
+                    for each in (SCHEDULES, MEMORY, PERSONAS, AGENTS_FEATURE)
+                    for router in each.routers()
+                ],
             ),
             self.intake.take,
             runtime.clock,

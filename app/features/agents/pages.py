@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from fastapi.responses import HTMLResponse
@@ -20,11 +21,12 @@ from app.model.types import SessionState
 from app.server.login import Visitor
 from app.server.page.agents import list_agents, list_files, to_html
 from app.server.page.view import render
-from app.server.page.view.agents import AgentLine
-from app.server.page.view.personas import FileLine
+from app.server.page.view.agents import AgentLine, FileLine
 from app.services import registered_services
 from app.services.service import Service, Setup
 
+AGENT_TEMPLATE = Path(__file__).with_name("agent.html")
+FORM_TEMPLATE = Path(__file__).with_name("new_agent.html")
 TITLES: Final = 3
 """Sessions that the danger zone names."""
 LATEST: Final = 50
@@ -177,7 +179,7 @@ async def show_agent(
         problems=problems or {},
     )
     return to_html(
-        render.with_agents("agent.html", listed, shown=shown, on=shown.line.path),
+        render.with_agents(AGENT_TEMPLATE, listed, shown=shown, on=shown.line.path),
         422 if problems else 200,
     )
 
@@ -222,7 +224,7 @@ async def show_new(
     )
     listed = await list_agents(agents.runtime, who)
     return to_html(
-        render.with_agents("new_agent.html", listed, form=form, on="/new-agent"),
+        render.with_agents(FORM_TEMPLATE, listed, form=form, on="/new-agent"),
         422 if entry and problems else 200,
     )
 

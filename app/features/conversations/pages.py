@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Form, Query
@@ -34,6 +35,7 @@ from app.server.site import RuntimeOf
 from app.services import label_of
 from app.services.web import events
 
+TEMPLATE = Path(__file__).with_name("manage.html")
 pages = APIRouter(include_in_schema=False, route_class=SignedInRoute)
 forms = APIRouter(include_in_schema=False, route_class=FormRoute)
 Row = Annotated[int | None, Query(ge=1)]
@@ -170,7 +172,7 @@ async def _show(
         service=label_of(key.service),
         **more,
     )
-    page = render.feature_page("manage.html", shown=shown)
+    page = render.feature_page(TEMPLATE, shown=shown)
     return HTMLResponse(page, status_code=409 if shown.problem else 200, headers=HEADERS)
 
 

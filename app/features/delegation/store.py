@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, or_, select, update
@@ -33,7 +33,7 @@ from app.store.commits.delegating import (
     tell_limit,
 )
 from app.store.commits.endings import stop_errands
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.posts import insert_post
 from app.store.tables import delegation, place, session, turn
 from app.store.transcript import insert_entries
@@ -68,18 +68,15 @@ _UNSHOWN = (
 )
 
 
-class DelegationStore:
+class DelegationStore(Store):
     """What agents asked of each other."""
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
-
-    async def begin(self, new: NewDelegation, limits: DelegationLimits) -> StartedDelegation:
+    @write
+    def begin(
+        self, connection: Connection, new: NewDelegation, limits: DelegationLimits
+    ) -> StartedDelegation:
         """Begin a delegation in one commit, unless a limit is reached."""
-        return await self._database.writer.run(
-            lambda connection: begin(connection, new, limits, self._now())
-        )
+        return begin(connection, new, limits, self._now())
 
     def delegation(self, delegation_id: int) -> Delegation | None:
         """Read one delegation."""
@@ -117,39 +114,34 @@ class DelegationStore:
 
         return self._database.look(read)
 
-    async def stop(self, delegations: Sequence[int]) -> Sequence[int]:
+    @write
+    def stop(self, connection: Connection, delegations: Sequence[int]) -> Sequence[int]:
         """Stop delegations and all that they led to, in one commit; return the posts."""
-
-        def write(connection: Connection) -> list[int]:
-            asked = delegation.c.id.in_(delegations)
-            return stop_errands(connection, asked, self._now())
-
-        return await self._database.writer.run(write)
+        asked = delegation.c.id.in_(delegations)
+        return stop_errands(connection, asked, self._now())
 
     def due(self, seconds: float) -> float | None:
         """Tell when the first tree with open work has gone on for this long."""
         began = [since for _, since in self._database.look(list_open_trees)]
         return min(began) + seconds if began else None
 
-    async def stop_due(self, seconds: float) -> Sequence[int]:
+    @write
+    def stop_due(self, connection: Connection, seconds: float) -> Sequence[int]:
         """Stop what is open in trees that have gone on for this long, and tell people once."""
+        now, posts = self._now(), list[int]()
+        for root, since in list_open_trees(connection):
+            if since + seconds <= now:
+                posts += stop_errands(connection, in_tree(root), now)
+                mark = f"limit:time:{root['root_turn'] or 0}:{since}"
+                posts += tell_limit(connection, root, "time", mark, now)
+        return posts
 
-        def write(connection: Connection) -> list[int]:
-            now, posts = self._now(), list[int]()
-            for root, since in list_open_trees(connection):
-                if since + seconds <= now:
-                    posts += stop_errands(connection, in_tree(root), now)
-                    mark = f"limit:time:{root['root_turn'] or 0}:{since}"
-                    posts += tell_limit(connection, root, "time", mark, now)
-            return posts
-
-        return await self._database.writer.run(write)
-
-    async def told(self, delegations: Sequence[int]) -> None:
+    @write
+    def told(self, connection: Connection, delegations: Sequence[int]) -> None:
         """Record that the agent that asked knows these answers."""
         known = delegation.c.id.in_(delegations) & delegation.c.told_at.is_(None)
         change = update(delegation).where(known).values(told_at=self._now())
-        await self._database.writer.run(lambda connection: connection.execute(change))
+        connection.execute(change)
 
     async def unshown(self) -> Sequence[Branch]:
         """List what ended and was not shown to people yet."""
@@ -157,21 +149,22 @@ class DelegationStore:
             lambda connection: [branch_of(row) for row in connection.execute(_UNSHOWN).all()]
         )
 
-    async def show(
-        self, delegation_id: int, posts: Sequence[NewPost], entries: Sequence[Entry]
+    @write
+    def show(
+        self,
+        connection: Connection,
+        delegation_id: int,
+        posts: Sequence[NewPost],
+        entries: Sequence[Entry],
     ) -> Sequence[int]:
         """Tell people the end of a delegation, once; returns the posts to send."""
-
-        def write(connection: Connection) -> Sequence[int]:
-            now = self._now()
-            own = update(delegation).where(delegation.c.id == delegation_id)
-            first = own.where(delegation.c.shown_at.is_(None)).values(shown_at=now)
-            if not connection.execute(first).rowcount:
-                return ()
-            insert_entries(connection, entries, now)
-            return [insert_post(connection, new, now) for new in posts]
-
-        return await self._database.writer.run(write)
+        now = self._now()
+        own = update(delegation).where(delegation.c.id == delegation_id)
+        first = own.where(delegation.c.shown_at.is_(None)).values(shown_at=now)
+        if not connection.execute(first).rowcount:
+            return ()
+        insert_entries(connection, entries, now)
+        return [insert_post(connection, new, now) for new in posts]
 
     def _read(self, query: Any, **values: object) -> list[Delegation]:
         return [delegation_of(row) for row in self._database.some(query, **values)]

@@ -21,7 +21,7 @@ from app.services import registered_services
 from app.services.common.live import LiveStep, LiveVerdict, Seen, Undo
 from app.services.service import LiveRequest
 from app.terminal.framing import count, one_line, show_table
-from app.terminal.screen import Margin, margin
+from app.terminal.screen import Margin, margin, wait_readable
 from app.terminal.stored import make_context
 from app.vault import Vault
 
@@ -94,12 +94,7 @@ async def confirm(aside: Margin, words: str) -> bool:
     if not sys.stdin.isatty():
         raise Conflict(f"{words} Add --yes to do that without being asked.")
     aside.prompt(f"{words} [y/N] ")
-    loop, ready = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(sys.stdin, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(sys.stdin)
+    await wait_readable(sys.stdin)
     return sys.stdin.readline().strip().casefold() in {"y", "yes"}
 
 

@@ -54,23 +54,9 @@ class GrantOut(BaseModel):
     @classmethod
     def of(cls, grant: Grant, agent: str) -> GrantOut:
         """Show a grant under the name of its agent."""
-        return cls(
-            id=grant.id,
-            agent=agent,
-            session=grant.session,
-            place=str(grant.place),
-            kind=grant.kind,
-            extent=grant.extent,
-            subject=grant.subject,
-            words=wording.granted(grant.kind, grant.extent, grant.subject),
-            granted_by=grant.granted_by,
-            granted_at=grant.granted_at,
-            expires_at=grant.expires_at,
-            state=grant.state,
-            ended_at=grant.ended_at,
-            ended_by=grant.ended_by,
-            ask=grant.ask,
-        )
+        known = {name: getattr(grant, name) for name in cls.model_fields if name != "words"}
+        words = wording.granted(grant.kind, grant.extent, grant.subject)
+        return cls(**{**known, "agent": agent, "place": str(grant.place), "words": words})
 
 
 @router.get("")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, select
@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, select
 from app.model.types import TurnRef
 from app.model.updates import AskRequest
 from app.store.commits.asks import open_ask
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.dialects import add_entries, find_entries, insert, remove_entries
 from app.store.tables import memory_day, memory_note
 
@@ -26,15 +26,19 @@ class KeptNote:
     at: float
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """What agents noted."""
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
-
-    async def propose(
-        self, agent: str, ref: TurnRef, text: str, request: AskRequest, *, deadline: float
+    @write
+    def propose(
+        self,
+        connection: Connection,
+        agent: str,
+        ref: TurnRef,
+        text: str,
+        request: AskRequest,
+        *,
+        deadline: float,
     ) -> Sequence[int]:
         """Store a note together with the ask whether to keep it; return the posts to send."""
         same = select(memory_note.c.id).where(
@@ -43,22 +47,17 @@ class MemoryStore:
             memory_note.c.text == text,
             memory_note.c.state == "proposed",
         )
+        if connection.execute(same).first() is not None:
+            return ()
+        now = self._now()
+        ask, post = open_ask(connection, request, ref, now, deadline=deadline, adrift=True)
+        _insert(connection, agent, ref.session, text, "proposed", now, ask)
+        return (post,)
 
-        def write(connection: Connection) -> tuple[int, ...]:
-            if connection.execute(same).first() is not None:
-                return ()
-            now = self._now()
-            ask, post = open_ask(connection, request, ref, now, deadline=deadline, adrift=True)
-            _insert(connection, agent, ref.session, text, "proposed", now, ask)
-            return (post,)
-
-        return await self._database.writer.run(write)
-
-    async def keep(self, agent: str, session: int, text: str) -> None:
+    @write
+    def keep(self, connection: Connection, agent: str, session: int, text: str) -> None:
         """Store a note that needs no answer."""
-        await self._database.writer.run(
-            lambda connection: _insert(connection, agent, session, text, "kept", self._now())
-        )
+        _insert(connection, agent, session, text, "kept", self._now())
 
     async def kept(self) -> Sequence[KeptNote]:
         """List the notes that are to be written into files."""
@@ -67,37 +66,40 @@ class MemoryStore:
         )
         return [KeptNote(row.id, row.agent, row.session, row.text, row.at) for row in rows]
 
-    async def written(self, note: int) -> None:
+    @write
+    def written(self, connection: Connection, note: int) -> None:
         """Forget a note that is in its file."""
         gone = delete(memory_note).where(memory_note.c.id == note)
-        await self._database.writer.run(lambda connection: connection.execute(gone))
+        connection.execute(gone)
 
     async def versions(self, agent: str) -> Mapping[str, str]:
         """Return which version of each daily log the search knows."""
         rows = await self._database.all(select(memory_day).where(memory_day.c.agent == agent))
         return {row.day: row.version for row in rows}
 
-    async def index(
-        self, agent: str, day: str, version: str, entries: Sequence[tuple[str, str]]
+    @write
+    def index(
+        self,
+        connection: Connection,
+        agent: str,
+        day: str,
+        version: str,
+        entries: Sequence[tuple[str, str]],
     ) -> None:
         """Let the search know a daily log; without any entries, it is gone."""
-
-        def write(connection: Connection) -> None:
-            connection.execute(remove_entries(agent, day))
-            known = {"agent": agent, "day": day}
-            if not entries:
-                which = (memory_day.c.agent == agent, memory_day.c.day == day)
-                connection.execute(delete(memory_day).where(*which))
-                return
-            rows = [{**known, "number": number, "text": words} for number, words in entries]
-            add_entries(connection, rows)
-            statement = insert(memory_day).values(**known, version=version)
-            changed = {"version": version}
-            connection.execute(
-                statement.on_conflict_do_update(index_elements=["agent", "day"], set_=changed)
-            )
-
-        await self._database.writer.run(write)
+        connection.execute(remove_entries(agent, day))
+        known = {"agent": agent, "day": day}
+        if not entries:
+            which = (memory_day.c.agent == agent, memory_day.c.day == day)
+            connection.execute(delete(memory_day).where(*which))
+            return
+        rows = [{**known, "number": number, "text": words} for number, words in entries]
+        add_entries(connection, rows)
+        statement = insert(memory_day).values(**known, version=version)
+        changed = {"version": version}
+        connection.execute(
+            statement.on_conflict_do_update(index_elements=["agent", "day"], set_=changed)
+        )
 
     async def search(
         self, agent: str, words: Sequence[str], *, every: bool, limit: int
@@ -111,15 +113,12 @@ class MemoryStore:
         )
         return [(row.day, row.number) for row in rows]
 
-    async def forget(self, agent: str) -> None:
+    @write
+    def forget(self, connection: Connection, agent: str) -> None:
         """Forget all notes and the index of an agent that was removed."""
-
-        def write(connection: Connection) -> None:
-            connection.execute(delete(memory_note).where(memory_note.c.agent == agent))
-            connection.execute(delete(memory_day).where(memory_day.c.agent == agent))
-            connection.execute(remove_entries(agent))
-
-        await self._database.writer.run(write)
+        connection.execute(delete(memory_note).where(memory_note.c.agent == agent))
+        connection.execute(delete(memory_day).where(memory_day.c.agent == agent))
+        connection.execute(remove_entries(agent))
 
 
 def _insert(

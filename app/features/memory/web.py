@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
@@ -24,6 +25,7 @@ from app.server.problems import RESPONSES
 from app.server.shapes import Page
 from app.server.site import RuntimeOf
 
+TEMPLATE = Path(__file__).with_name("memory.html")
 QUERY_CHARACTERS = 500
 """A sentence or two: what people search for."""
 
@@ -100,9 +102,7 @@ async def _show(
         MemoryNote(each, _where(runtime, each.session))
         for each in await memory.entries(card.id, query)
     ]
-    shown = render.with_agents(
-        "memory.html", crew, line=line, notes=notes, query=query, on=line.path
-    )
+    shown = render.with_agents(TEMPLATE, crew, line=line, notes=notes, query=query, on=line.path)
     return to_html(shown, 409 if problem else 200)
 
 

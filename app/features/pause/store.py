@@ -14,7 +14,7 @@ from app.model.delegation import SERVICE
 from app.model.keys import PlaceKey
 from app.model.types import TurnRef, TurnState
 from app.store.commits.admission import SUSPENDED, tell_suspended
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.tables import (
     suspension,
     turn,
@@ -65,41 +65,31 @@ _WAITING = select(turn.c.session, turn.c.id).where(
 _SCOPES = select(suspension).order_by(suspension.c.scope)
 
 
-class SuspensionStore:
+class SuspensionStore(Store):
     """What is paused."""
-
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
 
     def all(self) -> Sequence[Suspension]:
         """List what is paused, in the order of scopes."""
         rows = self._database.some(_SCOPES)
         return [Suspension(row.scope, row.reason, row.since) for row in rows]
 
-    async def add(self, scope: str, reason: Reason) -> Sequence[int]:
+    @write
+    def add(self, connection: Connection, scope: str, reason: Reason) -> Sequence[int]:
         """Pause a scope, and tell those who wait there, once; return the posts to send."""
+        now = self._now()
+        same = select(suspension).where(suspension.c.scope == scope)
+        if connection.execute(same).first() is not None:
+            return []
+        new = {"scope": scope, "reason": reason, "since": now}
+        connection.execute(insert(suspension), new)
+        waiting = connection.execute(_WAITING.where(SUSPENDED)).all()
+        return tell_suspended(connection, [row.id for row in waiting], now)
 
-        def write(connection: Connection) -> list[int]:
-            now = self._now()
-            same = select(suspension).where(suspension.c.scope == scope)
-            if connection.execute(same).first() is not None:
-                return []
-            new = {"scope": scope, "reason": reason, "since": now}
-            connection.execute(insert(suspension), new)
-            waiting = connection.execute(_WAITING.where(SUSPENDED)).all()
-            return tell_suspended(connection, [row.id for row in waiting], now)
-
-        return await self._database.writer.run(write)
-
-    async def remove(self, scope: str) -> Sequence[TurnRef] | None:
+    @write
+    def remove(self, connection: Connection, scope: str) -> Sequence[TurnRef] | None:
         """Resume a scope; return the turns that can begin, None if it was not paused."""
-
-        def write(connection: Connection) -> list[TurnRef] | None:
-            gone = delete(suspension).where(suspension.c.scope == scope)
-            if not connection.execute(gone).rowcount:
-                return None
-            free = connection.execute(_WAITING.where(~SUSPENDED).order_by(turn.c.id)).all()
-            return [TurnRef(row.session, row.id) for row in free]
-
-        return await self._database.writer.run(write)
+        gone = delete(suspension).where(suspension.c.scope == scope)
+        if not connection.execute(gone).rowcount:
+            return None
+        free = connection.execute(_WAITING.where(~SUSPENDED).order_by(turn.c.id)).all()
+        return [TurnRef(row.session, row.id) for row in free]

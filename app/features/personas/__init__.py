@@ -4,4 +4,10 @@ from __future__ import annotations
 
 from app.features.feature import Feature
 
-FEATURE = Feature(name="personas", package=__name__, part="service:Personas")
+FEATURE = Feature(
+    name="personas",
+    package=__name__,
+    part="service:Personas",
+    routes=("web:router", "web:pages", "web:forms"),
+    commands={"agents": ""},
+)

@@ -6,7 +6,7 @@ The id of a run names its schedule and its due time: the inbox takes each of the
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, select, update
@@ -21,7 +21,7 @@ from app.model.posts import NewPost, PostContent
 from app.model.types import Entry, Speaker, TurnRef
 from app.model.updates import AskRequest
 from app.store.commits.asks import open_ask
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.dialects import insert
 from app.store.inbox import insert_delivery
 from app.store.posts import insert_post
@@ -38,17 +38,14 @@ from app.store.tables import (
     turn,
 )
 from app.store.transcript import insert_in_place
+from app.store.values import read_row
 
 _IS_ACTIVE = schedule.c.state == "active"
 _PROPOSED = ask.c.kind == "schedule"
 
 
-class ScheduleStore:
+class ScheduleStore(Store):
     """The schedule port."""
-
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
 
     def all(self) -> Sequence[Schedule]:
         """List every schedule, in the order in which they were made."""
@@ -72,51 +69,46 @@ class ScheduleStore:
         row = self._database.one(select(func.min(schedule.c.due_at).label("at")).where(_IS_ACTIVE))
         return None if row is None else row.at
 
-    async def add(self, new: NewSchedule, *, most: int) -> Schedule | None:
+    @write
+    def add(self, connection: Connection, new: NewSchedule, *, most: int) -> Schedule | None:
         """Make a schedule, or return the one of the same origin; None if there are too many."""
+        same = select(schedule).where(schedule.c.origin == new.origin)
+        if (row := connection.execute(same).first()) is not None:
+            return _schedule_of(row)
+        there = connection.execute(
+            select(func.count()).where(
+                schedule.c.service == new.place.service,
+                schedule.c.place == new.place.name,
+                schedule.c.agent == new.key.agent,
+            )
+        ).scalar_one()
+        if there >= most:
+            return None
+        added = insert(schedule).values({**_row_of(new), "created_at": self._now()})
+        return _schedule_of(connection.execute(added.returning(*schedule.c)).one())
 
-        def write(connection: Connection) -> Schedule | None:
-            same = select(schedule).where(schedule.c.origin == new.origin)
-            if (row := connection.execute(same).first()) is not None:
-                return _schedule_of(row)
-            there = connection.execute(
-                select(func.count()).where(
-                    schedule.c.service == new.place.service,
-                    schedule.c.place == new.place.name,
-                    schedule.c.agent == new.key.agent,
-                )
-            ).scalar_one()
-            if there >= most:
-                return None
-            added = insert(schedule).values({**_row_of(new), "created_at": self._now()})
-            return _schedule_of(connection.execute(added.returning(*schedule.c)).one())
-
-        return await self._database.writer.run(write)
-
-    async def begin(self, due: Schedule, next_at: float, run: Delivery) -> bool:
+    @write
+    def begin(self, connection: Connection, due: Schedule, next_at: float, run: Delivery) -> bool:
         """Store the run that is due and move the due time."""
+        there = select(place.c.id).where(
+            place.c.service == due.place.service, place.c.name == due.place.name
+        )
+        if connection.execute(there).first() is None:
+            connection.execute(delete(schedule).where(schedule.c.id == due.id))
+            return False
+        moved = connection.execute(
+            update(schedule)
+            .where(schedule.c.id == due.id, _IS_ACTIVE, schedule.c.due_at == due.due_at)
+            .values(due_at=next_at)
+        )
+        if moved.rowcount:
+            insert_delivery(connection, run)
+        return bool(moved.rowcount)
 
-        def write(connection: Connection) -> bool:
-            there = select(place.c.id).where(
-                place.c.service == due.place.service, place.c.name == due.place.name
-            )
-            if connection.execute(there).first() is None:
-                connection.execute(delete(schedule).where(schedule.c.id == due.id))
-                return False
-            moved = connection.execute(
-                update(schedule)
-                .where(schedule.c.id == due.id, _IS_ACTIVE, schedule.c.due_at == due.due_at)
-                .values(due_at=next_at)
-            )
-            if moved.rowcount:
-                insert_delivery(connection, run)
-            return bool(moved.rowcount)
-
-        return await self._database.writer.run(write)
-
-    async def run(self, run: Delivery) -> None:
+    @write
+    def run(self, connection: Connection, run: Delivery) -> None:
         """Store a run besides the due times."""
-        await self._database.writer.run(lambda connection: insert_delivery(connection, run))
+        insert_delivery(connection, run)
 
     async def remove(self, schedule_id: int) -> None:
         """End a schedule."""
@@ -132,24 +124,26 @@ class ScheduleStore:
         change = update(schedule).where(schedule.c.id == schedule_id, schedule.c.state == "paused")
         await self._write(change.values(state="active", reason="", failures=0, due_at=due_at))
 
-    async def tell(self, key: SessionKey, where: PlaceKey, words: str, *, name: str) -> int:
+    @write
+    def tell(
+        self, connection: Connection, key: SessionKey, where: PlaceKey, words: str, *, name: str
+    ) -> int:
         """Tell a place something about a schedule, once; return the post to send."""
+        now = self._now()
+        there = select(place.c.id).where(
+            place.c.service == where.service, place.c.name == where.name
+        )
+        told = connection.execute(select(post.c.id).where(post.c.key == name)).scalar()
+        place_id = None if told else connection.execute(there).scalar()
+        if place_id is not None:
+            insert_in_place(connection, place_id, Entry("notice", words), now)
+        content = PostContent(kind="notice", note=words)
+        return insert_post(connection, NewPost(name, key, content), now)
 
-        def write(connection: Connection) -> int:
-            now = self._now()
-            there = select(place.c.id).where(
-                place.c.service == where.service, place.c.name == where.name
-            )
-            told = connection.execute(select(post.c.id).where(post.c.key == name)).scalar()
-            place_id = None if told else connection.execute(there).scalar()
-            if place_id is not None:
-                insert_in_place(connection, place_id, Entry("notice", words), now)
-            content = PostContent(kind="notice", note=words)
-            return insert_post(connection, NewPost(name, key, content), now)
-
-        return await self._database.writer.run(write)
-
-    async def propose(self, ref: TurnRef, request: AskRequest, *, deadline: float) -> Sequence[int]:
+    @write
+    def propose(
+        self, connection: Connection, ref: TurnRef, request: AskRequest, *, deadline: float
+    ) -> Sequence[int]:
         """Ask people whether an agent gets a schedule; return the posts to send."""
         same = select(ask.c.id).where(
             ask.c.session == ref.session,
@@ -158,14 +152,10 @@ class ScheduleStore:
             _PROPOSED,
             ASK_IS_OPEN,
         )
-
-        def write(connection: Connection) -> tuple[int, ...]:
-            if connection.execute(same).first() is not None:
-                return ()
-            now = self._now()
-            return (open_ask(connection, request, ref, now, deadline=deadline, adrift=True)[1],)
-
-        return await self._database.writer.run(write)
+        if connection.execute(same).first() is not None:
+            return ()
+        now = self._now()
+        return (open_ask(connection, request, ref, now, deadline=deadline, adrift=True)[1],)
 
     async def agreed(self) -> Sequence[Agreed]:
         """List the proposals that people agreed to and that are not settled."""
@@ -189,8 +179,9 @@ class ScheduleStore:
         """Record that a proposal was made a schedule, or refused."""
         await self._write(update(ask).where(ask.c.id == ask_id).values(adrift=False))
 
-    async def _write(self, statement: Any) -> None:
-        await self._database.writer.run(lambda connection: connection.execute(statement))
+    @write
+    def _write(self, connection: Connection, statement: Any) -> None:
+        connection.execute(statement)
 
     def _read(self, query: Any) -> list[Schedule]:
         return [_schedule_of(row) for row in self._database.some(query)]
@@ -227,19 +218,12 @@ def _row_of(new: NewSchedule) -> dict[str, Any]:
 
 
 def _schedule_of(row: Row[Any]) -> Schedule:
-    return Schedule(
-        id=row.id,
+    return read_row(
+        Schedule,
+        row,
         key=SessionKey(row.service, row.external, row.agent),
         place=PlaceKey(row.service, row.place),
-        expression=row.expression,
-        zone=row.zone,
-        words=row.words,
         creator=Speaker(row.creator_id, row.creator_name, number=row.creator_number),
-        state=row.state,
-        reason=row.reason,
-        due_at=row.due_at,
-        failures=row.failures,
-        created_at=row.created_at,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Final, Literal
 from uuid import uuid4
 
@@ -31,6 +32,8 @@ from app.server.problems import RESPONSES
 from app.server.shapes import Page
 from app.server.site import RuntimeOf, settle
 from app.services.web import events
+
+TEMPLATE = Path(__file__).with_name("schedules.html")
 
 
 def _find_book(part: Annotated[Schedules, Depends(find_part(Schedules))]) -> ScheduleBook:
@@ -214,7 +217,7 @@ async def _page(
     ]
     form = ScheduleForm(dict(given), book.zone, problem)
     return to_html(
-        render.with_agents("schedules.html", crew, lines=lines, form=form, on=PATH),
+        render.with_agents(TEMPLATE, crew, lines=lines, form=form, on=PATH),
         status=400 if problem or wrong else 200,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, func, select, update
@@ -16,11 +16,12 @@ from app.model.updates import AskRequest
 from app.store.checkouts import say_at_home
 from app.store.commits.admission import enter
 from app.store.commits.asks import open_ask
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.decisions import place_of
 from app.store.dialects import insert
 from app.store.tables import OPEN_TURN, ask, delegation, place, review, told, turn
 from app.store.tree import GROUP_OVER, read_last_words
+from app.store.values import read_row
 
 _UNFINISHED = (
     select(delegation.c.group)
@@ -49,14 +50,11 @@ _LAST_DONE = select(func.max(turn.c.id)).where(
 )
 
 
-class GroupStore:
+class GroupStore(Store):
     """What is told of groups, each thing once."""
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
-
-    async def enter(self, heard: Heard, agent: str) -> int:
+    @write
+    def enter(self, connection: Connection, heard: Heard, agent: str) -> int:
         """Return the session of an agent in the place of a message; it is begun if needed."""
         request = BridgeSessionRequest(
             external_session_id=heard.external,
@@ -68,11 +66,7 @@ class GroupStore:
             surface=heard.place,
             descriptive_name=heard.title,
         )
-
-        def write(connection: Connection) -> int:
-            return enter(connection, request, place_of(connection, heard), self._now())
-
-        return await self._database.writer.run(write)
+        return enter(connection, request, place_of(connection, heard), self._now())
 
     def unfinished(self) -> Sequence[str]:
         """List the groups that are not over."""
@@ -87,19 +81,22 @@ class GroupStore:
         named = {"service": where.service, "called": where.name}
         return [number for (number,) in self._database.some(_RUNNING, **named)]
 
-    async def ask(
-        self, group: str, ref: TurnRef, request: AskRequest, *, deadline: float
+    @write
+    def ask(
+        self,
+        connection: Connection,
+        group: str,
+        ref: TurnRef,
+        request: AskRequest,
+        *,
+        deadline: float,
     ) -> tuple[int, ...]:
         """Ask people once about a group, where it began; return the posts to send."""
-
-        def write(connection: Connection) -> tuple[int, ...]:
-            if connection.execute(_ASKED, {"of": group}).first() is not None:
-                return ()
-            now = self._now()
-            shown = open_ask(connection, request, ref, now, deadline=deadline, adrift=True)
-            return (shown[1],)
-
-        return await self._database.writer.run(write)
+        if connection.execute(_ASKED, {"of": group}).first() is not None:
+            return ()
+        now = self._now()
+        shown = open_ask(connection, request, ref, now, deadline=deadline, adrift=True)
+        return (shown[1],)
 
     def picked(self, group: str) -> Picked | None:
         """Read what people answered about a group; None if they were not asked."""
@@ -115,29 +112,23 @@ class GroupStore:
 
         return self._database.look(read)
 
-    async def tell(
-        self, session_id: int, mark: str, words: str, agent: str = ""
+    @write
+    def tell(
+        self, connection: Connection, session_id: int, mark: str, words: str, agent: str = ""
     ) -> tuple[int, ...]:
         """Say something once where a session began; return the posts to send."""
-
-        def write(connection: Connection) -> tuple[int, ...]:
-            new = {"session": session_id, "mark": mark}
-            first = connection.execute(insert(told).on_conflict_do_nothing(), new).rowcount
-            if not first or not words:
-                return ()
-            return (say_at_home(connection, session_id, mark, words, self._now(), agent),)
-
-        return await self._database.writer.run(write)
+        new = {"session": session_id, "mark": mark}
+        first = connection.execute(insert(told).on_conflict_do_nothing(), new).rowcount
+        if not first or not words:
+            return ()
+        return (say_at_home(connection, session_id, mark, words, self._now(), agent),)
 
 
-class ReviewStore:
+class ReviewStore(Store):
     """The reviews that agents gave."""
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
-
-    async def give(self, new: NewReview) -> Review:
+    @write
+    def give(self, connection: Connection, new: NewReview) -> Review:
         """Store a review, or return the one that its turn gave before."""
         subject = new.subject
         row = {
@@ -151,13 +142,9 @@ class ReviewStore:
             "branch": "" if subject is None else subject.branch,
             "commit": "" if subject is None else subject.commit,
         }
-
-        def write(connection: Connection) -> Review:
-            given = insert(review).values(at=self._now(), **row).on_conflict_do_nothing()
-            connection.execute(given)
-            return _review_of(connection.execute(_of_turn(new.turn)).one())
-
-        return await self._database.writer.run(write)
+        given = insert(review).values(at=self._now(), **row).on_conflict_do_nothing()
+        connection.execute(given)
+        return _review_of(connection.execute(_of_turn(new.turn)).one())
 
     def of_turn(self, turn: int) -> Review | None:
         """Read the review that a turn gave."""
@@ -169,10 +156,11 @@ class ReviewStore:
         given = select(review).where(review.c.state == "given").order_by(review.c.id)
         return [_review_of(row) for row in self._database.some(given)]
 
-    async def sent(self, review_id: int, link: str) -> None:
+    @write
+    def sent(self, connection: Connection, review_id: int, link: str) -> None:
         """Record that a review is where it belongs, and where it can be read."""
         change = update(review).where(review.c.id == review_id).values(state="sent", link=link)
-        await self._database.writer.run(lambda connection: connection.execute(change))
+        connection.execute(change)
 
 
 def _of_turn(turn: int) -> Select[Any]:
@@ -180,17 +168,9 @@ def _of_turn(turn: int) -> Select[Any]:
 
 
 def _review_of(row: Row[Any]) -> Review:
-    return Review(
-        id=row.id,
-        session=row.session,
-        turn=row.turn,
-        verdict=row.verdict,
-        body=row.body,
+    return read_row(
+        Review,
+        row,
         findings=tuple(map(ReviewFinding.read, row.findings)),
         author=row.author_session,
-        repository=row.repository,
-        branch=row.branch,
-        commit=row.commit,
-        link=row.link,
-        state=row.state,
     )

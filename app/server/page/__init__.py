@@ -8,7 +8,6 @@ from app.server.page import (
     actions,
     assets,
     composer,
-    personas,
     routes,
     uploads,
     workspace,
@@ -26,5 +25,3 @@ def install(application: FastAPI) -> None:
         workspace,
     ):
         application.include_router(part.router)
-    application.include_router(personas.pages)
-    application.include_router(personas.forms)

@@ -10,14 +10,12 @@ from fastapi.responses import HTMLResponse
 from app.agents.enrolling import explain_fixed, label_origin
 from app.agents.files import OWN, SHARED, AgentFile
 from app.core.runtime import Runtime
-from app.server.files_api import list_with_problems
 from app.server.login import Visitor
 from app.server.page import queries
 from app.server.page.assets import addresses
 from app.server.page.routes import HEADERS
 from app.server.page.view import done
-from app.server.page.view.agents import AgentLine, AgentList
-from app.server.page.view.personas import FileLine
+from app.server.page.view.agents import AgentLine, AgentList, FileLine
 from app.services import PAGE, label_of
 
 SHARED_BASE: Final = "/agent-files"
@@ -58,7 +56,7 @@ async def list_agents(runtime: Runtime, who: Visitor, words: str = "") -> AgentL
 
 async def list_files(runtime: Runtime, agent: str | None, name: str = "") -> tuple[FileLine, ...]:
     """List the files that there can be, and the last daily logs."""
-    found = await asyncio.to_thread(list_with_problems, runtime, agent)
+    found = await asyncio.to_thread(runtime.files.read_all, agent)
     names, base = (SHARED, SHARED_BASE) if agent is None else (OWN, f"/agents/{name}/files")
     there = {file.path: file for file in found}
     logs = [path for path in there if path not in names][:LOGS_SHOWN]

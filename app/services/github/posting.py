@@ -31,7 +31,7 @@ from app.services.github.auth import GitHubApps
 from app.services.github.checks import Board
 from app.services.github.events import Rerun
 from app.services.github.names import Identities, Name, Spot
-from app.services.github.payloads import Comment, GitHubAccount, GitHubReview
+from app.services.github.payloads import GitHubAccount, GitHubReview
 from app.services.github.reviews import LineRemark, read_remarks, sort_remarks
 from app.services.github.transport import Gone, retry_github
 
@@ -73,8 +73,13 @@ class CommentPoster:
 
     async def send(self, post: PostSend) -> PostSent:
         """Write or change a comment, and show it in the check of a pull request."""
-        post = replace(post, content=await self._disarm(post.content))
-        spot, content = Spot.parse(post.target.external), post.content
+        disarm, content = self._api.outgoing.disarm, post.content
+        # An answer is disarmed as a whole: it grows by that, and is cut afterwards. In a thread: a
+        # long one takes a while.
+        text = await asyncio.to_thread(disarm, content.text)
+        narrated = len(disarm(content.text[: content.narrated]))
+        content = replace(content, text=text, narrated=narrated)
+        post, spot = replace(post, content=content), Spot.parse(post.target.external)
         known = _parse_name(post.remote_id) if post.remote_id is not None else None
         consumed = 0
         if content.kind != "turn":
@@ -96,13 +101,6 @@ class CommentPoster:
         name = await self._board.show(pull, post, name, self._slug)
         again = QUIET_SECONDS if known is None and name.kind == "seen" else 0.0
         return PostSent(str(name), consumed, again_after=again)
-
-    async def _disarm(self, content: PostContent) -> PostContent:
-        """Disarm an answer as a whole: it grows by that, and is cut afterwards."""
-        disarm, narrated = self._api.outgoing.disarm, content.text[: content.narrated]
-        # In a thread: a long one takes a while.
-        text = await asyncio.to_thread(disarm, content.text)
-        return replace(content, text=text, narrated=len(disarm(narrated)))
 
     async def _pages(self, content: PostContent, marker: str) -> list[str]:
         """Write a post as comments, in a thread: a long one takes a while."""
@@ -259,21 +257,19 @@ class CommentPoster:
         if said is None or said.kind not in {"review", "review-comment"}:
             return said, None
         try:
-            found = await self._comment_on_line(spot, said)
+            if said.kind == "review-comment":
+                comments = await self._api.line_comments(spot)
+                found = next((each for each in comments if each.id == said.id), None)
+            else:
+                review, comments = await self._api.review(spot, said.id)
+                alone = len(comments) == 1 and not (review.body or "").strip()
+                found = comments[0] if alone else None
         except PostError as error:
             logger.info("cannot find the thread of %s: %s", said, error)
             return said, None
         if found is None:
             return said, None
         return Name("review-comment", found.id), found.in_reply_to_id or found.id
-
-    async def _comment_on_line(self, spot: Spot, said: Name) -> Comment | None:
-        if said.kind == "review-comment":
-            comments = await self._api.line_comments(spot)
-            return next((each for each in comments if each.id == said.id), None)
-        review, comments = await self._api.review(spot, said.id)
-        alone = len(comments) == 1 and not (review.body or "").strip()
-        return comments[0] if alone else None
 
     async def _react(self, spot: Spot, said: Name | None, content: str) -> None:
         """React to a message; nothing depends on it."""

@@ -88,7 +88,7 @@ def pages(content: PostContent, marker: str, slug: str) -> list[str]:
     # First: what quiet adds must find room as well.
     said = quiet(content.said.strip("\n"), content.asker)
     texts = [text for text, _ in split(said, PAGE_CHARACTERS)]
-    bodies = [_answer(content, text, first=number == 1) for number, text in enumerate(texts, 1)]
+    bodies = [_answer(content, texts[0]), *texts[1:]]
     if content.outcome is not None and content.outcome.on_hold:
         bodies[-1] = join(bodies[-1], ON_HOLD.format(to=f"@{slug} "))
     room = BODY_CHARACTERS - len(bodies[-1]) - FOOT_CHARACTERS
@@ -182,9 +182,7 @@ def _progress(content: PostContent, slug: str) -> str:
     )
 
 
-def _answer(content: PostContent, text: str, *, first: bool) -> str:
-    if not first:
-        return text
+def _answer(content: PostContent, text: str) -> str:
     outcome = lead(content)
     is_empty = content.state == "done" and not (text.strip() or content.note or outcome)
     head = join(_call(content), wording.STATES.get(content.state, ""))

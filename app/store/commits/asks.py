@@ -206,7 +206,11 @@ def close_ask(
     said = {"ask": row.id, **change, **(data or {})}
     entry = Entry(kind="ask", note=note, data=said, session=row.session, turn=row.turn)
     _tell(connection, entry, root_of(connection, row.turn), now)
-    post = end_post(connection, ask_post_key(row.id), change["state"], note)
+    return present(end_post(connection, ask_post_key(row.id), change["state"], note))
+
+
+def present(post: int | None) -> list[int]:
+    """List a post, if there is one."""
     return [] if post is None else [post]
 
 
@@ -259,37 +263,50 @@ def tell_answer(connection: Connection, ask_id: int, now: float) -> tuple[TurnRe
     """Begin a turn with the answer to a question; return it and the post to send."""
     row = connection.execute(select(ask).where(ask.c.id == ask_id)).one()
     asked = ask_of(row)
+    by = Speaker(row.speaker, asked.answered_by or "")
+    new = {
+        "message_id": f"{ANSWER}{ask_id}",
+        "pointed": ANSWERS.format(question=asked.title),
+    }
+    connection.execute(update(ask).where(ask.c.id == ask_id).values(adrift=False))
+    return _begin(connection, row.turn, asked.answer_name, by, new, now, answers=[ask_id])
+
+
+def _begin(
+    connection: Connection,
+    turn_id: int,
+    prompt: str,
+    speaker: Speaker,
+    new: dict[str, str],
+    now: float,
+    **data: Any,
+) -> tuple[TurnRef, int]:
+    """Begin a turn where another was asked for, with a message that was never sent there."""
     shown = connection.execute(
         select(surface, place.c.name)
         .join(turn, turn.c.surface == surface.c.id)
         .join(place, place.c.id == surface.c.place)
-        .where(turn.c.id == row.turn)
+        .where(turn.c.id == turn_id)
     ).one()
     request = BridgeSessionRequest(
         external_session_id=shown.external,
         service_name=shown.service,
         agent_name=shown.agent,
-        prompt=asked.answer_name,
-        speaker=Speaker(row.speaker, asked.answered_by or ""),
+        prompt=prompt,
+        speaker=speaker,
         message_id="",  # there is no message to answer
         surface=PlaceKey(shown.service, shown.name),
     )
-    data = {"files": [], "to": [shown.agent], "answers": [ask_id]}
-    said = Entry("message", request.prompt, request.speaker.name, data)
+    said = Entry("message", prompt, speaker.name, {"files": [], "to": [shown.agent], **data})
     number = insert_in_place(connection, shown.place, said, now)
-    connection.execute(
-        insert(message),
-        {
-            "id": number,
-            "place": shown.place,
-            "message_id": f"{ANSWER}{ask_id}",
-            "speaker_id": request.speaker.id or request.speaker.name,
-            "speaker_kind": request.speaker.kind,
-            "files": [],
-            "pointed": ANSWERS.format(question=asked.title),
-        },
-    )
-    connection.execute(update(ask).where(ask.c.id == ask_id).values(adrift=False))
+    row = {
+        "id": number,
+        "place": shown.place,
+        "speaker_id": speaker.id or speaker.name,
+        "speaker_kind": speaker.kind,
+        "files": [],
+    }
+    connection.execute(insert(message), row | new)
     return attach(connection, request, shown.place, number, now)
 
 
@@ -330,53 +347,12 @@ def decide_offer(
     """Start the turn of an offer, if it is taken; return it and the post to send."""
     if answer != TAKE:
         return [], []
-    shown = connection.execute(
-        select(surface, place.c.name)
-        .join(turn, turn.c.surface == surface.c.id)
-        .join(place, place.c.id == surface.c.place)
-        .where(turn.c.id == row.turn)
-    ).one()
     deed = next(option["name"] for option in row.options if option["id"] == TAKE)
-    request = BridgeSessionRequest(
-        external_session_id=shown.external,
-        service_name=shown.service,
-        agent_name=shown.agent,
-        prompt=f"{deed}.",
-        speaker=Speaker(speaker, by),
-        message_id="",  # there is no message to answer
-        surface=PlaceKey(shown.service, shown.name),
-    )
-    number = _say(connection, row, shown.place, request, now)
-    ref, post = attach(connection, request, shown.place, number, now)
+    new = {"message_id": f"{OFFER}{row.id}", "context": text_of(row.title, row.subject)}
+    ref, post = _begin(connection, row.turn, f"{deed}.", Speaker(speaker, by), new, now)
     mine = (checkout.c.session == row.session) & (checkout.c.branch == row.call)
     connection.execute(update(checkout).where(mine).values(tries=checkout.c.tries + 1))
     return [ref], [post]
-
-
-def _say(
-    connection: Connection,
-    row: Row[Any],
-    place_id: int,
-    request: BridgeSessionRequest,
-    now: float,
-) -> int:
-    """Store the message of a taken offer: its action as text, its subject as data."""
-    data = {"files": [], "to": [request.agent_name]}
-    said = Entry("message", request.prompt, request.speaker.name, data)
-    number = insert_in_place(connection, place_id, said, now)
-    connection.execute(
-        insert(message),
-        {
-            "id": number,
-            "place": place_id,
-            "message_id": f"{OFFER}{row.id}",
-            "speaker_id": request.speaker.id or request.speaker.name,
-            "speaker_kind": request.speaker.kind,
-            "files": [],
-            "context": text_of(row.title, row.subject),
-        },
-    )
-    return number
 
 
 def decide_note(connection: Connection, ask: int, *, keep: bool) -> None:

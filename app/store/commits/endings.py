@@ -18,6 +18,7 @@ from app.store.commits.asks import (
     close_asks,
     leave_questions,
     outlives,
+    present,
     target_of,
     tell_unused_answers,
 )
@@ -95,7 +96,7 @@ def end_waiting(
     session_id = _close_turn(connection, turn_id, state, now)
     say(connection, session_id, turn_id, note, now)
     shown = "done" if state is TurnState.DONE else "stopped"
-    return posts + _present(end_post(connection, turn_post_key(turn_id), shown, note))
+    return posts + present(end_post(connection, turn_post_key(turn_id), shown, note))
 
 
 def end_if_idle(
@@ -146,7 +147,7 @@ def go_on_after(
         old.session,
         new_id,
     )
-    return TurnRef(old.session, new_id), [*_present(ended), insert_post(connection, begun, now)]
+    return TurnRef(old.session, new_id), [*present(ended), insert_post(connection, begun, now)]
 
 
 def stop_session(
@@ -257,7 +258,7 @@ def end_turn(
         which &= ~ASK_STAYS
     posts = close_asks(connection, which, "cancelled", NOT_NEEDED, now)
     _close_turn(connection, turn_id, state, now, error)
-    posts += _present(finish_post(connection, turn_post_key(turn_id), content))
+    posts += present(finish_post(connection, turn_post_key(turn_id), content))
     posts += tell_unused_answers(connection, turn_id, now) if stays else []
     return posts + count_runs(connection, turn_id, state, now)
 
@@ -274,10 +275,6 @@ def _close_turn(
     connection.execute(update(session).where(session.c.id == session_id).values(updated_at=now))
     forget_words(connection)
     return int(session_id)
-
-
-def _present(post: int | None) -> list[int]:
-    return [] if post is None else [post]
 
 
 def say(

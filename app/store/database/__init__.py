@@ -9,16 +9,18 @@ import asyncio
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Executable, Row, delete, event, insert, make_url
 from sqlalchemy.exc import DatabaseError, DBAPIError
 
 from app.errors import ConfigurationError, Conflict, DataDirInUse, StoreUnavailable
+from app.model.keys import AreaOf, no_area
 from app.model.text import clean_text
 from app.retry import is_hurried
 from app.store.database.backend import Backend, SqliteFile, describe_cause, has_failed
@@ -34,6 +36,7 @@ from app.store.dialects import POSTGRESQL, has_table, is_postgresql
 from app.store.tables import sealed
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 MOVING = "bridge_move"
 """The table that is there while rows are moved to a database; see `moving.py`."""
@@ -190,6 +193,39 @@ class Database:
                 if is_hurried() or not self.outage.is_on:
                     raise
             await self.outage.wait()
+
+
+class Store:
+    """What all stores on one database share."""
+
+    def __init__(
+        self, database: Database, now: Callable[[], float], area_of: AreaOf = no_area
+    ) -> None:
+        """Open it; `area_of` tells which larger place a place belongs to."""
+        self._database = database
+        self._now = now
+        self._area_of = area_of
+
+
+S = TypeVar("S", bound=Store)
+
+
+def write(
+    method: Callable[Concatenate[S, Connection, P], T],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    """Have a method of a store run by the writer, in one commit; return what it returns then.
+
+    Raises:
+        StoreUnavailable: nothing was written.
+    """
+
+    @wraps(method)
+    async def run(store: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await store._database.writer.run(  # noqa: SLF001 - it belongs to the class
+            lambda connection: method(store, connection, *args, **kwargs)
+        )
+
+    return run
 
 
 def _is_moving(connection: Connection) -> bool:

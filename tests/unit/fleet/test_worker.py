@@ -42,7 +42,7 @@ class Member:
         self.database.open()
         self.stores = Stores.on(self.database, clock.now)
         self.members = MemberStore(self.database, clock.now, fence)
-        self.claims = ClaimStore(self.database, fence)
+        self.claims = ClaimStore(self.database, clock.now, fence)
         self.worker = FleetWorker(
             self.address, "ada", self.claims, clock, lease_seconds=LEASE_SECONDS
         )

@@ -34,7 +34,7 @@ class Process:
         fence = Fence(lambda: self.deaths.append(self.name))
         self.stores = Stores.on(self.database, clock.now)
         self.members = MemberStore(self.database, clock.now, fence)
-        self.claims = ClaimStore(self.database, fence)
+        self.claims = ClaimStore(self.database, clock.now, fence)
 
     async def join(self, *, slots: int = 4) -> None:
         await self.members.join(self.name, "all", slots)

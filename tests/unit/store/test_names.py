@@ -126,7 +126,7 @@ async def test_what_was_never_heard_of_goes_along_if_the_event_names_it(stores: 
 
 async def test_a_name_that_another_bridge_followed_is_known_at_once(tmp_path: Path) -> None:
     with open_stores(tmp_path, SystemClock()) as (database, stores):
-        other = NameStore(database)
+        other = NameStore(database, stores.now)
         await stores.names.follow(called(1, "o/first"))
         await stores.names.follow(called(1, "o/second", "o/first"))
         assert other.now(HOST, "o/first") == "o/second"

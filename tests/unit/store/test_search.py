@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def _surface(number: int) -> dict[str, Any]:
 
 
 async def found(database: Database, *words: str) -> list[str]:
-    sessions = ConversationStore(database)
+    sessions = ConversationStore(database, time.time)
     return [each.place.name for each in await sessions.search(words, Wanted(), limit=20)]
 
 
@@ -81,7 +82,7 @@ async def test_the_case_of_no_letter_counts(database: Database, word: str) -> No
 
 
 async def test_what_was_found_is_shown_and_the_most_recent_comes_first(database: Database) -> None:
-    sessions = ConversationStore(database)
+    sessions = ConversationStore(database, time.time)
 
     (heron,) = await sessions.search(["heron"], Wanted(), limit=20)
     many = await sessions.search(["ordinary"], Wanted(), limit=3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Connection, func, select, update
 
@@ -13,31 +13,22 @@ from app.model.delegation import SERVICE
 from app.model.keys import PlaceKey
 from app.model.posts import Note
 from app.model.types import Entry
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.tables import place, session
 from app.store.transcript import insert_in_place
 
 
-class ConversationChanges:
+class ConversationChanges(Store):
     """The changes of conversations, each in one commit."""
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
-
-    async def rename(self, where: PlaceKey, title: str, note: Note) -> None:
+    @write
+    def rename(self, connection: Connection, where: PlaceKey, title: str, note: Note) -> None:
         """Store a person's title for a place; this counts as something that happened there."""
-
-        def write(connection: Connection) -> None:
-            now = self._now()
-            here = _place_id(connection, where)
-            connection.execute(update(place).where(place.c.id == here).values(named=title))
-            connection.execute(
-                update(session).where(session.c.place == here).values(updated_at=now)
-            )
-            insert_in_place(connection, here, Entry("notice", note=note), now)
-
-        await self._database.writer.run(write)
+        now = self._now()
+        here = _place_id(connection, where)
+        connection.execute(update(place).where(place.c.id == here).values(named=title))
+        connection.execute(update(session).where(session.c.place == here).values(updated_at=now))
+        insert_in_place(connection, here, Entry("notice", note=note), now)
 
     async def pin(self, where: PlaceKey, *, pinned: bool) -> None:
         """Keep a place on top of the list, or no longer."""
@@ -51,37 +42,39 @@ class ConversationChanges:
         """Tell what is stored of a conversation."""
         return await self._database.read(lambda connection: erasing.holdings(connection, where))
 
-    async def clear(self, where: PlaceKey, note: Note) -> Sequence[int] | None:
+    @write
+    def clear(self, connection: Connection, where: PlaceKey, note: Note) -> Sequence[int] | None:
         """Delete what was said in a place, unless a turn is open."""
-        return await self._database.writer.run(
-            lambda connection: erasing.clear(connection, where, note, self._now())
-        )
+        return erasing.clear(connection, where, note, self._now())
 
-    async def fork(
-        self, where: PlaceKey, new: PlaceKey, *, after: int | None, title: str
+    @write
+    def fork(
+        self,
+        connection: Connection,
+        where: PlaceKey,
+        new: PlaceKey,
+        *,
+        after: int | None,
+        title: str,
     ) -> Sequence[Copied] | None:
         """Copy a conversation up to a row into a new place."""
-        return await self._database.writer.run(
-            lambda connection: fork(connection, where, new, after, title, self._now())
-        )
+        return fork(connection, where, new, after, title, self._now())
 
-    async def say(self, where: PlaceKey, note: Note) -> None:
+    @write
+    def say(self, connection: Connection, where: PlaceKey, note: Note) -> None:
         """Note in a place what happened to it."""
         entry = Entry("notice", note=note)
-        await self._database.writer.run(
-            lambda connection: insert_in_place(
-                connection, _place_id(connection, where), entry, self._now()
-            )
-        )
+        insert_in_place(connection, _place_id(connection, where), entry, self._now())
 
-    async def adopt(self, session_id: int, acp_session_id: str) -> None:
+    @write
+    def adopt(self, connection: Connection, session_id: int, acp_session_id: str) -> None:
         """Let a session that has not begun continue with an agent's conversation."""
         change = (
             update(session)
             .where(session.c.id == session_id, session.c.acp_session_id.is_(None))
             .values(acp_session_id=acp_session_id)
         )
-        await self._database.writer.run(lambda connection: connection.execute(change))
+        connection.execute(change)
 
     async def doom(self, where: PlaceKey) -> None:
         """Mark a conversation as being deleted."""
@@ -109,15 +102,15 @@ class ConversationChanges:
         query = select(place.c.service, place.c.name).where(place.c.deleted_at.is_not(None))
         return [PlaceKey(row.service, row.name) for row in await self._database.all(query)]
 
-    async def erase(self, where: PlaceKey) -> bool:
+    @write
+    def erase(self, connection: Connection, where: PlaceKey) -> bool:
         """Delete everything that is stored of a conversation, unless a turn is open."""
-        return await self._database.writer.run(
-            lambda connection: erasing.erase(connection, where, self._now())
-        )
+        return erasing.erase(connection, where, self._now())
 
-    async def _set(self, where: PlaceKey, **values: float | None) -> None:
+    @write
+    def _set(self, connection: Connection, /, where: PlaceKey, **values: float | None) -> None:
         change = update(place).where(_is(where)).values(**values)
-        await self._database.writer.run(lambda connection: connection.execute(change))
+        connection.execute(change)
 
 
 def _place_id(connection: Connection, where: PlaceKey) -> int:

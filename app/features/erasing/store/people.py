@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -22,7 +22,7 @@ from sqlalchemy import (
 from app.features.erasing.model import FORGOTTEN, Marks, Person
 from app.features.erasing.store.purges import put_kept, reach_member
 from app.store.commits.admission import begin_afresh
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.guarding import Kept
 from app.store.sealed import forget_words
 from app.store.tables import (
@@ -65,12 +65,8 @@ _NAMES: tuple[Column[Any], ...] = (
 )
 
 
-class PersonStore:
+class PersonStore(Store):
     """People who said something, and those who are to be forgotten."""
-
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
 
     async def find(self, words: str) -> Sequence[Person]:
         """List the people whose name or id has these words."""
@@ -80,7 +76,8 @@ class PersonStore:
         """Find what is known of a person; None if they have said nothing."""
         return await self._database.read(lambda connection: _trace(connection, service, who))
 
-    async def keep(self, person: Person) -> None:
+    @write
+    def keep(self, connection: Connection, person: Person) -> None:
         """Store, sealed, that a person is to be forgotten."""
         stored = {
             "service": person.service,
@@ -90,9 +87,7 @@ class PersonStore:
         }
 
         name = f"{_PREFIX}{person.pseudonym}"
-        await self._database.writer.run(
-            lambda connection: put_kept(connection, name, stored, self._now())
-        )
+        put_kept(connection, name, stored, self._now())
 
     async def unfinished(self) -> Sequence[Person]:
         """List the people who are not forgotten yet."""
@@ -103,24 +98,23 @@ class PersonStore:
         )
         return [_person_of(row.name, row.value) for row in rows if row.value.startswith("{")]
 
-    async def forget(self, person: Person) -> int:
+    @write
+    def forget(self, connection: Connection, person: Person) -> int:
         """Delete what a person said, decided and planned; returns how many rows were changed."""
-        return await self._database.writer.run(lambda connection: _forget(connection, person))
+        return _forget(connection, person)
 
-    async def reach(self, person: Person, member: str) -> None:
+    @write
+    def reach(self, connection: Connection, person: Person, member: str) -> None:
         """Note that a member that was away has cleaned its machine; the last one ends it."""
         name = f"{_PREFIX}{person.pseudonym}"
+        if not reach_member(connection, name, member, self._now()):
+            connection.execute(delete(sealed).where(sealed.c.name == name))
 
-        def write(connection: Connection) -> None:
-            if not reach_member(connection, name, member, self._now()):
-                connection.execute(delete(sealed).where(sealed.c.name == name))
-
-        await self._database.writer.run(write)
-
-    async def done(self, person: Person) -> None:
+    @write
+    def done(self, connection: Connection, person: Person) -> None:
         """Forget also that the person was to be forgotten."""
         gone = delete(sealed).where(sealed.c.name == f"{_PREFIX}{person.pseudonym}")
-        await self._database.writer.run(lambda connection: connection.execute(gone))
+        connection.execute(gone)
 
 
 _SETS = ("lines", "ids", "names", "sessions", "conversations", "uploads", "away")

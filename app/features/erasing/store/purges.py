@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -27,7 +27,7 @@ from sqlalchemy.types import TypeDecorator
 
 from app.features.erasing.model import Purge, Trail
 from app.model.keys import SessionKey
-from app.store.database import Database
+from app.store.database import Store, write
 from app.store.dialects import clear_search, transaction
 from app.store.guarding import Kept, Shown, ShownJson, guard_of
 from app.store.sealed import put_sealed
@@ -67,12 +67,8 @@ class _Hit:
     turn: int | None
 
 
-class PurgeStore:
+class PurgeStore(Store):
     """What was purged, and the rows that a text is taken out of."""
-
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._database = database
-        self._now = now
 
     async def list(self) -> Sequence[Purge]:
         """List all purges, the first one first."""
@@ -82,7 +78,8 @@ class PurgeStore:
         """List the texts that were purged: they count as secrets."""
         return [each.text for each in self._database.look(_purges)]
 
-    async def keep(self, purge: Purge) -> None:
+    @write
+    def keep(self, connection: Connection, purge: Purge) -> None:
         """Store a purge, sealed, in place of what is known of it."""
         stored = {
             "text": purge.text,
@@ -91,20 +88,17 @@ class PurgeStore:
             "sessions": sorted(purge.sessions),
             "away": sorted(purge.away),
         }
-        await self._database.writer.run(
-            lambda connection: put_kept(connection, f"{_PREFIX}{purge.id}", stored, self._now())
-        )
+        put_kept(connection, f"{_PREFIX}{purge.id}", stored, self._now())
 
     async def machines(self) -> Mapping[str, str]:
         """Return the hosts of all machines that are or were members, by the member's name."""
         rows = await self._database.all(select(machine))
         return {row.name: row.host for row in rows}
 
-    async def reach(self, purge: str, member: str) -> None:
+    @write
+    def reach(self, connection: Connection, purge: str, member: str) -> None:
         """Note that a member that was away has cleaned its machine."""
-        await self._database.writer.run(
-            lambda connection: reach_member(connection, f"{_PREFIX}{purge}", member, self._now())
-        )
+        reach_member(connection, f"{_PREFIX}{purge}", member, self._now())
 
     async def trace(self, vault: Known) -> Trail:
         """Find what the vault knows, in every column of every table."""

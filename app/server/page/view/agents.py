@@ -5,8 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.server.page.view.personas import FileLine
 from app.server.page.view.roster import AgentView
+
+_LABELS = {
+    "IDENTITY.md": "Who it is: name, emoji, colour, and a text it is told first.",
+    "SOUL.md": "Its character: how it speaks and decides.",
+    "AGENTS.md": "How to work here.",
+    "TOOLS.md": "Which tools to use, and how.",
+    "MEMORY.md": "What it remembers.",
+    "USER.md": "Who the agents work for.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FileLine:
+    """A file in the list of an agent's files."""
+
+    path: str
+    address: str
+    size: int | None = None
+    """None if it is not there."""
+    problem: str = ""
+
+    @property
+    def label(self) -> str:
+        """What it is for."""
+        return label_file(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +80,8 @@ class AgentList:
     def hidden(self) -> tuple[AgentLine, ...]:
         """Those that only their name reaches."""
         return tuple(line for line in self.lines if not line.agent.visible)
+
+
+def label_file(path: str) -> str:
+    """Say what a file is for."""
+    return _LABELS.get(path, "What it noted on this day.")

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from app.model import ask_wording as wording
@@ -35,7 +35,6 @@ from app.server.page.view.blocks import (
     split,
 )
 from app.server.page.view.listing import ThreadList, short_name
-from app.server.page.view.personas import Editor, Prompt
 from app.server.page.view.place import PageView, Place
 from app.server.page.view.roster import AgentView, PageRoster
 from app.server.page.view.workspace import (
@@ -202,25 +201,19 @@ def agent_list(shown: AgentList) -> str:
     return _environment().get_template("crew.html").render(crew=shown, on="/agents")
 
 
-def with_agents(template: str, crew: AgentList, **shown: object) -> str:
-    """Render a page that has the agents at its side."""
-    return _environment().get_template(template).render(crew=crew, **shown)
+def with_agents(template: Path, crew: AgentList, **shown: object) -> str:
+    """Render a page of a feature, which has its template, with the agents at its side."""
+    return feature_page(template, crew=crew, **shown)
 
 
-def editor(crew: AgentList, shown: Editor) -> str:
-    """Render the page of one file of agents."""
-    template = _environment().get_template("editor.html")
-    return template.render(crew=crew, editor=shown, on=shown.back)
+def feature_page(template: Path, **shown: object) -> str:
+    """Render a page of a feature, which has its template."""
+    return _compile(template).render(**shown)
 
 
-def prompt(crew: AgentList, shown: Prompt) -> str:
-    """Render what an agent was told in a turn."""
-    return _environment().get_template("prompt.html").render(crew=crew, shown=shown, on="")
-
-
-def feature_page(template: str, **shown: object) -> str:
-    """Render a page of a feature that stands alone."""
-    return _environment().get_template(template).render(**shown)
+@cache
+def _compile(template: Path) -> Template:
+    return _environment().from_string(template.read_text())
 
 
 def place_panels(place: Place, roster: PageRoster) -> dict[str, str]:

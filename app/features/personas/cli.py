@@ -12,7 +12,7 @@ from urllib.parse import quote
 from typer import Argument, Option
 
 from app.errors import Conflict, NotFound
-from app.server.agent_shapes import FileDetail, FileOut
+from app.features.personas.model import FileDetail, FileOut
 from app.terminal.api import Api, agent_path
 from app.terminal.framing import Json, add_group, commands, examples, say, show_list
 
