@@ -7,7 +7,7 @@ second, or at 64 KiB. Nothing leaves before the vault has checked it, also acros
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -16,11 +16,11 @@ from app.core.base import Base
 from app.core.feed import Feed, Unfinished
 from app.model import wording
 from app.model.asks import NOT_ASKED, Decided
+from app.model.calls import limit_size, merge_tool
 from app.model.posts import Outcome, PostContent, ToolLine
 from app.model.types import Entry, TurnRef
 from app.model.updates import (
     BridgeUpdate,
-    FileDiff,
     NoticeUpdate,
     PlanStep,
     PlanUpdate,
@@ -43,12 +43,6 @@ SHOW_SECONDS = 0.1
 """How often a follower sees unfinished text: smooth to read, a tenth of the work."""
 ANSWER_CHARACTERS = 400_000
 """What a post keeps of an answer; more than any platform shows, and the transcript has it all."""
-TOOL_CHARACTERS = 256 * 1024
-"""What a row keeps of one tool's input, of its output and of each file it changed."""
-DIFF_CHARACTERS = 2 * TOOL_CHARACTERS
-"""What a row keeps of all files that a call changed: a search for secrets in it takes a moment."""
-DIFFS = 500
-"""Files that one call can be shown to change."""
 ASIDE_CHARACTERS = 8 * 1024
 """Longer texts are searched for secrets in a thread: made for that, one takes milliseconds."""
 LOOKED_AT = 4
@@ -122,11 +116,12 @@ class UpdateRouter:
             await self._take_other(update)
             return
         for start in range(0, len(update.text), ROW_CHARACTERS):
-            self._add(update.text[start : start + ROW_CHARACTERS])
-            if (
-                self._size >= ROW_CHARACTERS
-                or self._base.clock.monotonic() - self._since >= ROW_SECONDS
-            ):
+            piece = update.text[start : start + ROW_CHARACTERS]
+            if not self._pieces:
+                self._start_timer()
+            self._pieces.append(piece)
+            self._size += len(piece)
+            if self._size >= ROW_CHARACTERS or self._age() >= ROW_SECONDS:
                 await self.flush()
 
     def tool(self, call: str) -> ToolUpdate | None:
@@ -221,13 +216,6 @@ class UpdateRouter:
             return self._base.vault.redact(text)[:limit]
         return self._base.vault.hold_back(text[:looked_at])[0][:limit]
 
-    def _add(self, text: str) -> None:
-        if not self._pieces:
-            self._since = self._base.clock.monotonic()
-            self._start_timer()
-        self._pieces.append(text)
-        self._size += len(text)
-
     async def _turn_to(self, kind: Literal["text", "thought"], parent: str | None = None) -> None:
         """End the row of one kind, or of one sub-agent, before the next begins."""
         await self.flush(final=(self._kind, self._parent) != (kind, parent))
@@ -250,12 +238,12 @@ class UpdateRouter:
             case StateUpdate(what="title"):
                 self.title = self._base.vault.redact(str(update.value))
             case StateUpdate():
-                data = {"state": update.what, "value": _limit_size(update.value)}
+                data = {"state": update.what, "value": limit_size(update.value)}
                 await self._write(Entry(kind="notice", data=data))
             case NoticeUpdate():
                 await self._write(Entry(kind="notice", text=self._base.vault.redact(update.text)))
             case UnknownUpdate():
-                data = {"unknown": update.kind, "raw": _limit_size(dict(update.raw))}
+                data = {"unknown": update.kind, "raw": limit_size(dict(update.raw))}
                 await self._write(Entry(kind="notice", data=data))
 
     async def _take_tool(self, update: ToolUpdate) -> None:
@@ -266,18 +254,17 @@ class UpdateRouter:
             self._calls += 1
             self._has_acted = True
         known = self._tools.pop(update.call, None)
-        self._tools[update.call] = merged = _merge(known, update)
+        self._tools[update.call] = merged = merge_tool(known, update)
         if len(self._tools) > TOOLS_SHOWN * 2:
             oldest = next(iter(self._tools))
             if oldest not in self._changed_tools:
                 del self._tools[oldest]
         if not self._changed_tools:
-            self._since = self._base.clock.monotonic()
             self._start_timer()
         self._changed_tools.add(update.call)
         moved = known is None or known.status != merged.status
         full = len(self._changed_tools) >= TOOLS_SHOWN
-        if full or (moved and self._base.clock.monotonic() - self._since >= ROW_SECONDS):
+        if full or (moved and self._age() >= ROW_SECONDS):
             await self.flush()
 
     async def _write(self, entry: Entry) -> None:
@@ -285,10 +272,7 @@ class UpdateRouter:
         await self.flush(final=True)
         redact = partial(self._base.vault.redact_json, entry.data)
         clean = await _run_aside(redact, _measure(entry.data))
-        await self._append(replace(entry, data=clean))
-
-    async def _append(self, entry: Entry) -> None:
-        row = replace(entry, session=self._ref.session, turn=self._ref.turn)
+        row = replace(entry, data=clean, session=self._ref.session, turn=self._ref.turn)
         async with self._order:
             await persist(self._base.clock, self._transcript.append, [row])
         self._feed.notify(self._ref.session)
@@ -308,7 +292,14 @@ class UpdateRouter:
         if not safe:
             return []
         if self._kind == "text":
-            self._begin_words(safe)
+            if self._has_acted and self._answer:
+                # The first words after a tool call begin a paragraph.
+                if not (self._answer[-1].endswith("\n") or safe.startswith("\n")):
+                    self._answer.append("\n\n")
+                    self._answered += 2
+                lead = len(safe) - len(safe.lstrip("\n"))
+                self._narrated = min(self._answered + lead, ANSWER_CHARACTERS)
+            self._has_acted = False
             room = max(0, ANSWER_CHARACTERS - self._answered)
             self._answer.append(safe[:room])
             self._answered += len(safe)
@@ -317,20 +308,14 @@ class UpdateRouter:
         data = {"parent": self._base.vault.redact(self._parent)} if self._parent else {}
         return [Entry(self._kind, safe, "", data, self._ref.session, self._ref.turn)]
 
-    def _begin_words(self, words: str) -> None:
-        """Begin a paragraph with the first words after a tool call."""
-        if self._has_acted and self._answer:
-            apart = self._answer[-1].endswith("\n") or words.startswith("\n")
-            if not apart:
-                self._answer.append("\n\n")
-                self._answered += 2
-            lead = len(words) - len(words.lstrip("\n"))
-            self._narrated = min(self._answered + lead, ANSWER_CHARACTERS)
-        self._has_acted = False
-
     async def _tool_entries(self) -> list[Entry]:
         changed = [tool for call, tool in self._tools.items() if call in self._changed_tools]
-        rows = [{**asdict(tool), **self._decision_on(tool)} for tool in changed]
+        rows = []
+        for tool in changed:
+            # Of a finished call it is also said that no one was asked.
+            is_over = tool.status in {"completed", "failed"}
+            decided = self._decided.get(tool.call, NOT_ASKED if is_over else None)
+            rows.append(asdict(tool) | ({} if decided is None else {"decided": decided}))
         self._changed_tools.clear()
         try:
             rows = await _run_aside(partial(self._base.vault.redact_json, rows), _measure(rows))
@@ -342,37 +327,31 @@ class UpdateRouter:
             for row in rows
         ]
 
-    def _decision_on(self, tool: ToolUpdate) -> dict[str, Decided]:
-        """Return who decided on a call; for a finished one, also that no one was asked."""
-        decided = self._decided.get(tool.call)
-        if decided is None and tool.status in {"completed", "failed"}:
-            decided = NOT_ASKED
-        return {} if decided is None else {"decided": decided}
+    def _age(self) -> float:
+        """Return how long ago what is not written yet began, in seconds."""
+        return self._base.clock.monotonic() - self._since
 
     def _start_timer(self) -> None:
+        self._since = self._base.clock.monotonic()
         if self._timer is None or self._timer.done():
             self._timer = self._tasks.start(self._tick(), name="timer")
 
     async def _tick(self) -> None:
         """Flush regularly, so that nothing waits longer than a row may."""
         while self._pieces or self._changed_tools:
-            due = self._since + ROW_SECONDS - self._base.clock.monotonic()
+            due = ROW_SECONDS - self._age()
             if due <= 0:
                 await self.flush()
             elif self._feed.followed(self._ref.session):
-                self._show()
+                # What is being checked is shown as a row; what a sub-agent thinks, once it is one.
+                if not self._order.locked() and self._parent is None:
+                    safe, _waiting = self._text.split("".join(self._pieces))
+                    if safe:
+                        ref = self._ref
+                        self._feed.show(Unfinished(ref.session, ref.turn, self._kind, safe))
                 await self._base.clock.sleep(min(due, SHOW_SECONDS))
             else:
                 await self._base.clock.sleep(due)
-
-    def _show(self) -> None:
-        if self._order.locked():
-            return  # what is being checked is shown as a row
-        if self._parent is not None:
-            return  # the page shows it under its call, once it has a row
-        safe, _waiting = self._text.split("".join(self._pieces))
-        if safe:
-            self._feed.show(Unfinished(self._ref.session, self._ref.turn, self._kind, safe))
 
 
 async def _run_aside(work: Callable[[], T], characters: int) -> T:
@@ -391,42 +370,3 @@ def _measure(value: Any) -> int:
             return sum(map(_measure, value))
         case _:
             return 0
-
-
-def _merge(known: ToolUpdate | None, update: ToolUpdate) -> ToolUpdate:
-    """Merge an update into what was known, no larger than a row may be."""
-    update = replace(
-        update,
-        input=_limit_size(update.input),
-        output=None if update.output is None else _cut(update.output, TOOL_CHARACTERS),
-        diffs=None if update.diffs is None else _shorten(update.diffs),
-    )
-    if known is None:
-        return update
-    changes = {
-        name: value for name in ToolUpdate.__slots__ if (value := getattr(update, name)) is not None
-    }
-    return replace(known, **changes)
-
-
-def _shorten(diffs: Sequence[FileDiff]) -> tuple[FileDiff, ...]:
-    """Keep the changes of files up to what a row keeps of all of them."""
-    kept: list[FileDiff] = []
-    room = DIFF_CHARACTERS
-    for diff in diffs[:DIFFS]:
-        old = None if diff.old is None else _cut(diff.old, min(room // 2, TOOL_CHARACTERS))
-        new = _cut(diff.new, min(room // 2, TOOL_CHARACTERS))
-        room -= len(old or "") + len(new)
-        kept.append(replace(diff, old=old, new=new))
-    more = [FileDiff(wording.CUT_OFF, None, "")] if len(diffs) > DIFFS else []
-    return (*kept, *more)
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[:limit]} {wording.CUT_OFF}"
-
-
-def _limit_size(value: Any) -> Any:
-    """Keep a JSON value as it is unless it is too large for a row."""
-    text = str(value)
-    return value if len(text) <= TOOL_CHARACTERS else _cut(text, TOOL_CHARACTERS)

@@ -49,10 +49,9 @@ from app.core.tools.place import PlaceTools
 from app.core.tools.proposals import ProposalTools
 from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents
-from app.core.turns.choice import RepositoryChoice
 from app.core.turns.engine import EmbeddedTurnEngine
 from app.core.turns.limits import DailyLimits
-from app.core.turns.place_context import ContextFinder, operator_prompt
+from app.core.turns.place import ContextFinder, RepositoryChoice, operator_prompt
 from app.core.turns.reach import Reach
 from app.core.turns.turn_context import TurnContext
 from app.main.resources import Resources

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from posixpath import basename
 from typing import Any
 
-from app.model.updates import ToolUpdate
+from app.model import wording
+from app.model.updates import FileDiff, ToolUpdate
 
 _NAMES = ("sh", "bash", "zsh", "dash", "ash", "ksh")
 SHELLS = {f"{folder}{name}" for folder in ("", "/bin/", "/usr/bin/") for name in _NAMES}
@@ -25,6 +26,12 @@ DEPTH = 6
 """How deep paths are searched in a tool's input; the deepest seen is three."""
 PATHS = 200
 """Paths of one call that are read; a call with more cannot be judged by its paths."""
+TOOL_CHARACTERS = 256 * 1024
+"""What a row keeps of one tool's input, of its output and of each file it changed."""
+DIFF_CHARACTERS = 2 * TOOL_CHARACTERS
+"""What a row keeps of all files that a call changed: a search for secrets in it takes a moment."""
+DIFFS = 500
+"""Files that one call can be shown to change."""
 
 _PATH_NAMES = re.compile(
     r".*paths?|.*file|files|.*filename|.*folder|.*director(y|ies)|dir|source|destination",
@@ -196,3 +203,42 @@ def _list_spellings(words: list[str]) -> Iterator[str]:
     yield " ".join(words)
     if "/" in words[0]:
         yield " ".join([basename(words[0]), *words[1:]])
+
+
+def merge_tool(known: ToolUpdate | None, update: ToolUpdate) -> ToolUpdate:
+    """Merge an update into what was known, no larger than a row may be."""
+    update = replace(
+        update,
+        input=limit_size(update.input),
+        output=None if update.output is None else _cut(update.output, TOOL_CHARACTERS),
+        diffs=None if update.diffs is None else _shorten(update.diffs),
+    )
+    if known is None:
+        return update
+    changes = {
+        name: value for name in ToolUpdate.__slots__ if (value := getattr(update, name)) is not None
+    }
+    return replace(known, **changes)
+
+
+def _shorten(diffs: Sequence[FileDiff]) -> tuple[FileDiff, ...]:
+    """Keep the changes of files up to what a row keeps of all of them."""
+    kept: list[FileDiff] = []
+    room = DIFF_CHARACTERS
+    for diff in diffs[:DIFFS]:
+        old = None if diff.old is None else _cut(diff.old, min(room // 2, TOOL_CHARACTERS))
+        new = _cut(diff.new, min(room // 2, TOOL_CHARACTERS))
+        room -= len(old or "") + len(new)
+        kept.append(replace(diff, old=old, new=new))
+    more = [FileDiff(wording.CUT_OFF, None, "")] if len(diffs) > DIFFS else []
+    return (*kept, *more)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} {wording.CUT_OFF}"
+
+
+def limit_size(value: Any) -> Any:
+    """Keep a JSON value as it is unless it is too large for a row."""
+    text = str(value)
+    return value if len(text) <= TOOL_CHARACTERS else _cut(text, TOOL_CHARACTERS)

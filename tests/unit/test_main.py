@@ -16,7 +16,7 @@ from app.agents.catalog import known_agents
 from app.agents.isolation import shelter_all
 from app.config import load
 from app.core.runtime import Addresses
-from app.core.turns.place_context import operator_prompt
+from app.core.turns.place import operator_prompt
 from app.model.keys import PlaceKey
 from app.server.front import hosts_of
 from app.server.login_links import page_url_of

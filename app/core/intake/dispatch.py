@@ -132,7 +132,7 @@ class Dispatcher:
         words = wording.SEND_AGAIN.format(cause=cause)
         posts = (notice(delivery, heard, "bridge", words),)
         decision = Decision(delivery.seq, heard, "failed", cause, posts=posts)
-        await self._manager.admit(decision)
+        await self._manager.start_or_continue(decision)
         return words
 
     async def _carry_out(
@@ -170,7 +170,7 @@ class Dispatcher:
         if allowed:
             words = wording.TOOK_OVER.format(agent=self._base.name_of(agent))
             posts += (speak(delivery, heard, agent, words),)
-        return await self._manager.admit(
+        return await self._manager.start_or_continue(
             Decision(
                 delivery.seq,
                 heard,
@@ -191,7 +191,7 @@ class Dispatcher:
             words = await self._handover.list(delivery, heard, view.holder, unknown)
             posts = (notice(delivery, heard, "bridge", words),)
         decision = Decision(delivery.seq, heard, outcome, "command agent", posts=posts)
-        return await self._manager.admit(decision)
+        return await self._manager.start_or_continue(decision)
 
     async def _hand_on(self, delivery: Delivery, heard: Heard, floor: Floor) -> Accepted:
         """Pass a message to the agents its speaker may trigger, or to their open asks."""
@@ -216,7 +216,7 @@ class Dispatcher:
         requests = tuple(_request(heard, agent) for agent in allowed if agent not in answering)
         reason = floor.reason if allowed or not floor.agents else Reason.REFUSED
         silence = "" if floor.agents or heard.speaker.kind == "agent" else floor.reason
-        accepted = await self._manager.admit(
+        accepted = await self._manager.start_or_continue(
             Decision(
                 delivery.seq,
                 heard,
@@ -236,7 +236,7 @@ class Dispatcher:
         """Start nothing where the repository that came with a message cannot be used."""
         posts = (notice(delivery, heard, "bridge", why),)
         refused = Decision(delivery.seq, heard, "refused", why, posts=posts)
-        return await self._manager.admit(refused)
+        return await self._manager.start_or_continue(refused)
 
     def _answers(self, heard: Heard, sessions: Sequence[Session]) -> tuple[AskAnswer, ...]:
         """Find the asks that a whole message answers: the usual way on some services."""
@@ -306,7 +306,7 @@ class Dispatcher:
     ) -> Accepted:
         """Tell the person who pressed a button in private that it does not count, every time."""
         refused = Decision(delivery.seq, heard, "refused", Reason.REFUSED)
-        accepted = await self._manager.admit(refused)
+        accepted = await self._manager.start_or_continue(refused)
         adapter = self._base.adapters[delivery.adapter]
         for post in () if accepted.repeated else posts:
             await self._whispers.send(adapter, post.target, heard.speaker, post.content.note)

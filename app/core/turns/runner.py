@@ -12,12 +12,12 @@ from contextlib import AsyncExitStack
 from app.core.turns.agents import LiveAgent
 from app.core.turns.briefing import Briefing, brief
 from app.core.turns.display import TurnDisplay
-from app.core.turns.failure import Failure, Obstacle, failure_of, obstacle, spoken_obstacle
-from app.core.turns.limits import GRACE_SECONDS, Budget, Slot, complete
+from app.core.turns.ending import TurnEnding
+from app.core.turns.limits import GRACE_SECONDS, Budget, Slot
 from app.core.turns.prompt import SystemPrompt, brings_words
 from app.core.turns.turn_context import TurnContext
-from app.core.turns.waits import Course, TurnAsks, TurnPauses, TurnWaits
-from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
+from app.core.turns.waits import Course, TurnAsks, TurnWaits
+from app.errors import RepositoryError
 from app.model import wording
 from app.model.keys import PlaceKey
 from app.model.phase import CANCELLABLE, PROMPTED, Event, Phase
@@ -75,7 +75,14 @@ class TurnRun:
         self._place = context.stores.decisions.place(session.place)
         self._display = TurnDisplay(context, session, turn, self._place, name=self._name)
         self._router = self._display.router
-        self._pauses = TurnPauses(context, turn, self._agent, self._display)
+        self._ending = TurnEnding(
+            context,
+            session,
+            turn,
+            course=self._course,
+            display=self._display,
+            budget=self._budget,
+        )
         self._asks = TurnAsks(
             context,
             session,
@@ -101,16 +108,19 @@ class TurnRun:
         except asyncio.CancelledError:
             if not self._course.recover():
                 raise
-            await self._end_early()
+            if self._course.phase is Phase.PARKED:
+                await self._context.live.end(self._session.id)
+            else:
+                await self._ending.stop()
         except Exception as error:  # noqa: BLE001 - people are told, unexpected errors are logged
             self._course.take(Event.END)
-            await self._handle_error(error)
+            await self._ending.handle(error, started=self._live is not None)
         else:
             self._course.take(Event.END)
             if question:
-                await self._pause(question, note=wording.PICKS_REPOSITORY)
+                await self._ending.pause(question, note=wording.PICKS_REPOSITORY)
             else:
-                await self._finish(end)
+                await self._ending.finish(end, self._shipped)
                 await self._follow_up()
         finally:
             await self._context.live.give_back(self._session.id)
@@ -348,39 +358,6 @@ class TurnRun:
         except RepositoryError as error:
             self._shipped = Shipped(note=NOT_PUSHED.format(problem=error))
 
-    async def _finish(self, end: PromptEnd | None) -> None:
-        if self._course.phase is Phase.STOPPING or end is None:
-            await self._end_stopped()
-        elif self._course.phase is Phase.OVERDUE:
-            await self._fail("", Failure("overdue"))
-        elif self._course.phase is Phase.UNASKED:
-            # The next turn begins with a new process, and with settings that ask.
-            await self._context.live.end(self._session.id)
-            await self._fail(wording.STOPPED_UNASKED.format(agent=self._name), Failure("unasked"))
-        elif self._budget.has_ended(end):
-            await self._pause(self._budget.pause(resumes=self._agent.resume))
-        elif found := spoken_obstacle(self._router.words, self._context.clock.now()):
-            await self._wait_for(found)
-        else:
-            await self._succeed(end)
-
-    async def _succeed(self, end: PromptEnd) -> None:
-        if (usage := self._complete(end.usage)) is not None:
-            await self._router.take(usage)
-        odd = wording.ODD_ENDS.get(end.stop_reason, "").format(agent=self._name)
-        note = self._context.vault.redact(" ".join(filter(None, (odd, self._shipped.note))))
-        self._context.availability.worked(self._session.key.agent)
-        await self._display.end(TurnState.DONE, "done", note, pushed=self._shipped.pushed)
-
-    def _complete(self, usage: UsageUpdate | None) -> UsageUpdate | None:
-        """Add an estimated cost to what an agent reports at its end, if it reported none."""
-        if usage is None:
-            return None
-        session, context = self._session, self._context
-        model = session.model or context.live.choices(session).model
-        has_cost = bool(self._router.outcome().cost)
-        return complete(usage, has_cost=has_cost, model=model, estimate=context.estimate)
-
     async def _follow_up(self) -> None:
         """Let features use the agent of a turn that is done, until the session has other work."""
         turns, live = self._context.stores.turns, self._live
@@ -391,80 +368,3 @@ class TurnRun:
         if turns.next_turn(self._session.id) is None:
             hooks = self._context.hooks
             await hooks.after_turn(self._session, self._turn, live.agent, self._hurried.wait)
-
-    async def _handle_error(self, error: Exception) -> None:
-        """Fail the turn, or pause it if its provider's limit or a log-in is in the way."""
-        if found := self._obstacle(error):
-            await self._wait_for(found)
-        elif isinstance(error, AgentError):
-            words = wording.failure(error, self._name, self._session.key.agent)
-            self._note_failure(words)
-            await self._fail(words, failure_of(error))
-        elif isinstance(error, RepositoryError):
-            await self._fail(str(error), failure_of(error))
-        else:
-            logger.error("turn %d failed", self._turn.id, exc_info=error)
-            await self._context.live.end(self._session.id)
-            known = str(error) if isinstance(error, BridgeError) else type(error).__name__
-            await self._fail(wording.BROKE.format(cause=known), failure_of(error))
-
-    def _obstacle(self, error: Exception) -> Obstacle | None:
-        told_to_end = self._course.phase in {Phase.STOPPING, Phase.OVERDUE}
-        if told_to_end or not isinstance(error, AgentRefused):
-            return None
-        return obstacle(error.code, error.message, error.data, self._context.clock.now())
-
-    def _note_failure(self, words: str) -> None:
-        if self._course.phase not in {Phase.STOPPING, Phase.OVERDUE}:
-            agent, started = self._session.key.agent, self._live is not None
-            self._context.availability.failed(agent, words, started=started)
-
-    async def _wait_for(self, found: Obstacle) -> None:
-        availability, agent = self._context.availability, self._session.key.agent
-        if found.kind == "login":
-            availability.logged_out(agent)
-        else:
-            availability.limited(agent, found.until)
-        if not await self._pauses.wait_for(found):
-            await self._end_stopped()
-
-    async def _pause(self, request: AskRequest, *, note: str = "") -> None:
-        until = request.until or self._context.clock.now()
-        resume_at = request.until if self._agent.resume else None
-        if not await self._pauses.ask(request, until=until, resume_at=resume_at, note=note):
-            await self._end_stopped()
-
-    async def _fail(self, words: str, failure: Failure) -> None:
-        if self._course.phase is Phase.STOPPING:
-            await self._end_stopped()
-            return
-        if self._course.phase is Phase.OVERDUE:
-            minutes = self._agent.turn_seconds / 60
-            words = wording.TOOK_TOO_LONG.format(minutes=minutes)
-            failure = Failure("overdue", log=failure.log)
-        redact = self._context.vault.redact
-        facts = {"failure": failure.data(redact)}
-        await self._display.end(TurnState.FAILED, "failed", redact(words), facts=facts)
-
-    async def _end_early(self) -> None:
-        """End a run that was cancelled because its turn was parked or stopped."""
-        if self._course.phase is Phase.PARKED:
-            await self._context.live.end(self._session.id)
-        else:
-            await self._end_stopped()
-
-    async def _end_stopped(self) -> None:
-        """End a turn that was stopped, once nothing of it runs any more."""
-        turns, session = self._context.stores.turns, self._session.id
-        # A stop holds what is queued; what is free to run took the place of this turn.
-        is_replaced = turns.next_turn(session) is not None
-        if not is_replaced:
-            await self._context.live.end(session)
-        facts: dict[str, bool | int]
-        words, held = wording.STOPPED, turns.waiting(session)
-        facts = {"held": held}
-        if is_replaced:
-            words, held, facts = wording.INTERRUPTED, 0, {"interrupted": True}
-        elif held:
-            words = wording.on_hold(held)
-        await self._display.end(TurnState.CANCELLED, "stopped", words, on_hold=held, facts=facts)

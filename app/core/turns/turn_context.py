@@ -14,9 +14,8 @@ from app.core.outbox import Outbox
 from app.core.repo_provider import RepoProvider
 from app.core.roster import Availabilities
 from app.core.turns.agents import LiveAgents
-from app.core.turns.choice import RepositoryChoice
 from app.core.turns.limits import NO_LIMITS, DailyLimits, Estimate
-from app.core.turns.place_context import ContextFinder
+from app.core.turns.place import ContextFinder, RepositoryChoice
 from app.model.keys import PlaceKey
 from app.model.posts import Verbosity
 

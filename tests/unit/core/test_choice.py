@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.repositories.directory import Directory
-from app.core.turns.choice import OFFERED, ChosenRepository, RepositoryChoice, find_named, question
+from app.core.turns.place import OFFERED, ChosenRepository, RepositoryChoice, find_named, question
 from app.errors import RepositoryError
 from app.model.inbound import Effect, Heard
 from app.model.keys import PlaceKey

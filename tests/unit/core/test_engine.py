@@ -41,7 +41,7 @@ async def test_nothing_runs_before_recovery(tmp_path: Path) -> None:
         await desk.stores.decisions.accept(decision(heard("two"), "demo"))
 
         desk.engine.submit(1)
-        await desk.manager.admit(decision(heard("three"), "demo"))
+        await desk.manager.start_or_continue(decision(heard("three"), "demo"))
         await desk.engine.start()
         assert desk.launcher.lines == []
         desk.engine.resume()
@@ -63,7 +63,7 @@ async def test_files_are_laid_beside_the_workspace_and_go_along_with_the_prompt(
     file = File("shot.png", "image/png", "ab12/shot.png")
     async with running_desk(tmp_path) as desk:
         said = replace(heard("look"), files=(file,))
-        await desk.manager.admit(decision(said, "demo"))
+        await desk.manager.start_or_continue(decision(said, "demo"))
         await desk.reached(1, "done")
 
         (laid,) = desk.launcher.files
@@ -147,7 +147,7 @@ async def test_what_an_agent_asks_during_a_shutdown_waits_for_the_next_start(
 
 async def test_a_post_leads_to_the_page_where_others_reach_it(tmp_path: Path) -> None:
     async with running_desk(tmp_path, rules=Rules(page="https://bridge.example.com")) as desk:
-        await desk.manager.admit(decision(heard("hello"), "demo"))
+        await desk.manager.start_or_continue(decision(heard("hello"), "demo"))
         await desk.reached(1, "done")
         await desk.until(lambda: bool(desk.posts()))
 
@@ -158,7 +158,7 @@ async def test_a_post_leads_to_the_page_where_others_reach_it(tmp_path: Path) ->
 async def test_what_the_operator_adds_is_told_once_in_a_conversation(tmp_path: Path) -> None:
     async with running_desk(tmp_path, rules=Rules(place_prompt="Be brief.")) as desk:
         for number in (1, 2):
-            await desk.manager.admit(decision(heard(f"m{number}"), "demo"))
+            await desk.manager.start_or_continue(decision(heard(f"m{number}"), "demo"))
             await desk.reached(number, "done")
 
         first, second = desk.launcher.told("prompt")

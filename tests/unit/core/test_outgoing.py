@@ -287,7 +287,7 @@ async def test_a_turn_ends_with_what_its_agent_made(tmp_path: Path) -> None:
             await listener.on_update(FileUpdate("shot.png", "\n[image]\n", PNG))
 
         desk.launcher.script = script
-        await desk.manager.admit(decision(heard("make a report"), "demo"))
+        await desk.manager.start_or_continue(decision(heard("make a report"), "demo"))
         await desk.reached(1, "done")
 
         (report, shot) = files_of(desk, 1)
@@ -312,7 +312,7 @@ async def test_whoever_may_edit_may_lay_files_ready_unasked(tmp_path: Path) -> N
 
     async with running_desk(tmp_path, rules=Rules(policy=PRESETS["trusted"])) as desk:
         desk.launcher.script = script
-        await desk.manager.admit(decision(heard("make a report"), "demo"))
+        await desk.manager.start_or_continue(decision(heard("make a report"), "demo"))
         await desk.reached(1, "done")
 
     assert answers == ["yes"]
@@ -324,19 +324,19 @@ async def test_what_a_crash_left_aside_is_sent_with_the_next_turn_and_only_once(
     folder = tmp_path / "workspaces" / "1-demo.out"
     aside = tmp_path / "workspaces" / "1-demo.out.taken"
     async with running_desk(tmp_path) as desk:
-        await desk.manager.admit(decision(heard("one"), "demo"))
+        await desk.manager.start_or_continue(decision(heard("one"), "demo"))
         await desk.reached(1, "done")
         (aside / "1").mkdir(parents=True)
         (aside / "1" / "late.txt").write_text("taken before a crash")
 
-        await desk.manager.admit(decision(heard("two"), "demo"))
+        await desk.manager.start_or_continue(decision(heard("two"), "demo"))
         await desk.reached(2, "done")
         assert [file.name for file in files_of(desk, 2)] == ["late.txt"]
         (aside / "2").mkdir(parents=True)
         (aside / "2" / "late.txt").write_text("told of before a crash")
         (folder / "new.txt").write_text("new")
 
-        await desk.manager.admit(decision(heard("three"), "demo"))
+        await desk.manager.start_or_continue(decision(heard("three"), "demo"))
         await desk.reached(3, "done")
 
         assert [file.name for file in files_of(desk, 3)] == ["new.txt"]
@@ -352,14 +352,14 @@ async def test_what_cannot_be_kept_now_is_kept_with_the_next_turn(tmp_path: Path
 
         desk.launcher.script = script
         (tmp_path / "uploads").write_text("in the way")
-        await desk.manager.admit(decision(heard("one"), "demo"))
+        await desk.manager.start_or_continue(decision(heard("one"), "demo"))
         await desk.reached(1, "done")
         post = desk.stores.posts.of_turn(1)
         assert post is not None
         assert post.content.note.startswith("Files could not be stored (")
         desk.launcher.script = say_ok
         (tmp_path / "uploads").unlink()
-        await desk.manager.admit(decision(heard("two"), "demo"))
+        await desk.manager.start_or_continue(decision(heard("two"), "demo"))
         await desk.reached(2, "done")
 
         assert [file.name for file in files_of(desk, 2)] == ["report.md"]
@@ -368,7 +368,7 @@ async def test_what_cannot_be_kept_now_is_kept_with_the_next_turn(tmp_path: Path
 async def test_after_a_stop_nothing_is_sent_until_the_next_turn_ends(tmp_path: Path) -> None:
     folder = tmp_path / "workspaces" / "1-demo.out"
     async with running_desk(tmp_path) as desk:
-        await desk.manager.admit(decision(heard("one"), "demo"))
+        await desk.manager.start_or_continue(decision(heard("one"), "demo"))
         await desk.reached(1, "done")
 
         async def script(listener: AgentListener) -> None:
@@ -376,11 +376,11 @@ async def test_after_a_stop_nothing_is_sent_until_the_next_turn_ends(tmp_path: P
             await desk.manager.stop(1)
 
         desk.launcher.script = script
-        await desk.manager.admit(decision(heard("two"), "demo"))
+        await desk.manager.start_or_continue(decision(heard("two"), "demo"))
         await desk.reached(2, "cancelled")
         assert files_of(desk, 2) == ()
         desk.launcher.script = say_ok
-        await desk.manager.admit(decision(heard("three"), "demo"))
+        await desk.manager.start_or_continue(decision(heard("three"), "demo"))
         await desk.reached(3, "done")
 
         assert [file.name for file in files_of(desk, 3)] == ["half.txt"]
