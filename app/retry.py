@@ -1,6 +1,6 @@
 """Retries calls that fail for a passing reason, and holds tasks while the store is away.
 
-Requests are not held: they are refused at once.
+Backoff goes over the `Clock` port. Requests are refused at once instead.
 """
 
 from __future__ import annotations

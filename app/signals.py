@@ -1,8 +1,8 @@
 """Tells the other members of an installation what happened here, and takes what they tell.
 
-A member is one running bridge process. It hears every text of the others, in order per member; some
-may be lost. So a signal is a hint: what it is about was committed before, and a sweep looks again
-at everything that a lost signal would have told.
+A member is one running bridge process. A signal is a hint: what it is about was committed before,
+and a sweep looks again at everything that a lost signal would have told. Each member hears every
+text of the others, in order per member; some may be lost.
 """
 
 from __future__ import annotations

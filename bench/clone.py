@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.children.disk import DiskSpace
 from app.children.environment import agent_environment
 from app.children.homes import Home
 from app.children.layout import Confinement
+from app.children.limits import DiskSpace
 from app.children.sandbox import Bubblewrap, Plain, find_bubblewrap
 from app.model.keys import SessionKey
 from app.model.workspaces import Author, Clone, Repository

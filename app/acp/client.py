@@ -1,13 +1,18 @@
-"""Handles requests from an agent: permissions and questions for people, nothing else.
+"""Handles what an agent sends: updates go to its turn or its session, requests to people.
 
+Pieces of text that arrived together are passed on together. Between turns only the state of the
+session is news, and the next turn begins with it: a replayed history and late updates are
+dropped and counted. What the network refused an agent is told, and asked, the same way.
 Agents use files and terminals in their own workspace; requests for them get "method not found".
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Any, NoReturn
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
 
 from acp import CLIENT_METHODS, Client, RequestError
 from acp.schema import (
@@ -25,9 +30,7 @@ from acp.schema import (
     RequestPermissionResponse,
     ToolCallUpdate,
 )
-from pydantic import BaseModel
 
-from app.acp.audience import Audience
 from app.acp.elicitation import (
     DECLINE,
     DONE,
@@ -40,15 +43,217 @@ from app.acp.elicitation import (
     question,
     value_of,
 )
-from app.acp.updates import ask_request
+from app.acp.updates import ask_request, bridge_update
 from app.errors import BridgeError
-from app.model.updates import AskRequest
+from app.model.ports import AgentListener
+from app.model.updates import (
+    AskFact,
+    AskOption,
+    AskRequest,
+    BridgeUpdate,
+    NoticeUpdate,
+    StateUpdate,
+    TextUpdate,
+    ThoughtUpdate,
+    UnknownUpdate,
+    UsageUpdate,
+)
+from app.retry import hold
 
 logger = logging.getLogger(__name__)
 
 FormMode = ElicitationFormSessionMode | ElicitationFormRequestMode
 UrlMode = ElicitationUrlSessionMode | ElicitationUrlRequestMode
 Elicited = AcceptElicitationResponse | DeclineElicitationResponse | CancelElicitationResponse
+
+_JOINED = {"agent_message_chunk": TextUpdate, "agent_thought_chunk": ThoughtUpdate}
+_NO_ONE = object()
+_KEPT_NOTICES = 20
+"""Notices kept for the next turn: an agent may try things between turns for days."""
+
+_ALLOW: Final = "allow"
+_OPTIONS: Final = (
+    AskOption(_ALLOW, "Allow for this session", "allow_once"),
+    AskOption("reject", "Reject", "reject_once"),
+)
+_DECLINED = DeclineElicitationResponse(action="decline")
+_GIVEN_UP = CancelElicitationResponse(action="cancel")
+_CANCELLED = RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+
+
+class Audience:
+    """Receives the updates and asks of one session."""
+
+    def __init__(self, between: AgentListener, count: Callable[[str], None]) -> None:
+        self._between = between
+        self._count = count
+        self._listener: AgentListener | None = None
+        self._joining: object = _NO_ONE
+        self._pieces: list[str] = []
+        self._asks: set[asyncio.Timeout] = set()
+        self._hushed = False
+        self._state: dict[str, StateUpdate] = {}
+        self._news: dict[str, StateUpdate] = {}
+        self._notices: list[NoticeUpdate] = []
+        self.session_id: str | None = None
+        """The agent's id of the session; until it is known, every update is taken as ours."""
+        self.heard_usage = False
+        """Whether the agent reported its usage in this turn."""
+
+    def listen(self, listener: AgentListener) -> tuple[StateUpdate | NoticeUpdate, ...]:
+        """Begin a turn; returns what changed about the session since the last one."""
+        self._listener = listener
+        self._joining = TextUpdate
+        self._hushed = False
+        self.heard_usage = False
+        news: tuple[StateUpdate | NoticeUpdate, ...]
+        news = (*self._news.values(), *self._notices)
+        self._news.clear()
+        self._notices.clear()
+        return news
+
+    def leave(self) -> None:
+        """End the turn: its listener gets nothing any more."""
+        self.hush()
+        self._listener = None
+        self._joining = _NO_ONE
+        self._pieces.clear()
+
+    def hush(self) -> None:
+        """Cancel the open asks of the turn, and those that still come."""
+        self._hushed = True
+        now = asyncio.get_running_loop().time()
+        for scope in self._asks:
+            if not scope.expired():
+                scope.reschedule(now)
+
+    def take(self, params: Any) -> Awaitable[None] | None:
+        """Take one update; the usual piece of text is only queued and passed on later."""
+        try:
+            update = params["update"]
+            content = update["content"]
+            text = content["text"]
+            if (
+                _JOINED.get(update["sessionUpdate"]) is self._joining
+                and content["type"] == "text"
+                and type(text) is str
+                and "_meta" not in update
+                and params["sessionId"] == self.session_id
+            ):
+                self._pieces.append(text)
+                return None
+        except (KeyError, TypeError):
+            pass
+        return self._hear(params)
+
+    def settle(self) -> Awaitable[None] | None:
+        """Pass the joined text on."""
+        return self._flush() if self._pieces else None
+
+    async def ask(self, request: AskRequest) -> str | None:
+        """Get a person's answer: an option, free text where it is allowed, or None if cancelled."""
+        listener = self._listener
+        if listener is None or self._hushed:
+            self._count("late_ask")
+            return None
+        try:
+            async with asyncio.timeout(None) as scope:
+                self._asks.add(scope)
+                answer = await hold(listener.on_ask(request))
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            return None
+        finally:
+            self._asks.discard(scope)
+        if request.free_text or any(option.id == answer for option in request.options):
+            return answer
+        return None
+
+    async def note(self, words: str) -> None:
+        """Put a notice into the transcript: into this turn, or else into the next one."""
+        notice = NoticeUpdate(words)
+        if self._listener is None:
+            self._notices = [*self._notices, notice][-_KEPT_NOTICES:]
+        else:
+            await self._tell(self._listener, notice)
+
+    async def _hear(self, params: Any) -> None:
+        if not isinstance(params, dict) or "update" not in params:
+            self._count("senseless_update")
+            return
+        if self.session_id is not None and params.get("sessionId") != self.session_id:
+            self._count("other_session")
+            return
+        update = bridge_update(params["update"])
+        if update is None:
+            return
+        if isinstance(update, UnknownUpdate):
+            self._count("unknown_kind")
+        if self._listener is not None:
+            await self._tell(self._listener, update)
+        elif isinstance(update, StateUpdate):
+            await self._keep(update)
+        else:
+            self._count("between_turns")
+
+    async def _tell(self, listener: AgentListener, update: BridgeUpdate) -> None:
+        is_inner = isinstance(update, ThoughtUpdate) and update.parent is not None
+        if isinstance(update, (TextUpdate, ThoughtUpdate)) and not is_inner:
+            if type(update) is not self._joining:
+                await self._flush()
+                self._joining = type(update)
+            self._pieces.append(update.text)
+        else:
+            await self._flush()
+            self.heard_usage |= isinstance(update, UsageUpdate)
+            if isinstance(update, StateUpdate):
+                self._state[update.what] = update
+            await listener.on_update(update)
+
+    async def _keep(self, update: StateUpdate) -> None:
+        """Keep news for the next turn; the listener stores a title at once."""
+        if update.what != "title" and self._state.get(update.what) != update:
+            self._state[update.what] = self._news[update.what] = update
+        try:
+            await self._between.on_update(update)
+        except BridgeError:
+            # A title that cannot be stored now is no reason to lose the agent.
+            logger.warning("could not store the %s of a session", update.what, exc_info=True)
+
+    async def _flush(self) -> None:
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if text and self._listener is not None:
+            update = ThoughtUpdate(text) if self._joining is ThoughtUpdate else TextUpdate(text)
+            await self._listener.on_update(update)
+
+
+@dataclass(frozen=True, slots=True)
+class AudienceWitness:
+    """Reports to the running turn; implements `Witness`."""
+
+    agent: str
+    audience: Audience
+
+    async def note(self, words: str) -> None:
+        """Put a notice into the transcript."""
+        await self.audience.note(words)
+
+    async def ask(self, host: str, port: int) -> bool | None:
+        """Let a person decide on a host; None between turns, and without an answer."""
+        title = f"Let {self.agent} connect to {host} for this session?"
+        request = AskRequest(
+            "network",
+            title,
+            _OPTIONS,
+            # Finds an answer that came while the session was parked.
+            arguments_hash=f"network:{host}",
+            subject=f"{host}:{port}",
+            facts=(AskFact("host", host),),
+        )
+        answer = await self.audience.ask(request)
+        return None if answer is None else answer == _ALLOW
 
 
 def _refusal(name: str) -> Callable[..., Coroutine[Any, Any, NoReturn]]:
@@ -92,30 +297,33 @@ class BridgeAcpClient(Client):
         **kwargs: Any,  # noqa: ARG002 - the SDK passes an agent's _meta as keywords
     ) -> Elicited:
         """Let a person fill in a form, field by field, or open an address."""
-        session_id = mode.session_id if isinstance(mode, ElicitationSessionScope) else None
-        if session_id is not None and self._audience.session_id not in (None, session_id):
-            return _GIVEN_UP
-        call = (mode.tool_call_id or "") if isinstance(mode, ElicitationSessionScope) else ""
+        call = ""
+        if isinstance(mode, ElicitationSessionScope):
+            if self._audience.session_id not in (None, mode.session_id):
+                return _GIVEN_UP
+            call = mode.tool_call_id or ""
         try:
             if isinstance(mode, FormMode):
                 return await self._fill_in(message, mode, call)
-            return await self._visit(message, mode, call)
+            if mode.url.scheme not in ("https", "http"):
+                return _DECLINED
+            return await self._agree(consent(message, url=str(mode.url), call=call))
         except (BridgeError, ValueError):
             logger.exception("failed to ask a question")
             return _GIVEN_UP
 
-    async def _visit(self, message: str, mode: UrlMode, call: str) -> Elicited:
-        if mode.url.scheme not in ("https", "http"):
-            return _DECLINED
-        answer = await self._audience.ask(consent(message, url=str(mode.url), call=call))
-        return _plain(answer)
+    async def _agree(self, request: AskRequest) -> Elicited:
+        answer = await self._audience.ask(request)
+        if answer == DONE.id:
+            return AcceptElicitationResponse(action="accept", content={})
+        return _GIVEN_UP if answer is None else _DECLINED
 
     async def _fill_in(self, message: str, mode: FormMode, call: str) -> Elicited:
         fields = fields_of(mode.requested_schema)
         if fields is None:
             return _DECLINED
         if not fields:
-            return _plain(await self._audience.ask(consent(message, call=call)))
+            return await self._agree(consent(message, call=call))
         content: dict[str, Value] = {}
         for field in fields:
             value = await self._field(message, field, call, alone=len(fields) == 1)
@@ -166,17 +374,6 @@ class BridgeAcpClient(Client):
         """Do nothing: the session holds the connection."""
 
 
-_DECLINED = DeclineElicitationResponse(action="decline")
-_GIVEN_UP = CancelElicitationResponse(action="cancel")
-_CANCELLED = RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
-
-
-def _plain(answer: str | None) -> Elicited:
-    if answer == DONE.id:
-        return AcceptElicitationResponse(action="accept", content={})
-    return _GIVEN_UP if answer is None else _DECLINED
-
-
 def _request(tool_call: ToolCallUpdate, options: list[PermissionOption]) -> AskRequest:
     # By hand: dumping a model fails on deeply nested input, and the agent controls the input.
     call = {
@@ -189,7 +386,10 @@ def _request(tool_call: ToolCallUpdate, options: list[PermissionOption]) -> AskR
         "_meta": tool_call.field_meta,
     }
     if tool_call.content is not None:
-        call["content"] = [_content(item) for item in tool_call.content]
+        call["content"] = [
+            item.model_dump(mode="json", by_alias=True, exclude={"field_meta"})
+            for item in tool_call.content
+        ]
     if tool_call.locations is not None:
         call["locations"] = [{"path": item.path, "line": item.line} for item in tool_call.locations]
     offered = [
@@ -197,7 +397,3 @@ def _request(tool_call: ToolCallUpdate, options: list[PermissionOption]) -> AskR
         for option in options
     ]
     return ask_request(call, offered)
-
-
-def _content(item: BaseModel) -> dict[str, Any]:
-    return item.model_dump(mode="json", by_alias=True, exclude={"field_meta"})

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from acp import RequestError, connect_to_agent
 from pydantic import ValidationError
 
-from app.acp.audience import Audience, AudienceWitness
-from app.acp.client import BridgeAcpClient
+from app.acp.client import Audience, AudienceWitness, BridgeAcpClient
 from app.acp.transport import AgentTransport
 from app.children.proc_table import TICKS_PER_SECOND, ticks_now
 from app.children.process import Child, StopReport

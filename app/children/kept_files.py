@@ -19,7 +19,7 @@ from typing import Final
 
 from app.children.tree import Tree, read_attributes
 from app.descent import FOLDER, Found, remove, walk
-from app.vault.octets import PIECE_BYTES, Known, find_spans, is_in
+from app.vault import PIECE_BYTES, Known, find_spans, is_in
 
 HOME_BYTES: Final = 256 * 1024 * 1024
 """The largest home that is copied: caches aside, homes hold a few megabytes."""

@@ -10,9 +10,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
-from app.children.leftovers import ProcessIdentity
 from app.children.network.link import NetworkLink
-from app.children.proc_table import entry_of, started
+from app.children.proc_table import ProcessIdentity, entry_of, started
 
 _FULL_BYTES: Final = 512 * 1024
 """Where reading pauses: two of the event loop's largest reads, so a fast reader never waits."""

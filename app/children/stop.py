@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from app.children.leftovers import Sweep, kill_leftovers
 from app.children.network.link import HandoverFailed, NetworkLink, PortHandover
 from app.children.proc_table import (
     ProcessEntry,
     ProcTable,
+    Sweep,
+    kill_leftovers,
     read_proc_table,
     read_tree,
     signal_exactly,

@@ -23,8 +23,7 @@ from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from app.children.disk import DiskSpace
-from app.children.limits import MEBIBYTE, ResourceLimits
+from app.children.limits import MEBIBYTE, DiskSpace, ResourceLimits
 from app.children.proc_table import ProcTable, read_trees
 from app.descent import walk
 from app.errors import AgentError, AgentStopped

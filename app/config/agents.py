@@ -25,7 +25,7 @@ from pydantic import (
 
 from app.config.fields import Emoji, Environment, Variables, nothing, text_list
 from app.config.network import GROUP, parse_host
-from app.config.problems import refusal
+from app.config.sources import refusal
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 _GLOB = re.compile(r"[A-Za-z0-9_.*?-]{1,100}")

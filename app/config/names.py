@@ -16,11 +16,10 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from app.config.agents import AgentConfig
-from app.config.problems import did_you_mean
 from app.config.roster import ConfiguredAgents, KnownAgent
 from app.config.services import KnownService
 from app.config.settings import RepositoryEntry, Settings
-from app.config.sources import FILE, Sources
+from app.config.sources import FILE, Sources, did_you_mean
 from app.errors import ConfigurationError
 
 _OWN_PREFIX = "BRIDGE_"

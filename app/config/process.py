@@ -2,11 +2,13 @@
 
 Settings decide which programs run. So the settings file has a fixed path; `.env` in the current
 folder comes last, and counts only if the user owns it and it did not come with a git repository.
-The file `secrets` in DATA_DIR appears whole or not at all, and only its owner can read it.
+The file `secrets` in DATA_DIR appears whole or not at all, and only its owner can read it. Secrets
+that others gave the bridge are encrypted with its key, each bound to its name.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 import secrets
@@ -17,6 +19,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import SecretStr
 
 from app.config.configuration import Configuration, make_reader
@@ -26,6 +32,45 @@ from app.config.services import KnownService
 from app.config.settings import SHORTEST_ADMIN_TOKEN, SHORTEST_SECRET_KEY
 from app.config.sources import find_writers
 from app.errors import ConfigurationError
+
+NONCE_BYTES = 12
+"""The size AES-GCM expects; random ones are safe for four billion values under one key."""
+KEY_BYTES = 32
+
+
+class Sealer:
+    """Seals and opens with its own key, derived from BRIDGE_SECRET_KEY."""
+
+    def __init__(self, secret_key: SecretStr) -> None:
+        drawn = HKDF(
+            algorithm=SHA256(), length=KEY_BYTES, salt=None, info=b"agent-bridge stored secrets"
+        )
+        self._cipher = AESGCM(drawn.derive(secret_key.get_secret_value().encode()))
+
+    def seal(self, name: str, secret: str) -> str:
+        """Encrypt a secret for storage under a name."""
+        return base64.urlsafe_b64encode(self.seal_bytes(name, secret.encode())).decode()
+
+    def open(self, name: str, sealed: str) -> str | None:
+        """Decrypt a secret; None if it was sealed with another key or under another name."""
+        try:
+            opened = self.open_bytes(name, base64.b64decode(sealed, altchars=b"-_", validate=True))
+        except ValueError:  # also binascii's own
+            return None
+        return None if opened is None else opened.decode()
+
+    def seal_bytes(self, name: str, secret: bytes) -> bytes:
+        """Encrypt bytes for storage under a name."""
+        nonce = os.urandom(NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, secret, name.encode())
+
+    def open_bytes(self, name: str, sealed: bytes) -> bytes | None:
+        """Decrypt bytes; None if they were sealed with another key or under another name."""
+        try:
+            return self._cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], name.encode())
+        except (InvalidTag, ValueError):
+            return None
+
 
 SETTING: Final = "AGENT_BRIDGE_ENV_FILE"
 """An environment variable: it cannot be given in the file that it names."""

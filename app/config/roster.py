@@ -19,10 +19,9 @@ from pydantic_core import PydanticCustomError
 
 from app.config.agents import EXTENDS, KEYS, NAME, AgentConfig, AgentLimits, EntrySource
 from app.config.fields import json_object
-from app.config.problems import did_you_mean, first_problem
 from app.config.records import AgentRecord
 from app.config.settings import Settings
-from app.config.sources import find_open_folder
+from app.config.sources import did_you_mean, find_open_folder, first_problem
 from app.errors import ConfigurationError
 
 AgentsSource = Literal["AGENTS_JSON", "ACP_AGENT_COMMAND", "path", "demo"]

@@ -34,8 +34,7 @@ from app.config.fields import (
     json_object,
     nothing,
 )
-from app.config.problems import did_you_mean, first_problem
-from app.config.sources import GivenSettings
+from app.config.sources import GivenSettings, did_you_mean, first_problem
 from app.errors import ConfigurationError
 
 SHORTEST_ADMIN_TOKEN = 16

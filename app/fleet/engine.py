@@ -1,8 +1,8 @@
 """Runs turns on several machines: each session is served by the member that claims it.
 
 A turn begins only with a claim, and the commit of a claim sees that no other turn of its session
-runs: what members know of each other beyond that is a hint. A job of Procrastinate is a wake-up: it
-ends as soon as its session is claimed, or refused, and never lasts as long as a turn.
+runs: what members know of each other beyond that is a hint. The job of a wake-up ends as soon as
+its session is claimed, or refused: it never lasts as long as a turn.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from app.acp.late import LateLauncher, build_launcher
 from app.agents.catalog import unshared_files
 from app.agents.isolation import homes_root, workspaces_root
 from app.agents.prices import read_prices
-from app.children.disk import DiskSpace, identify
 from app.children.kept_files import Traces
+from app.children.limits import DiskSpace, identify
 from app.children.warden import Warden
 from app.core.adapters import Adapter
 from app.core.base import Base

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 
-from app.children.leftovers import kill_leftovers
+from app.children.proc_table import kill_leftovers
 from app.core.turns.turn_context import TurnContext
 from app.fleet.engine import FleetTurnEngine, FleetWorker
 from app.fleet.membership import Membership

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from app.children.leftovers import ProcessIdentity, kill_leftovers
+from app.children.proc_table import ProcessIdentity, kill_leftovers
 from app.core.repositories.folders import UnusedWorkspaces
 from app.features.part import Part
 from app.main.resources import Resources

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.markdown.code import fence, span
+from app.markdown.writing import fence, span
 from app.model.text import conceal, reveal, reveal_line
 from app.model.updates import Ask, AskView, GrantExtent, GrantScope, ShownFact
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, Literal
 
-from app.markdown.code import fence
+from app.markdown.writing import fence
 from app.model import ask_wording as wording
 from app.model.keys import PlaceKey
 from app.model.types import TurnRef

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from app.errors import AgentDied, AgentError, AgentLoginNeeded, AgentRefused
-from app.markdown.code import span
+from app.markdown.writing import span
 from app.model.inbound import Reason
 from app.model.posts import DelegatedLine, Note, NoteCode, Outcome, PostContent, Pushed
 from app.model.text import count, duration, reveal_line

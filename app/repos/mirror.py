@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from app.children.disk import DiskSpace
 from app.children.file_lock import hold
+from app.children.limits import DiskSpace
 from app.descent import discard, remove
 from app.errors import GitFailed, RepositoryError
 from app.model.workspaces import Repository, Target

@@ -17,7 +17,7 @@ from app.errors import GitFailed
 from app.model.workspaces import Repository
 from app.repos.git import Git
 from app.repos.mirror import Mirrors
-from app.vault.octets import PIECE_BYTES, SEAM_BYTES, Known, is_in
+from app.vault import PIECE_BYTES, SEAM_BYTES, Known, is_in
 
 SEARCH_SECONDS: Final = 3600.0
 """How long a search of one repository may take: gigabytes of history."""

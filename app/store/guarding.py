@@ -162,6 +162,6 @@ class KeptBytes(TypeDecorator[bytes]):
 
 def make_sealer(secret_key: SecretStr) -> Seals:
     """Make what seals; late, since the import takes 0.05 s and the port listens first."""
-    from app.config.sealing import Sealer  # noqa: PLC0415
+    from app.config.process import Sealer  # noqa: PLC0415
 
     return Sealer(secret_key)

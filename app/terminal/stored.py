@@ -9,7 +9,7 @@ from typing import Final
 from app.agents.enrolling import open_registry
 from app.agents.registry import Registry
 from app.config import Configuration, ensure_secrets, find_secret_key
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.errors import ConfigurationError, NotFound
 from app.model.conversations import ListFilter
 from app.model.types import Session

@@ -12,7 +12,7 @@ import uvloop
 from pydantic import SecretStr
 
 from app.clock import SystemClock
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.errors import BridgeError
 from app.model.types import ActivePlace
 from app.services.slack.adapter import SlackAdapter, SlackApp

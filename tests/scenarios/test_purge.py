@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from app.config.configuration import load
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.features.erasing.cli import purge_text
 from tests.support import canary
 from tests.support.bridge import ADMIN_TOKEN, SECRET_KEY, BridgeProcess

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from tests.support import postgres
 from tests.support.bridge import SECRET_KEY
 

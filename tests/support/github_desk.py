@@ -8,7 +8,7 @@ from typing import cast
 from pydantic import SecretStr
 
 from app.clock import Clock
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.core.intake.floor import Access, decide
 from app.model.inbound import Delivery, Heard, Inbound
 from app.model.keys import PlaceKey, SessionKey

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.children.disk import DiskSpace
 from app.children.environment import agent_environment
 from app.children.homes import Home
 from app.children.layout import Confinement
+from app.children.limits import DiskSpace
 from app.children.network.link import NetworkPlan
 from app.children.sandbox import Plain, Unavailable, find_bubblewrap
 from app.model.keys import SessionKey

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 
 SEALER = Sealer(SecretStr("k" * 40))
 

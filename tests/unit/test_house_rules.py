@@ -23,7 +23,7 @@ GOES_TOO_DEEP = re.compile(r"os\.f?walk|shutil\.(rmtree|copytree)|.*\.rglob")
 MAY_READ_ENVIRONMENT = ("app/config", "app/demo_agent.py", "app/acp/tool_relay.py")
 MAY_START_TASKS = ("app/tasks.py",)
 # It looks at a folder that the bridge alone writes.
-MAY_GO_DEEP = ("app/acp/tools.py",)
+MAY_GO_DEEP = ("app/acp/launcher.py",)
 PLAIN = {"app", "typing_extensions"}
 """The second brings `override`, which the oldest Python that is supported lacks."""
 STANDARD_LIBRARY_ONLY = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.children.disk import DiskSpace
+from app.children.limits import DiskSpace
 from app.core.repositories.folders import IDLE_SECONDS, WATCH_SECONDS, DiskRoom
 from app.errors import DiskNearlyFull
 from app.tasks import Tasks

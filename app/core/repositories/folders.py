@@ -16,8 +16,8 @@ from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path, PurePath
 
 from app.agents.agent import Agent
-from app.children.disk import DiskSpace
 from app.children.homes import give
+from app.children.limits import DiskSpace
 from app.clock import Clock
 from app.core.repositories.clones import Clones
 from app.descent import discard

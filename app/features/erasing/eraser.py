@@ -13,8 +13,8 @@ from collections.abc import Collection
 from socket import gethostname
 from typing import Any, ClassVar
 
-from app.children.disk import RESERVE
 from app.children.kept_files import KeptFiles
+from app.children.limits import RESERVE
 from app.config.process import SECRETS
 from app.core.runtime import Runtime
 from app.errors import BridgeError

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, SecretStr
 
 from app.model.keys import SessionKey
-from app.vault.exact import ExactIndex
+from app.vault.finding import ExactIndex
 
 
 @dataclass(frozen=True, slots=True)

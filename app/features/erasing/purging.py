@@ -25,8 +25,7 @@ from app.features.erasing.store.purges import PurgeStore
 from app.model.keys import SessionKey
 from app.retry import persist
 from app.signals import Facts, Topic
-from app.vault import SHORTEST_SECRET, Vault
-from app.vault.octets import vault_of
+from app.vault import SHORTEST_SECRET, Vault, vault_of
 
 logger = logging.getLogger(__name__)
 

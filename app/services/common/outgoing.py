@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from app.config.network import HostPattern, normalise_host, parse_host
-from app.markdown.links import disarm
+from app.markdown.writing import disarm
 from app.vault import Vault
 
 T = TypeVar("T")

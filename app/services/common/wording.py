@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.markdown.code import span
+from app.markdown.writing import span
 from app.model.posts import PostContent
 from app.model.text import reveal_line
 from app.model.wording import headline

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from app.clock import Clock
 from app.config.network import parse_host
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.core.adapters import Adapter
 from app.errors import DeliveryRefused, DeliveryUnreadable, PostDelayed, PostError
 from app.markdown.hidden import strip

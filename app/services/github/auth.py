@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pydantic import SecretStr
 
 from app.clock import Clock
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.errors import DeliveryRefused, PostDelayed
 from app.retry import persist
 from app.services.common.people import PlatformAgents

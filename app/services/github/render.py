@@ -12,7 +12,7 @@ from dataclasses import replace
 from html import escape
 
 from app.core.consent.answers import find_short
-from app.markdown.code import find_code, span
+from app.markdown.writing import find_code, span
 from app.model.ask_wording import markdown, sentence
 from app.model.asks import label_options
 from app.model.posts import DelegatedLine, Fact, MadeFile, PostContent, ToolLine, Verbosity

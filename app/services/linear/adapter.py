@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from app.clock import Clock
 from app.config.network import HostPattern
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.core.adapters import Adapter
 from app.core.files.attachments import download
 from app.errors import PostDelayed, ServiceRefused, SpeakerUnknown

@@ -17,7 +17,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_validator
 
 from app.clock import Clock
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.errors import PostDelayed, ServiceRefused
 from app.retry import persist
 from app.services.linear import wording

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from app.clock import SystemClock
 from app.config import find_secret_key
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.errors import BridgeError, ConfigurationError, ServiceRefused, StoreUnavailable
 from app.model.keys import adapter_name
 from app.services.common.live import (

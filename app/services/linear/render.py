@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
-from app.markdown.code import fence, span
+from app.markdown.writing import fence, span
 from app.model.ask_wording import markdown
 from app.model.asks import label_options
 from app.model.posts import DelegatedLine, MadeFile, PostContent, ToolLine

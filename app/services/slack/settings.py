@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from app.config import ServiceCredentials, ServiceSettings
 from app.config.fields import PlatformAddress, Prompts, Repositories, matching, nothing
-from app.config.problems import refusal
+from app.config.sources import refusal
 
 NAME = "slack"
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from app.clock import Clock
 from app.errors import PostDelayed
-from app.markdown.links import disarm
+from app.markdown.writing import disarm
 from app.model.posts import PostSend, Verbosity
 from app.services.slack import cards, render, text, wording
 from app.services.slack.api import SlackApi, SlackRefused

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from app.markdown.links import disarm
+from app.markdown.writing import disarm
 from app.model.inbound import Delivery
 from app.model.text import reveal_line
 from app.model.types import Earlier, File, Speaker

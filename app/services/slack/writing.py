@@ -27,8 +27,7 @@ from app.services.slack.api import SlackApi, SlackRefused
 from app.services.slack.events import channel_and_thread
 from app.services.slack.people import SlackIdentity
 from app.services.slack.text import PART_CHARACTERS, escape, link_of
-from app.vault import Vault
-from app.vault.octets import is_in
+from app.vault import Vault, is_in
 
 logger = logging.getLogger(__name__)
 

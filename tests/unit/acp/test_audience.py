@@ -9,8 +9,7 @@ import pytest
 from acp import RequestError
 from acp.schema import PermissionOption, ToolCallUpdate
 
-from app.acp.audience import Audience, AudienceWitness
-from app.acp.client import BridgeAcpClient
+from app.acp.client import Audience, AudienceWitness, BridgeAcpClient
 from app.errors import StoreUnavailable
 from app.model.updates import (
     AskOption,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.children.disk import RESERVE_BYTES, DiskSpace
+from app.children.limits import RESERVE_BYTES, DiskSpace
 from app.errors import DiskNearlyFull
 
 Disk = namedtuple("Disk", "total used free")

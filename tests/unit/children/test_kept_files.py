@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.children.kept_files import KeptFiles
-from app.vault.octets import PIECE_BYTES, vault_of
+from app.vault import PIECE_BYTES, vault_of
 from tests.support.deep import LEVELS, dug, reach
 
 LEAKED = "zq7-Pelican-4411-secret"

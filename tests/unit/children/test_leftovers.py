@@ -13,20 +13,26 @@ from pathlib import Path
 
 import pytest
 
-from app.children.leftovers import ProcessIdentity, kill_leftovers
-from app.children.proc_table import entry_of, read_proc_table, signal_exactly, started
+from app.children.proc_table import (
+    ProcessIdentity,
+    entry_of,
+    kill_leftovers,
+    read_proc_table,
+    signal_exactly,
+    started,
+)
 from tests.unit.children.conftest import World
 from tests.unit.children.helpers import carriers, eventually_now, exists
 
 BRIDGE = """
 import asyncio, dataclasses, json, sys
 from pathlib import Path
-from app.children.spawn import Command
+from app.children.spawn import ChildCommand
 from app.children.spawn import spawn
 
 async def main():
     argv, env, cwd = json.loads(sys.argv[1])
-    child = await spawn(Command(tuple(argv)), name="agent", env=env, cwd=Path(cwd))
+    child = await spawn(ChildCommand(tuple(argv)), name="agent", env=env, cwd=Path(cwd))
     await child.stdout.read(100)
     print(json.dumps(dataclasses.asdict(child.identity)), flush=True)
     await asyncio.Event().wait()
@@ -150,14 +156,14 @@ PROCESS_ONE = """
 import asyncio, ctypes, json, os, sys
 from pathlib import Path
 from app.children.proc_table import read_proc_table
-from app.children.spawn import Command
+from app.children.spawn import ChildCommand
 from app.children.stop import StopSteps, running
 
 async def main():
     ctypes.CDLL(None).prctl(36, 1)  # as process 1 of a container it would inherit orphans
     argv, env, cwd = json.loads(sys.argv[1])
     steps = StopSteps(close=0, terminate=0)
-    command = Command(tuple(argv))
+    command = ChildCommand(tuple(argv))
     async with running(command, name="agent", env=env, cwd=Path(cwd), steps=steps) as child:
         await child.stdout.read(100)
     entries = read_proc_table().values()
@@ -181,7 +187,7 @@ def test_the_bridge_itself_and_its_parents_are_spared_even_if_they_carry_the_mar
 ) -> None:
     # As when a bridge is started by an agent of an earlier one.
     code = (
-        "from app.children.leftovers import kill_leftovers\n"
+        "from app.children.proc_table import kill_leftovers\n"
         f"print(kill_leftovers([], bridge={world.bridge!r}))"
     )
     run = subprocess.run(

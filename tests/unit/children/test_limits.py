@@ -26,13 +26,13 @@ import asyncio, json, sys
 from pathlib import Path
 from app.children.proc_table import marker_of
 from app.children.limits import make_undumpable
-from app.children.spawn import Command
+from app.children.spawn import ChildCommand
 from app.children.stop import StopSteps, running
 
 async def main():
     make_undumpable()
     argv, env, cwd = json.loads(sys.argv[1])
-    async with running(Command(tuple(argv)), name="agent", env=env, cwd=Path(cwd)) as child:
+    async with running(ChildCommand(tuple(argv)), name="agent", env=env, cwd=Path(cwd)) as child:
         assert await child.stdout.read(100) == b"ready\\n"
         print(marker_of(child.pid))
 

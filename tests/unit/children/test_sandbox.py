@@ -283,12 +283,12 @@ async def test_a_missing_workspace_fails_loudly(bubblewrap: Bubblewrap, world: W
 BRIDGE = """
 import asyncio, json, sys
 from pathlib import Path
-from app.children.spawn import Command, Guard
+from app.children.spawn import ChildCommand, SandboxWrapper
 from app.children.spawn import spawn
 
 async def main():
     argv, binary, options, env, cwd = json.loads(sys.argv[1])
-    command = Command(tuple(argv), Guard(binary, tuple(options)))
+    command = ChildCommand(tuple(argv), SandboxWrapper(binary, tuple(options)))
     child = await spawn(command, name="agent", env=env, cwd=Path(cwd))
     print(await child.stdout.read(100), flush=True)
     await asyncio.Event().wait()

@@ -14,7 +14,7 @@ from app.agents.catalog import known_agents
 from app.cli.manifest import show
 from app.clock import SystemClock
 from app.config import Configuration, ensure_secrets, load
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.errors import ConfigurationError, NotFound
 from app.model.inbound import Delivery
 from app.services import registered_services

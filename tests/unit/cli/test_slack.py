@@ -13,7 +13,7 @@ import pytest
 from app.cli.manifest import show
 from app.clock import SystemClock
 from app.config import AgentRecord, Configuration, ensure_secrets, load
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.errors import NotFound
 from app.services import registered_services
 from app.services.service import Finding, Severity

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.children.disk import DiskSpace
+from app.children.limits import DiskSpace
 from app.clock import SystemClock
 from app.core.repo_provider import RepoProvider
 from app.core.repositories.clones import Clones

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from markdown_it import MarkdownIt
 
-from app.markdown.links import disarm
+from app.markdown.writing import disarm
 from app.services.github.render import quiet
 from app.services.slack.text import piece, safe_end
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.children.disk import DiskSpace
+from app.children.limits import DiskSpace
 from app.children.sandbox import Plain
 from app.errors import RepositoryError
 from app.repos import fetching

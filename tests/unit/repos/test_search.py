@@ -9,7 +9,7 @@ import pytest
 
 from app.errors import GitFailed
 from app.repos.search import RepositorySearch
-from app.vault.octets import vault_of
+from app.vault import vault_of
 from tests.support.yard import open_yard
 
 LEAKED = "zq7-Pelican-4411-secret"

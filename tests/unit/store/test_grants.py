@@ -14,7 +14,7 @@ from app.features.erasing.store.purges import PurgeStore
 from app.model.posts import Note, NoteCode
 from app.store import tables
 from app.store.upkeep import DAY_SECONDS, forget
-from app.vault.octets import vault_of
+from app.vault import vault_of
 from tests.support.memory import open_stores
 from tests.unit.features.conversations.test_store import CHAT, Memory
 

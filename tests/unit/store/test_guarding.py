@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import text
 
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.model.inbound import Delivery
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.guarding import Guard, put_on_guard

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.store.database import Database, sqlite_url
 from app.store.sealed import recognizes
 from tests.support.postgres import need_server, server

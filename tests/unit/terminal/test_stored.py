@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.config import AgentRecord, Configuration, ensure_secrets, load
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.errors import AgentRemoved, ConfigurationError
 from app.store.database import Database
 from app.store.guarding import Guard, put_on_guard

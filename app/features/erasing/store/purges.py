@@ -42,7 +42,7 @@ from app.store.tables import (
     surface,
     turn,
 )
-from app.vault.octets import Known, cross_out
+from app.vault import Known, cross_out
 
 AT_ONCE = 200
 """Rows per commit."""

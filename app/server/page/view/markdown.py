@@ -23,7 +23,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from app.markdown.links import find_false_host
+from app.markdown.writing import find_false_host
 from app.server.page.view.highlight import PATCH, SPANS, render_fence
 
 CACHED = 500

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from app.children.network import access, proxy
+from app.children.network import access, link
 from app.children.network.access import NetworkAccess, NetworkRules, SessionHosts
 from app.children.network.dialing import Dialer
-from app.children.network.proxy import HEAD_BYTES, Proxy
+from app.children.network.link import HEAD_BYTES, Proxy
 from app.config.network import HostPattern
 from app.tasks import Tasks
 from tests.support.outside import PUBLIC, Staged
@@ -276,7 +276,7 @@ async def test_only_so_many_questions_are_open_at_a_time() -> None:
 
 
 async def test_a_silent_connection_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxy, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(link, "IDLE_SECONDS", 0.05)
     async with station() as here, asyncio.timeout(BOUND):
         reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
         writer.write(b"CONNECT public.example:443 HTTP/1.1\r\n\r\n")

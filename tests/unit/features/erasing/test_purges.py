@@ -24,15 +24,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.features.erasing.model import Purge
 from app.features.erasing.store.purges import PurgeStore
 from app.model.keys import SessionKey
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.guarding import Guard, put_on_guard
 from app.store.tables import agent, metadata
-from app.vault import Vault
-from app.vault.octets import vault_of
+from app.vault import Vault, vault_of
 
 pytestmark = pytest.mark.anyio
 

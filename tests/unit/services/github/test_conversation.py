@@ -18,7 +18,7 @@ from app.model.types import File
 from app.services.github import wording
 from app.services.github.conversation import FILES, FileOrigin, Files, Hosts, files_in, shown
 from app.services.github.names import Name, Spot
-from app.vault.octets import vault_of
+from app.vault import vault_of
 from sim.github.git import Answer
 from sim.github.state import Comment, Issue
 from sim.github.world import SimulatedGithub

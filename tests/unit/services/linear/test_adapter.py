@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.core.outbox import Outbox
 from app.errors import PostDelayed, PostRejected, ServiceRefused, SpeakerUnknown
 from app.model.inbound import Begun, Chore, Delivery, Heard

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from pydantic import SecretStr
 
-from app.config.sealing import Sealer
+from app.config.process import Sealer
 from app.errors import PostDelayed, ServiceRefused
 from app.services.linear.api import LinearApi
 from app.services.linear.auth import Grants, LinearGrant, LinearTokens

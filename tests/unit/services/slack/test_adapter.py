@@ -22,7 +22,7 @@ from app.services.slack.adapter import SlackAdapter
 from app.services.slack.api import bypasses_proxy, is_slack_address
 from app.services.slack.text import files_of
 from app.tasks import Tasks
-from app.vault.octets import vault_of
+from app.vault import vault_of
 from sim.slack.model import CANVAS, SCOPES, App
 from sim.slack.server import SimulatedSlack
 from tests.support.slack import slack_adapter
