@@ -10,7 +10,7 @@ Commands, each on its own line, also after a mention, in any case; other text ge
     say TEXT    plan A; B; C    write FILE TEXT    run COMMAND    ask QUESTION | OPTION | OPTION
     slow N      big N           hold NAME          recall         fail   crash   hang   limit N
     give NAME.ENDING TEXT           note TEXT          instructions
-    tool NAME JSON                  tools
+    tool NAME JSON                  tools              steerable
 
 `ask` asks in a form where the client takes forms, else as a permission request; without options,
 `ask QUESTION?` takes any text as an answer, and needs a form for that.
@@ -20,6 +20,8 @@ prompt.
 `tool` calls a tool of the bridge and shows its result, `tools` lists them: over MCP if the session
 names a server, else by the command on PATH.
 `note` is what it says when it is asked after its turn what is worth keeping.
+Words that are steered into a turn are read, and obeyed, between two lines; until then they are in
+memory alone, as with real agents. `steerable` waits for some.
 Kinds of calls that `$HOME/.agent-bridge-demo/settings.json` lists under `allow` are not asked for.
 `limit N` works once: the same line in the very next prompt finds the limit over, so that a turn
 that waited can go on. `hang` answers nothing any more, not even cancel, until stdin closes.
@@ -37,7 +39,7 @@ the last part of a method: initialize, new, load, resume, prompt, cancel, ...), 
 load nor resume), `no-resume`, `slow-exit` (deaf to the end of stdin and to SIGTERM),
 `exit-at-start`, `system-prompt` (takes one with a new session and keeps it, as real agents do),
 `mute-tell` (`tell` is the last thing it does that can be seen), `no-http` (takes tool servers on
-stdio alone).
+stdio alone), `no-steering`.
 """
 
 # pathlib would be a quarter of the start-up time.
@@ -95,12 +97,14 @@ LATE_SECONDS = 0.05  # surely after the answer was read
 SLOW_WORDS = ("One", "word", "a", "second,", "and", "no", "hurry.")
 FILLER = ("The quick brown fox jumps over the lazy dog. " * 23)[:1000]
 WORTH_KEEPING = "[The bridge asks;"  # how the question begins what to remember of a turn
+MARKER = re.compile(r"<!--.*-->")  # a line that no one sees
 MENTION = re.compile(r"^((<@[^<>]+>|@[\w.\-\[\]]+)[,:]?(\s+|$))+")
 TEXT, NAME, NUMBER, NOTHING = r".+", r"\S+", r"\d{1,12}", ""  # shapes of an argument
 COMMANDS = {
     **dict.fromkeys(("say", "plan", "run", "note"), TEXT),
     **dict.fromkeys(("slow", "big", "limit"), NUMBER),
     **dict.fromkeys(("recall", "instructions", "tools", "fail", "crash", "hang"), NOTHING),
+    "steerable": NOTHING,
     "tool": r"\S+(\s+\{.*\})?",
     "write": r"\S+\s+.+",
     "ask": r"[^|]+(\|[^|]+)+|[^|]+\?",
@@ -326,6 +330,9 @@ class DemoTurn:
         self._written = 0
         self._cancelled = False
         self._woken = threading.Event()
+        self._steered: list[str] = []
+        self._steering = threading.Lock()  # words come in, or the turn takes no more
+        self._is_over = False
         session.remember("user", prompt)
 
     def cancel(self) -> None:
@@ -337,6 +344,13 @@ class DemoTurn:
         """Pass the client's answer to the open ask (called by the reader)."""
         self._answer = answer
         self._woken.set()
+
+    def steer(self, words: str) -> bool:
+        """Take words into the turn (called by the reader); False if it takes no more."""
+        with self._steering:
+            if not self._is_over:
+                self._steered.append(words)
+            return not self._is_over
 
     def run(self, request: object) -> None:
         """Obey the prompt and answer the request, whatever happens."""
@@ -350,11 +364,13 @@ class DemoTurn:
         except WireError as problem:
             reply = {"error": problem.body}
         finally:
+            self._is_over = True
             used = sum(len(record["text"]) for record in self.session.records) // 4
             cost = {"amount": 0.0, "currency": "USD"}
             self.update("usage_update", used=used, size=CONTEXT_TOKENS, cost=cost)
             self.session.turn = None
-            self.wire.send(id=request, **reply)
+            if request is not None:  # a turn that steering began answers no one
+                self.wire.send(id=request, **reply)
         if self.late:
             time.sleep(LATE_SECONDS)
             self.update("agent_message_chunk", content=text_block("Too late."))
@@ -365,7 +381,12 @@ class DemoTurn:
             return
         if not any(record["role"] == "user" for record in self.before):
             self.update("session_info_update", title=title_of(self.session.records))
-        for words in list(filter(None, spoken(self.prompt))) or [[]]:
+        self._follow(self.prompt, self._read_steered)
+        while not self._ends():
+            self._read_steered()
+
+    def _follow(self, prompt: str, between: Callable[[], None] = lambda: None) -> None:
+        for words in list(filter(None, spoken(prompt))) or [[]]:
             found = [command for line in words if (command := self._command(line))]
             for act, argument in found or [(self._chat, "\n".join(words))]:
                 self.check()
@@ -373,6 +394,21 @@ class DemoTurn:
                     act(argument)
                 except (OSError, ValueError) as problem:
                     self.say(f"That failed: {problem}")
+                between()
+
+    def _read_steered(self) -> None:
+        """Obey the words that were steered in."""
+        while self._steered:
+            self.check()
+            words = self._steered.pop(0)
+            self.session.remember("user", words)
+            self._follow(words)
+
+    def _ends(self) -> bool:
+        """Take no more words if all were read; what is taken is read."""
+        with self._steering:
+            self._is_over = not self._steered
+            return self._is_over
 
     def _notes(self) -> list[str]:
         """List what the last turn was told to note."""
@@ -657,6 +693,11 @@ class DemoTurn:
         system = [record["text"] for record in records if record["role"] == "system"][-1:]
         self.say("\n\n".join([*system, *told]) or "I have no instructions.")
 
+    def _do_steerable(self, _: str) -> None:
+        self.think("Waiting for words.")
+        while not self._steered:
+            self.pause(POLL_SECONDS)
+
     def _do_limit(self, seconds: str) -> None:
         earlier = [record for record in self.before if record["role"] != "session"]
         if earlier[-1:] == [{"role": "limit", "text": seconds}]:
@@ -824,7 +865,9 @@ class DemoAgent:
         self.wire.takes_forms = (able.get("elicitation") or {}).get("form") is not None
         offered = [n for n in ("list", "close", "resume") if f"session/{n}" not in self.missing]
         offered += ["systemPrompt"] * ("system-prompt" in FAULTS)
+        steering = {"steering": {"supported": True}}
         return {
+            **({} if "no-steering" in FAULTS else {"_meta": steering}),
             "protocolVersion": 1,
             "agentInfo": {"name": "demo", "title": "Demo agent (no model)", "version": VERSION},
             "authMethods": [],
@@ -879,12 +922,27 @@ class DemoAgent:
 
     def _on_session_prompt(self, params: Json) -> DemoTurn:
         session = self._idle(self._session(params))
-        text = "\n".join(block["text"] for block in params["prompt"] if block["type"] == "text")
-        session.turn = (FaultyTurn if FAULTS else DemoTurn)(self.wire, session, text)
+        words = text_of(params["prompt"])
+        session.turn = (FaultyTurn if FAULTS else DemoTurn)(self.wire, session, words)
         session.turn.files = [
             name_of(block) for block in params["prompt"] if block["type"] != "text"
         ]
         return session.turn
+
+    def _on__session_steering(self, params: Json) -> Json | DemoTurn:
+        if "no-steering" in FAULTS:
+            raise WireError(NO_SUCH_METHOD, "The demo agent takes no words into its turns.")
+        session, words = self._session(params), text_of(params["prompt"])
+        idle = ((params.get("_meta") or {}).get("steering") or {}).get("idleBehavior", "start")
+        if not words or idle not in ("start", "promptRequired"):
+            raise WireError(INVALID_PARAMS, "Steering needs words and a known idleBehavior.")
+        if session.turn and session.turn.steer(words):
+            return {"outcome": "injected"}
+        if idle == "promptRequired" or session.turn:
+            return {"outcome": "promptRequired", "reason": "noRunningTurn"}
+        turn = self._on_session_prompt(params)
+        threading.Thread(target=turn.run, args=(None,), daemon=True).start()
+        return {"outcome": "startedNewTurn"}
 
     def _on_session_cancel(self, params: Json) -> None:
         turn = self._session(params).turn
@@ -928,6 +986,11 @@ def encode(value: object) -> bytes:
 def text_block(text: str) -> Json:
     """Return a text as a content block."""
     return {"type": "text", "text": text}
+
+
+def text_of(blocks: list[Json]) -> str:
+    """Return the text of content blocks."""
+    return "\n".join(block["text"] for block in blocks if block["type"] == "text")
 
 
 def quoted(output: str) -> str:
@@ -985,7 +1048,7 @@ def spoken(prompt: str) -> Iterator[list[str]]:
         if line[:1] == "[" and line[-1:] == "]":
             yield speaker
             speaker = []
-        elif line[:1] != ">" and (rest := MENTION.sub("", line)):
+        elif line[:1] != ">" and (rest := MENTION.sub("", MARKER.sub("", line))):
             speaker.append(rest)
     yield speaker
 

@@ -43,9 +43,11 @@ from app.acp.elicitation import (
     question,
     value_of,
 )
-from app.acp.updates import ask_request, bridge_update
+from app.acp.json_values import Json
+from app.acp.updates import ask_request, bridge_update, message_words
 from app.errors import BridgeError
 from app.model.ports import AgentListener
+from app.model.steering import MARK_CHARACTERS, find_marks
 from app.model.updates import (
     AskFact,
     AskOption,
@@ -95,6 +97,9 @@ class Audience:
         self._state: dict[str, StateUpdate] = {}
         self._news: dict[str, StateUpdate] = {}
         self._notices: list[NoticeUpdate] = []
+        self._replayed = ""
+        self.marks: set[int] = set()
+        """The messages whose marks a replayed conversation showed."""
         self.session_id: str | None = None
         """The agent's id of the session; until it is known, every update is taken as ours."""
         self.heard_usage = False
@@ -187,6 +192,7 @@ class Audience:
             return
         update = bridge_update(params["update"])
         if update is None:
+            self._find_marks(params["update"])
             return
         if isinstance(update, UnknownUpdate):
             self._count("unknown_kind")
@@ -210,6 +216,13 @@ class Audience:
             if isinstance(update, StateUpdate):
                 self._state[update.what] = update
             await listener.on_update(update)
+
+    def _find_marks(self, update: Json) -> None:
+        """Note the marks in what a replay says that people said; one may come in two pieces."""
+        if update.get("sessionUpdate") == "user_message_chunk":
+            words = message_words(update.get("content"))
+            self._replayed = self._replayed[-MARK_CHARACTERS:] + words
+            self.marks |= find_marks(self._replayed)
 
     async def _keep(self, update: StateUpdate) -> None:
         """Keep news for the next turn; the listener stores a title at once."""

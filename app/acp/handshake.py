@@ -72,6 +72,8 @@ class OpenedConversation:
     capabilities: AgentCapabilities
     instructed: bool = False
     """Whether the agent took the system prompt."""
+    steerable: bool = False
+    """Whether it takes words into a running turn."""
 
 
 class Handshake:
@@ -93,9 +95,12 @@ class Handshake:
         self._capabilities = AgentCapabilities()
         self._system = system
         self._instructs = False
+        self._steerable = False
 
-    async def begin(self, known: str | None) -> OpenedConversation:
+    async def begin(self, known: str | None, *, replay: bool = False) -> OpenedConversation:
         """Initialize the agent and open a conversation, the known one if there is one.
+
+        With `replay`, the agent is to repeat what was said in it, if it can.
 
         Raises:
             NotRestored: it failed while it restored the known one; a new process may do better.
@@ -105,7 +110,7 @@ class Handshake:
         await self.authenticate()
         if known is None:
             return await self.new()
-        restored = await self._restore(known)
+        restored = await self._restore(known, replay=replay)
         return restored or await self.new("lost")
 
     async def introduce(self) -> InitializeResponse:
@@ -130,6 +135,7 @@ class Handshake:
         offered = answer.agent_capabilities or AgentCapabilities()
         self._capabilities = drop_failed(offered, await self._card(answer))
         self._instructs = bool(self._system) and takes_system_prompt(raw)
+        self._steerable = takes_steering(raw)
         return answer
 
     async def authenticate(self) -> None:
@@ -168,7 +174,12 @@ class Handshake:
             raise AgentMisbehaved(self._peer.name, "its answer to session/new is invalid")
         self._peer.audience.session_id = session_id
         return OpenedConversation(
-            session_id, Offers.of(answer), how, self._capabilities, self._instructs
+            session_id,
+            Offers.of(answer),
+            how,
+            self._capabilities,
+            self._instructs,
+            self._steerable,
         )
 
     def ways_back(self) -> Iterator[Restored]:
@@ -190,10 +201,19 @@ class Handshake:
         method = WAYS_BACK[way]
         async with self._peer.step(method, self._timeouts.load):
             answer = await self._ask(method, sessionId=known)
-        return OpenedConversation(known, Offers.of(answer, restored=True), way, self._capabilities)
+        return OpenedConversation(
+            known,
+            Offers.of(answer, restored=True),
+            way,
+            self._capabilities,
+            steerable=self._steerable,
+        )
 
-    async def _restore(self, known: str) -> OpenedConversation | None:
-        for way in self.ways_back():
+    async def _restore(self, known: str, *, replay: bool) -> OpenedConversation | None:
+        ways = list(self.ways_back())
+        if replay:
+            ways.reverse()  # only a loaded conversation is replayed
+        for way in ways:
             try:
                 return await self.bring_back(way, known)
             except AgentLoginNeeded:
@@ -237,6 +257,11 @@ def takes_system_prompt(answer: object) -> bool:
     """Tell from an agent's raw greeting, of which the SDK drops this part."""
     offered = mapping(mapping(answer).get("agentCapabilities"))
     return mapping(offered.get("sessionCapabilities")).get("systemPrompt") is not None
+
+
+def takes_steering(answer: object) -> bool:
+    """Tell from an agent's raw greeting whether words can go into its running turns."""
+    return mapping(mapping(mapping(answer).get("_meta")).get("steering")).get("supported") is True
 
 
 def drop_failed(capabilities: AgentCapabilities, card: Card | None) -> AgentCapabilities:

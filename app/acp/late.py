@@ -45,10 +45,11 @@ class LateLauncher:
         listener: AgentListener,
         *,
         system: str = "",
+        replay: bool = False,
     ) -> OpenedSession:
         """Start the agent's process and its session."""
         launcher = await self.prepare()
-        return await launcher.open(session, workspace, listener, system=system)
+        return await launcher.open(session, workspace, listener, system=system, replay=replay)
 
     async def close(self) -> None:
         """Stop every process that is still starting or stopping."""

@@ -182,8 +182,11 @@ class AcpLauncher:
         listener: AgentListener,
         *,
         system: str = "",
+        replay: bool = False,
     ) -> OpenedSession:
         """Start the agent's process and its conversation, an earlier one if there was one.
+
+        With `replay`, the agent is to repeat the earlier one, if it can.
 
         Raises:
             NotFound: there is no such agent.
@@ -196,7 +199,9 @@ class AcpLauncher:
         with bind(agent=launch.name, session=str(session.key)):
             await self._wait_until_settled(launch, session)
             try:
-                return await self._start_session(launch, session, workspace, listener, system)
+                return await self._start_session(
+                    launch, session, workspace, listener, system, replay=replay
+                )
             except NotRestored as failure:
                 logger.warning("starting without the old conversation: %s", failure)
             blank = replace(session, acp_session_id=None)
@@ -223,6 +228,8 @@ class AcpLauncher:
         workspace: Workspace,
         listener: AgentListener,
         system: str,
+        *,
+        replay: bool = False,
     ) -> OpenedSession:
         marker = new_marker(self._bridge)
         launch = await open_home(launch, session)
@@ -250,7 +257,7 @@ class AcpLauncher:
         self._admit(launch, workspace.folder, peer, child)
         try:
             handshake = Handshake(peer, launch, workspace.start, self._timeouts, system)
-            begun = await handshake.begin(session.acp_session_id)
+            begun = await handshake.begin(session.acp_session_id, replay=replay)
             conversation = AcpSession(peer, begun, self._timeouts)
             await conversation.configure(mode=None, model=session.model or launch.model)
             await conversation.choose(launch.options)
@@ -260,7 +267,8 @@ class AcpLauncher:
         except BaseException:
             await peer.close(AT_ONCE)
             raise
-        return OpenedSession(conversation, begun.how, begun.instructed)
+        marks = frozenset(peer.audience.marks) if begun.how == "loaded" else None
+        return OpenedSession(conversation, begun.how, begun.instructed, marks)
 
     def _admit(self, launch: AgentLaunch, workspace: Path, peer: AgentPeer, child: Child) -> None:
         """Watch the resources of an agent for as long as its process lives."""

@@ -60,6 +60,8 @@ class AgentTimeouts:
     """It replays the whole conversation."""
     configure: float = 20.0
     """It stores a setting."""
+    steer: float = 10.0
+    """It queues a text: milliseconds, unless it is busy."""
     cancel: float = 5.0
     """Twenty times the slowest measured; a person waits for it."""
     close: float = 2.0

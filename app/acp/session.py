@@ -36,6 +36,7 @@ from acp.schema import (
 from pydantic import ValidationError
 
 from app.acp.handshake import OpenedConversation
+from app.acp.json_values import mapping
 from app.acp.offers import NotOffered, SetMode, SetModel, SetOption, Value, Way
 from app.acp.peer import AT_ONCE, AgentPeer, AgentTimeouts
 from app.errors import AgentError, AgentRefused, AgentTimedOut, Conflict
@@ -77,6 +78,8 @@ class AcpSession:
         """What it can be set to, as the agent last reported."""
         self.capabilities = begun.capabilities
         """What the agent can do."""
+        self.steerable = begun.steerable
+        """Whether words can go into a running turn."""
         self._timeouts = timeouts
         self._idle = asyncio.Event()
         self._idle.set()
@@ -123,6 +126,28 @@ class AcpSession:
                     raise
         finally:
             self._idle.set()
+
+    async def steer(self, text: str, *, files: Sequence[Attachment] = ()) -> bool:
+        """Put words into the running turn; False if the agent did not take them.
+
+        Raises:
+            AgentError: it died or did not answer; it may have taken them.
+        """
+        if self._idle.is_set() or self._cancelled:
+            return False
+        blocks = await self._blocks(text, files)
+        words = {
+            "sessionId": self._session_id,
+            "prompt": [each.model_dump(by_alias=True, exclude_none=True) for each in blocks],
+            # Without it, an agent that has just ended its turn begins one that no request owns.
+            "_meta": {"steering": {"idleBehavior": "promptRequired"}},
+        }
+        try:
+            async with self._peer.step("_session/steering", self._timeouts.steer):
+                answer = await self._peer.transport.request("_session/steering", words)
+        except AgentRefused:
+            return False
+        return mapping(answer).get("outcome") == "injected"
 
     async def cancel(self) -> None:
         """Ask the agent to end its turn, and end the agent if it does not."""

@@ -309,6 +309,11 @@ class AgentConfig(BaseModel):
     ship: Literal["pr", "push", "none"] = Field(
         "pr", title="Changes", description="What happens to its commits at the end of a turn."
     )
+    while_busy: Literal["steer", "queue"] = Field(
+        "steer",
+        title="Messages while it works",
+        description="Whether they go into its running turn, where it takes them, or wait.",
+    )
     idle_minutes: Minutes | None = Field(
         None, title="Idle minutes", description="After how long an idle session is parked."
     )

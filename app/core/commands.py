@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
 
 from app.core.hooks import FeatureCommand, Hooks
 
@@ -22,6 +23,7 @@ _CHOICES = {
 _NAMED = {"mode", "model", "repo"}
 _NAMES = {*_PLAIN, *_VERBOSITY, *_CHOICES, *_NAMED}
 _AGENT = re.compile(r"(!?)agent(?:\s+(\S.*))?", re.IGNORECASE | re.DOTALL)
+_TIMING = re.compile(r"(?:!(queue|now)\s+|(queue|now):\s*)(\S.*)", re.IGNORECASE | re.DOTALL)
 _AFTER_NAME = ",: \t\r\n"
 _NO_AGENTS: Mapping[str, str] = MappingProxyType({})
 
@@ -58,6 +60,18 @@ def parse(
         return None
     is_meant = line.startswith("!") and words[0].lower() in _NAMES | hooks.command_names
     return _command(words) or (Command("help") if is_meant else None)
+
+
+def read_timing(text: str) -> tuple[Literal["queue", "now"], str] | None:
+    """Read when words for a working agent are meant to reach it; None if they do not say.
+
+    They begin with `!queue` or `!now`, or with `queue:` or `now:`: plain sentences do not.
+    """
+    found = _TIMING.fullmatch(text.strip())
+    if found is None or found[3].lower() in _CHOICES["queue"]:
+        return None
+    when: Literal["queue", "now"] = "now" if (found[1] or found[2]).lower() == "now" else "queue"
+    return when, found[3]
 
 
 def _command(words: list[str]) -> Command | None:

@@ -37,6 +37,8 @@ class Hook:
 
     command_names: tuple[str, ...] = ()
     """The first words of its commands in chats."""
+    command_help = ""
+    """What `help` says about them."""
     ask_kind = ""
     """The kind of asks whose answers it waits for."""
     own_word_tools: tuple[str, ...] = ()
@@ -126,6 +128,11 @@ class Hooks:
     def command_names(self) -> set[str]:
         """The first words of all commands."""
         return {name for each in self._all for name in each.command_names}
+
+    @property
+    def command_help(self) -> str:
+        """What `help` says about all of them."""
+        return "\n".join(each.command_help for each in self._all if each.command_help)
 
     def read_command(self, line: str, agents: Mapping[str, str]) -> FeatureCommand | None:
         """Read a message as a command of a feature; None if it is none."""

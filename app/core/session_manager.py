@@ -66,6 +66,8 @@ class SessionManager:
             self._engine.submit(ref.session)
             self._feed.notify(ref.session)
         for effect in decision.effects:
+            if effect.kind == "make way" and not accepted.repeated:
+                await self._engine.cancel(effect.session or 0)
             if effect.kind == "verbosity":
                 self._engine.show(decision.heard.place, cast("Verbosity", effect.value))
         self._outbox.send(*accepted.posts)
@@ -258,7 +260,8 @@ class CommandEffects:
         """Work out what a command changes for sessions of a place, and what to say about it."""
         match command.name:
             case "help":
-                return (), wording.HELP
+                own = self._base.hooks.command_help
+                return (), "\n".join(filter(None, (wording.HELP, own)))
             case "listen":
                 words = wording.LISTENS[command.argument]
                 return (Effect("listen", value=command.argument),), words

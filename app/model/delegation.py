@@ -11,7 +11,8 @@ from app.model.types import Speaker, TurnState
 SERVICE: Final = "agents"
 """The service of places in which agents work for agents; people talk elsewhere."""
 
-Kind = Literal["message", "spawn", "review", "panel", "race"]
+Kind = str
+"""How it was asked: a message, a spawn, or what a feature has several agents do."""
 WorkspaceKind = Literal["", "new-branch", "same-branch", "read-only"]
 """What it works on; empty: the branch of the agent that asked, for reading."""
 

@@ -15,6 +15,9 @@ from app.model.posts import NewPost
 from app.model.types import BridgeSessionRequest, File, Speaker, TurnRef
 
 DeliveryState = Literal["new", "done", "refused", "failed"]
+WhileBusy = Literal["steer", "queue", "now"]
+"""Where words go that are said to a working agent: into its running turn, if it takes them; into
+the next one; or into one that takes the place of the running turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,8 @@ class Heard:
     """The agent that the place belongs to from now on, if it is handed over with these words."""
     schedule: int | None = None
     """The schedule that it is a run of."""
+    while_busy: WhileBusy = "steer"
+    """Where it goes if the agent works."""
     announcement: str = ""
     """What shows the message to people who did not see it said."""
 

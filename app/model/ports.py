@@ -91,6 +91,19 @@ class AgentSession(Protocol):
         """
         ...
 
+    @property
+    def steerable(self) -> bool:
+        """Whether words can go into a running turn."""
+        ...
+
+    async def steer(self, text: str, *, files: Sequence[Attachment] = ()) -> bool:
+        """Put words into the running turn; False if the agent did not take them.
+
+        Raises:
+            AgentError: it died or did not answer; it may have taken them.
+        """
+        ...
+
     async def cancel(self) -> None:
         """Ask the agent to end its turn; returns when it did or on timeout."""
         ...
@@ -117,6 +130,8 @@ class OpenedSession:
     """`lost`: there was a conversation, but the agent could not restore it."""
     instructed: bool = False
     """Whether the agent took the system prompt."""
+    marks: frozenset[int] | None = None
+    """The messages that its replayed conversation holds; None without a replay."""
 
 
 class AgentLauncher(Protocol):
@@ -129,10 +144,12 @@ class AgentLauncher(Protocol):
         listener: AgentListener,
         *,
         system: str = "",
+        replay: bool = False,
     ) -> OpenedSession:
         """Start the agent's process and its conversation, resuming an earlier one if there is one.
 
-        `system` is its system prompt, if it takes one.
+        `system` is its system prompt, if it takes one. With `replay`, it is to repeat the earlier
+        conversation, if it can.
 
         Raises:
             AgentError: it could not be started or did not answer.

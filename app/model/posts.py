@@ -154,6 +154,8 @@ class PostContent:
     """The platform's id of the person whose words these answer."""
     message_id: str = ""
     """The message that these answer."""
+    steered: tuple[str, ...] = ()
+    """The messages that went into the turn while it ran."""
     files: tuple[MadeFile, ...] = ()
     """Files that the agent made for people; the only content of a post of the kind `files`."""
     delegated: tuple[DelegatedLine, ...] = ()
@@ -322,6 +324,7 @@ class NoteCode(StrEnum):
     FORKED_WHOLE = "forked_whole"
     DELEGATION_LIMIT = "delegation_limit"
     SUSPENDED = "suspended"
+    STEERED = "steered"
 
 
 @dataclass(frozen=True, slots=True)

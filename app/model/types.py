@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import Note, Verbosity
+from app.model.steering import Steered
 
 
 class SessionState(StrEnum):
@@ -93,6 +94,9 @@ class BridgeSessionRequest:
     surface: PlaceKey
     files: tuple[File, ...] = ()
     descriptive_name: str = ""
+    while_busy: Literal["steer", "queue"] = "queue"
+    """Where it goes if the agent works: into the running turn, where the agent takes it, or into
+    the next one."""
 
     @property
     def key(self) -> SessionKey:
@@ -227,6 +231,8 @@ class Message:
     context: str = ""
     number: int = 0
     """The number of its row in the transcript."""
+    steered: Steered | None = None
+    """Where it is if it was said to a working agent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,12 +178,10 @@ HELP = """\
 Send a command as its own message, after a mention or with `!` in front.
 `stop` stops the turn and holds the queue · `stop all` drops the queue too · `new` starts over
 `status` · `queue` shows the queue · `queue now` runs it · `queue drop` drops it
+`!queue TEXT` keeps TEXT for the next turn · `!now TEXT` stops this turn and begins with TEXT
 `agent` shows who can take over · `agent NAME` hands over · `agent NAME words` also sends them
-`review NAME` has an agent review the work here · `panel NAME NAME: QUESTION` asks several
-`race NAME NAME: TASK` gives several the same task, and you pick the one to ship
 `mode NAME` · `model NAME` · `listen mention|latest|all` · `quiet` `normal` `full` · `help`
-`repo OWNER/NAME|none` for this conversation · add `always` for new ones in this channel or team
-`schedule "0 9 * * 1-5" TEXT` runs TEXT at these times · `schedule` lists · `schedule remove N`"""
+`repo OWNER/NAME|none` for this conversation · add `always` for new ones in this channel or team"""
 NOTES = {
     NoteCode.STOPPED: "Stopped.",
     NoteCode.DROPPED: "Dropped before it began.",
@@ -226,6 +224,7 @@ NOTES = {
         "They work in folders of their own."
     ),
     NoteCode.DELEGATION_LIMIT: "The agents reached a limit of asking each other: {about}",
+    NoteCode.STEERED: "Taken into the running turn.",
     NoteCode.SUSPENDED: (
         "The operator has paused the work here. Messages are kept, and answered when it goes on."
     ),
@@ -305,6 +304,12 @@ def limit_reset(until: float | None, now: float, *, resumes: bool) -> str:
 def on_hold(waiting: int) -> str:
     """Say that a stop left messages on hold."""
     return ON_HOLD.format(waiting=count(waiting, "message"))
+
+
+def unread(said: int) -> str:
+    """Say that an agent may not have read what was said into its turn."""
+    again = "it" if said == 1 else "them"
+    return f"{count(said, 'message')} may not have been read: send {again} again if needed."
 
 
 def pushed_words(pushed: Pushed) -> str:

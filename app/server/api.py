@@ -16,7 +16,7 @@ from app.core.feed import Unfinished
 from app.core.runtime import Runtime
 from app.errors import Conflict, NotFound
 from app.model.agents import State as Availability
-from app.model.inbound import Accepted, DeliveryState
+from app.model.inbound import Accepted, DeliveryState, WhileBusy
 from app.model.posts import PostState
 from app.model.types import Session, SessionState
 from app.model.updates import AskState
@@ -136,10 +136,10 @@ async def remove_session(runtime: RuntimeOf, session_id: Number) -> None:
 
 @router.post("/sessions/{session_id}/messages", status_code=202)
 async def say(runtime: RuntimeOf, session_id: Number, new: NewMessage) -> SessionTurn:
-    """Send a message to a session; while a turn runs it waits for the next one."""
+    """Send a message to a session; while a turn runs it goes into it, or waits for the next."""
     thread, session = _thread_of(runtime, session_id), _session(runtime, session_id)
     runtime.agents.require_present(session.key.agent)
-    accepted = await _say(runtime, session.key.agent, thread, new.text)
+    accepted = await _say(runtime, session.key.agent, thread, new.text, while_busy=new.while_busy)
     return _session_turn(runtime, _session(runtime, session_id), accepted)
 
 
@@ -310,6 +310,7 @@ async def _say(
     *,
     repository: str = "",
     hands_over: str = "",
+    while_busy: WhileBusy = "steer",
 ) -> Accepted:
     """Send a message through the same intake as messages from platforms."""
     said = events.PageMessage(
@@ -321,6 +322,7 @@ async def _say(
         title=text.splitlines()[0][:80],
         repository=repository,
         hands_over=hands_over,
+        while_busy=while_busy,
     )
     return await settle(runtime, events.delivery(said, agent, now=runtime.clock.now()))
 

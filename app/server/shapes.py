@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from app.core.consent.ledger import ANSWER_CHARACTERS
 from app.model.conversations import KEY
 from app.model.delegation import SERVICE as DELEGATIONS
+from app.model.inbound import WhileBusy
 from app.model.posts import Post
 from app.model.types import Session, SessionState, Turn
 from app.model.updates import AskKind
@@ -62,6 +63,8 @@ class NewMessage(Closed):
     """A further message to an agent."""
 
     text: str = Field(min_length=1, max_length=TEXT_CHARACTERS)
+    while_busy: WhileBusy = "steer"
+    """Where it goes if the agent works."""
 
 
 class NewHandover(Closed):

@@ -34,6 +34,7 @@ from app.store.commits.endings import (
     stop_session,
     tell_waiting,
 )
+from app.store.commits.steering import steer
 from app.store.database import Store, write
 from app.store.dialects import insert
 from app.store.inbox import settle
@@ -182,9 +183,13 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
     answers, unheard = _answer(connection, made, number, now, area_of)
     _note_answers(connection, made, number, answers)
     requests = (*made.requests, *unheard)
-    turns = [attach(connection, request, place_id, number, now) for request in requests]
-    posts.extend(post for _, post in turns)
-    for ref, _ in turns:
+    turns = []
+    for request in requests:
+        ref = steer(connection, request, place_id, number, now)
+        if ref is None:
+            ref, post = attach(connection, request, place_id, number, now)
+            posts.append(post)
+        turns.append(ref)
         posts.extend(hand_on_offers(connection, ref.session, number, now))
     posts.extend(post for taken in answers for post in taken.posts)
     posts.extend(insert_post(connection, new, now) for new in made.posts)
@@ -202,7 +207,7 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
         posts.extend(count_failure(connection, made.heard.schedule, now))
     settle(connection, made.delivery, made.outcome, made.reason)
     begun = (ref for taken in answers for ref in taken.turns)
-    refs = (*(ref for ref, _ in turns), *begun)
+    refs = (*turns, *begun)
     posts.extend(tell_suspended(connection, [ref.turn for ref in refs], now))
     answered = tuple(number for taken in answers for number in taken.asks)
     return Accepted(refs, tuple(posts), answered=answered)

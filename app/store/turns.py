@@ -5,7 +5,7 @@ A turn ends once: a second end changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -21,11 +21,13 @@ from sqlalchemy import (
 )
 
 from app.model.posts import NewPost, Note, NoteCode, PostContent
+from app.model.steering import Steered
 from app.model.types import OPEN_TURN_STATES, Entry, Message, Turn, TurnRef, TurnState
 from app.model.updates import AskRequest
 from app.store.commits.admission import SUSPENDED
 from app.store.commits.asks import close_asks, leave_questions, open_ask
 from app.store.commits.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, ended_by, say
+from app.store.commits.steering import hand_back, note_read, note_taken
 from app.store.database import Store, write
 from app.store.guarding import Kept
 from app.store.posts import insert_post, keep_content, turn_post_key
@@ -74,6 +76,7 @@ _MESSAGES = (
             "text"
         ),
         transcript.c.at,
+        heard.c.steered,
     )
     .join(heard, heard.c.message == message.c.id)
     .join(transcript, transcript.c.id == message.c.id)
@@ -118,6 +121,7 @@ _PROMPT = (
         prompt=bindparam("prompt"),
         told=bindparam("told"),
         system=bindparam("system"),
+        steerable=bindparam("steerable"),
     )
     .returning(turn.c.session)
 )
@@ -196,12 +200,17 @@ class TurnStore(Store):
         told: int = 0,
         system: str = "",
         standing: Mapping[str, str] | None = None,
+        steerable: bool = False,
     ) -> bool:
-        """Record what the agent is about to be told, before it is sent."""
+        """Record what the agent is about to be told, before it is sent.
+
+        Words that went into an earlier turn are told with it, or are known to the agent.
+        """
         prompted = {"of": turn_id, "prompt": prompt, "told": told, "system": system}
-        row = connection.execute(_PROMPT, prompted).first()
+        row = connection.execute(_PROMPT, {**prompted, "steerable": steerable}).first()
         if row is None:
             return False
+        note_read(connection, turn_id, Steered.SENT, Steered.TAKEN)
         known = {"of": row.session, "in": generation, "acp_session_id": acp_session_id}
         kept = {"acp_session_id": acp_session_id, "parts": dict(standing or {})}
         connection.execute(_KNOW, known | {"standing": kept})
@@ -218,16 +227,35 @@ class TurnStore(Store):
         error: str = "",
         *,
         more: Sequence[NewPost] = (),
+        unsure: Collection[int] = (),
     ) -> tuple[int, ...] | None:
-        """End a turn with its last entries, its final post and more; return the posts to send."""
+        """End a turn with its last entries, its final post and more; return the posts to send.
+
+        `unsure` are messages that were sent into it and of which the agent said nothing.
+        """
         now = self._now()
         if not _is_open(connection, turn_id):
             return None
-        posts = end_turn(connection, turn_id, state, content, now, error)
+        posts = end_turn(connection, turn_id, state, content, now, error, unsure=unsure)
         insert_entries(connection, entries, now)
         note_shown(connection, content, now)
         further = [insert_post(connection, new, now) for new in more]
         return (*posts, *further)
+
+    async def untaken(self, turn_id: int) -> Sequence[Message]:
+        """List the messages that are to go into a running turn and that its agent has not taken."""
+        untaken = _MESSAGES.where(heard.c.steered == Steered.SENT)
+        return [message_of(row) for row in await self._database.all(untaken, of=turn_id)]
+
+    @write
+    def taken(self, connection: Connection, turn_id: int, number: int) -> None:
+        """Note that the agent of a turn has a message."""
+        note_taken(connection, turn_id, number, self._now())
+
+    @write
+    def hand_back(self, connection: Connection, turn_id: int, number: int) -> Sequence[int]:
+        """Queue a message that the agent of a turn did not take; return the posts to send."""
+        return hand_back(connection, turn_id, self._now(), only={number})
 
     @write
     def park(

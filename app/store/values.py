@@ -25,6 +25,7 @@ from app.model.posts import (
     Pushed,
     ToolLine,
 )
+from app.model.steering import Steered
 from app.model.types import (
     Entry,
     File,
@@ -99,6 +100,7 @@ def message_of(row: Row[Any]) -> Message:
         speaker=Speaker(row.speaker_id, row.speaker, row.speaker_kind, number=row.speaker_number),
         files=tuple(File(**file) for file in row.files),
         number=row.id,
+        steered=Steered(row.steered) if row.steered else None,
     )
 
 

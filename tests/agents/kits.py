@@ -43,6 +43,8 @@ class Kit:
     """Whether it offers to resume a conversation; all of them offer to load one."""
     instructed: bool = False
     """Whether it takes a system prompt over ACP."""
+    steered: bool = False
+    """Whether it takes words into a running turn."""
     frees: tuple[str, str] = (".no-such-settings", "")
     """A file in its HOME, and what it says to make commands run unasked."""
     unguarded: tuple[str, ...] = ()
@@ -72,6 +74,11 @@ class Kit:
     def asks_a_model(self) -> bool:
         """Whether there is a model behind it."""
         return self is not DEMO
+
+    @property
+    def is_deaf_to_steering(self) -> bool:
+        """Whether it takes no words into a running turn."""
+        return not self.steered
 
     @property
     def missing(self) -> str:
@@ -185,6 +192,7 @@ DEMO = Kit(
     "demo",
     (sys.executable, str(ROOT / "app" / "demo_agent.py")),
     free_mode="free",
+    steered=True,
     frees=(".agent-bridge-demo/settings.json", '{"allow": ["execute"]}'),
 )
 REAL = (
@@ -193,6 +201,7 @@ REAL = (
         command_of("claude", "claude-agent-acp"),
         _claude,
         free_mode="acceptEdits",
+        steered=True,
         instructed=True,
         frees=(".claude/settings.json", '{"permissions": {"allow": ["Bash"]}}'),
         unguarded=("canary-command", "canary-helper", "canary-hook", "canary-server"),
@@ -204,6 +213,7 @@ REAL = (
         _codex_files,
         free_mode="agent-full-access",
         instructed=True,
+        steered=True,
         frees=_CODEX_FREE,
         unguarded=("canary-command", "canary-server"),
     ),

@@ -170,6 +170,7 @@ class Rig:
         mode: str | None = None,
         number: int = 1,
         system: str = "",
+        replay: bool = False,
         **entry: Any,
     ) -> OpenedSession:
         """Bring the agent to life, with an earlier conversation if one is given.
@@ -189,7 +190,7 @@ class Rig:
         )
         async with asyncio.timeout(BOUND):
             return await self.launcher(**entry).open(
-                session, Workspace(workspace), self.between, system=system
+                session, Workspace(workspace), self.between, system=system, replay=replay
             )
 
     async def reopen(self, opened: OpenedSession, how: str) -> OpenedSession:

@@ -44,6 +44,7 @@ def demo(*words: str, **more: Any) -> dict[str, Any]:
         "command": list(words) or DEMO,
         "sandbox": "none",
         "env": {"AGENT_BRIDGE_DEMO_FAULTS": "1"},
+        "while_busy": "queue",
         **more,
     }
 

@@ -169,6 +169,7 @@ class ScriptedLauncher:
         listener: AgentListener,
         *,
         system: str = "",
+        replay: bool = False,
     ) -> OpenedSession:
         self.opened.append(session)
         self.note(Line("open", session.key, session.acp_session_id or ""))
@@ -184,6 +185,8 @@ class ScriptedLauncher:
 
 class ScriptedAgent:
     """The port of one conversation; a cancelled prompt ends, however long its script is."""
+
+    steerable = False
 
     def __init__(self, launcher: ScriptedLauncher, key: SessionKey, name: str) -> None:
         self.acp_session_id = name
@@ -211,6 +214,9 @@ class ScriptedAgent:
             stop.cancel()
             script.cancel()
             await asyncio.wait({script, stop})
+
+    async def steer(self, text: str, *, files: Sequence[Attachment] = ()) -> bool:
+        return False
 
     async def cancel(self) -> None:
         self._note("cancel")

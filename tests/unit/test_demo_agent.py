@@ -57,6 +57,12 @@ class Talk:
     def prompt(self, text: str) -> Any:
         return self.wire.result(self.begin(text))
 
+    def steer(self, text: str, idle: str | None = "promptRequired") -> str:
+        more = {} if idle is None else {"_meta": {"steering": {"idleBehavior": idle}}}
+        blocks = [{"type": "text", "text": text}]
+        answer = self.wire.request("_session/steering", self.named(prompt=blocks, **more))
+        return str(answer["outcome"])
+
     def cancel(self) -> None:
         self.wire.notify("session/cancel", {"sessionId": self.session})
 
@@ -189,6 +195,65 @@ def test_a_second_prompt_in_a_busy_session_is_refused_and_the_first_goes_on(talk
     (talk.workspace / "go").touch()
     assert talk.wire.result(first)["stopReason"] == "end_turn"
     assert "overlap" not in talk.wire.text()
+
+
+def test_steered_words_are_obeyed_in_the_running_turn_and_are_part_of_its_history(
+    talk: Talk,
+) -> None:
+    first = talk.begin("say before\nsteerable\nsay after")
+    talk.wire.wait_update("agent_thought_chunk")
+
+    assert talk.steer("say inside\n<!-- bridge:m-7 -->") == "injected"
+    assert talk.wire.result(first)["stopReason"] == "end_turn"
+    assert talk.wire.text() == "before\n\ninside\n\nafter"
+    talk.wire.request("session/load", talk.named())
+    assert "say inside\n<!-- bridge:m-7 -->" in [
+        update["content"]["text"] for update in talk.wire.updates("user_message_chunk")
+    ]
+
+
+def test_steering_says_whether_a_turn_runs_and_can_begin_one_that_no_request_owns(
+    talk: Talk,
+) -> None:
+    assert talk.steer("say hello") == "promptRequired"
+    assert talk.wire.text() == ""
+    assert talk.steer("say hello", idle=None) == "startedNewTurn"
+    talk.wire.wait_update("agent_message_chunk", content={"type": "text", "text": "hello"})
+
+
+def test_words_that_were_steered_and_not_read_are_gone_when_the_turn_is_cancelled(
+    talk: Talk,
+) -> None:
+    first = talk.begin("hold go")
+    assert talk.steer("say lost") == "injected"
+
+    talk.cancel()
+
+    assert talk.wire.result(first)["stopReason"] == "cancelled"
+    assert talk.prompt("recall")["stopReason"] == "end_turn"
+    assert "lost" not in talk.wire.text()
+
+
+@pytest.mark.parametrize(
+    ("text", "idle", "code"), [("", "promptRequired", -32602), ("words", "no-such", -32602)]
+)
+def test_steering_without_words_or_with_an_unknown_wish_is_refused(
+    talk: Talk, text: str, idle: str, code: int
+) -> None:
+    with pytest.raises(AnsweredError) as caught:
+        talk.steer(text, idle)
+
+    assert caught.value.code == code
+
+
+def test_an_agent_without_steering_does_not_know_the_method(start: Start) -> None:
+    talk = start("no-steering").new()
+
+    assert "_meta" not in talk.wire.request("initialize", {"protocolVersion": 1})
+    with pytest.raises(AnsweredError) as caught:
+        talk.steer("words")
+
+    assert caught.value.code == -32601
 
 
 def test_two_sessions_of_one_process_work_at_the_same_time(talk: Talk) -> None:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from app.core.adapters import Adapter, find_presence
 from app.core.base import Base
-from app.core.commands import Command, parse
+from app.core.commands import Command, parse, read_timing
 from app.core.consent.ledger import Ledger
 from app.core.intake.answers import Answers, Whispers, notice, refusal, speak
 from app.core.intake.floor import Access, Floor, Handover, decide, hand_to
@@ -28,6 +28,7 @@ from app.model.inbound import (
     Decision,
     Delivery,
     DeliveryState,
+    Effect,
     Heard,
     Reason,
 )
@@ -98,6 +99,10 @@ class Dispatcher:
             floor = Floor((last,), floor.reason)  # people still talk to it
         if heard.overheard and not floor.agents and not view.present:
             return Reason.NOT_FOR_US
+        if timing := read_timing(heard.words):
+            when, words = timing
+            heard = replace(heard, text=words, spoken=None, while_busy=when)
+            return await self._hand_on(delivery, heard, floor)
         command = None if heard.speaker.kind == "agent" else self.read_command(heard.words)
         if command is not None and command.name == "agent":
             return await self._hand_over(command, delivery, heard, view)
@@ -207,6 +212,8 @@ class Dispatcher:
         answers = self._answers(heard, here)
         answering = {each.request.agent_name for each in answers if not each.also_told}
         waiting = [each for each in here if each.key.agent not in answering]
+        if heard.while_busy == "now":
+            effects += tuple(Effect("make way", each.id) for each in waiting)
         unclear = self._ledger.find_unclear(waiting, heard.words)
         posts += tuple(notice(delivery, heard, *each) for each in unclear.items())
         posts += self._reminders(delivery, heard, waiting)
@@ -392,4 +399,6 @@ def _request(heard: Heard, agent: str) -> BridgeSessionRequest:
         surface=heard.place,
         files=heard.files,
         descriptive_name=heard.title,
+        # A run of a schedule is a piece of work of its own.
+        while_busy="steer" if heard.while_busy == "steer" and not heard.schedule else "queue",
     )

@@ -57,6 +57,8 @@ class LiveAgent:
     """The system prompt it was started with, until a turn has recorded it."""
     told: Mapping[str, str] | None = None
     """The digests of what its conversation was told of itself; None if nothing."""
+    known: frozenset[int] = frozenset()
+    """The messages that its replayed conversation shows."""
     parking: asyncio.Task[None] | None = None
     """Parks it once it has idled long enough."""
 
@@ -122,9 +124,12 @@ class LiveAgents:
         target: Target,
         system_prompt: SystemPrompt,
         *,
+        replay: bool = False,
         meanwhile: Meanwhile = nullcontext,
     ) -> LiveAgent:
         """Take a session's agent for one turn; start its process if it has none.
+
+        With `replay`, it is started again in any case, to repeat its conversation if it can.
 
         While there is no room for its process, `meanwhile` is entered: a turn that waits for room
         must not hold what the turns that could make room are waiting for.
@@ -134,7 +139,7 @@ class LiveAgents:
         """
         live = self._live.get(session.id)
         usable = live is not None and live.agent.alive and not live.stale
-        usable = usable and not self._workspaces.is_to_open(session, target)
+        usable = usable and not replay and not self._workspaces.is_to_open(session, target)
         if live is not None and usable and live.generation == session.generation:
             live.stay()
             live.busy = True
@@ -146,7 +151,7 @@ class LiveAgents:
         async with self._room_for_one(session.key.agent, meanwhile):
             workspace = await self._workspaces.open(session, target)
             system = write_system_prompt(system_prompt)
-            opened = await self._start(session, workspace, system)
+            opened = await self._start(session, workspace, system, replay=replay)
             agent = self._base.agents.get(session.key.agent)
             idle_seconds = agent.idle_seconds if agent else 0.0
             live = LiveAgent(
@@ -158,6 +163,7 @@ class LiveAgents:
                 workspace,
             )
             live.wishes = (session.mode, session.model)
+            live.known = opened.marks or frozenset()
             if opened.instructed:
                 live.system, live.told = system, system_prompt.digests()
             else:
@@ -168,11 +174,15 @@ class LiveAgents:
         await self._adjust(session.id, live)
         return live
 
-    async def _start(self, session: Session, workspace: Workspace, system: str) -> OpenedSession:
+    async def _start(
+        self, session: Session, workspace: Workspace, system: str, *, replay: bool
+    ) -> OpenedSession:
         """Start an agent in its workspace; without an agent the workspace is closed again."""
         between = _BetweenTurns(session, self._sessions, self._base.vault)
         try:
-            return await self._launcher.open(session, workspace, between, system=system)
+            return await self._launcher.open(
+                session, workspace, between, system=system, replay=replay
+            )
         except BaseException:
             await asyncio.shield(self._workspaces.close(session.id))
             raise

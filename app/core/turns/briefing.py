@@ -51,7 +51,9 @@ async def brief(
         await _note_loss(context, session, turn)
     if live.how == "lost" or (live.how == "new" and is_fork):
         history = await _read_history(context, session, turn)
-    messages = context.stores.turns.messages(turn.id)
+    messages = [
+        each for each in context.stores.turns.messages(turn.id) if each.number not in live.known
+    ]
     around = await context.surroundings.gather(session, turn, messages)
     named = [*around.files, *(file for message in messages for file in message.files)]
     files = await context.attachments.fetched(session, named)

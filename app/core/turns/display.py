@@ -59,6 +59,9 @@ class TurnDisplay:
         self.verbosity = place.verbosity or context.verbosity
         """How much its place wants to see."""
         self._post = context.stores.posts.of_turn(turn.id)
+        self.unsure: set[int] = set()
+        """Messages that were sent into the turn and of which its agent said nothing yet."""
+        self._marked: tuple[str, ...] = ()
         self._note = ""
         self._delegated = context.hooks.post_lines(turn.id)
         self._shown: Callable[[], PostContent] | None = None
@@ -77,6 +80,11 @@ class TurnDisplay:
         if self._post is not None:
             await self._context.outbox.announced(self._post.id, self._post.target)
         await self._companions.open()
+
+    def mark(self, message_id: str) -> None:
+        """Mark a message in its place: the agent has it."""
+        self._marked = (*self._marked, message_id)
+        self.progress()
 
     def note(self, words: str) -> None:
         """Set the bridge's note on the post, in place of an earlier one."""
@@ -105,6 +113,7 @@ class TurnDisplay:
             outcome=replace(self.router.outcome(), seconds=self._seconds()),
             agent=self._name,
             delegated=self._delegated,
+            steered=self._marked,
         )
 
     def progress(self) -> None:
@@ -162,6 +171,7 @@ class TurnDisplay:
             ),
             note if state is TurnState.FAILED else "",
             more=[*self._file_posts(given), *await self._companions.end(state)],
+            unsure=frozenset(self.unsure),
         )
         if posts is not None and state is not TurnState.CANCELLED:
             await self.files.settle()

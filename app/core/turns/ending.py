@@ -24,6 +24,7 @@ from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
 from app.model import wording
 from app.model.asks import with_colleagues
 from app.model.phase import Phase
+from app.model.steering import Steered
 from app.model.types import Session, Turn, TurnState
 from app.model.updates import AskRequest, PromptEnd
 from app.model.workspaces import Shipped
@@ -133,6 +134,10 @@ class TurnEnding:
             words, held, facts = wording.INTERRUPTED, 0, {"interrupted": True}
         elif held:
             words = wording.on_hold(held)
+        taken = [each for each in turns.messages(self._turn.id) if each.steered is Steered.TAKEN]
+        if taken:
+            words = f"{words} {wording.unread(len(taken))}"
+            facts["unread"] = len(taken)
         await self._display.end(TurnState.CANCELLED, "stopped", words, on_hold=held, facts=facts)
 
     async def _succeed(self, end: PromptEnd, shipped: Shipped) -> None:

@@ -15,6 +15,7 @@ from pathlib import PurePath
 
 from app.markdown.hidden import strip
 from app.model.keys import SessionKey
+from app.model.steering import mark, strip_marks
 from app.model.types import Entry, Message
 from app.model.updates import Ask, ToolUpdate
 from app.model.workspaces import WorkspaceView
@@ -25,6 +26,8 @@ OUTGOING = (
     "Put files for the user, such as a report or a picture, into the folder {}; everything there "
     "is sent when your turn ends."
 )
+
+ALL_KNOWN = "(You have read all that was said here. Go on with it.)"
 
 _COMMAND = re.compile(r"(?:@[\w-]+[,:]?\s+)?(/[\w.:-]+(?: [^\n]*)?)")
 
@@ -99,6 +102,17 @@ def compose(asked: TurnPrompt) -> str:
         return "\n".join([command[1], *parts[0 if begins else 1 :]])
     parts.append(_quote(words) if asked.continued else words)
     return "\n".join(parts)
+
+
+def compose_steered(surface: SessionKey, message: Message, files: Sequence[PurePath]) -> str:
+    """Write what goes into a running turn; it ends with its mark."""
+    asked = TurnPrompt(surface, [message], files=files)
+    head = _first_line(asked).removesuffix("]")
+    parts = [f"{head}: said while you work.]"]
+    if message.context:
+        parts.append(_data("what came with the message", message.context))
+    parts.extend(f"[Attached: {_one_line(str(file))}]" for file in files)
+    return "\n".join((*parts, strip_marks(message.text), mark(message.number)))
 
 
 def holds_words_of_others(prompt: str) -> bool:
@@ -180,9 +194,17 @@ def _format_answer(ask: Ask) -> str:
 
 
 def _words(messages: Sequence[Message]) -> str:
+    if not messages:
+        return ALL_KNOWN
     if len(messages) == 1:
-        return messages[0].text
-    return "\n".join(f"[{_one_line(each.speaker.name)}:]\n{each.text}" for each in messages)
+        return _marked(messages[0])
+    return "\n".join(f"[{_one_line(each.speaker.name)}:]\n{_marked(each)}" for each in messages)
+
+
+def _marked(message: Message) -> str:
+    """Return what was said; what went into a turn before carries its mark again."""
+    said = strip_marks(message.text)
+    return said if message.steered is None else f"{said}\n{mark(message.number)}"
 
 
 def _quote(words: str) -> str:

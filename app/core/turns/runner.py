@@ -15,6 +15,7 @@ from app.core.turns.display import TurnDisplay
 from app.core.turns.ending import TurnEnding
 from app.core.turns.limits import GRACE_SECONDS, Budget, Slot
 from app.core.turns.prompt import SystemPrompt, brings_words
+from app.core.turns.steering import MAYBE_KNOWN, TurnSteering
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Course, TurnAsks, TurnWaits
 from app.errors import RepositoryError
@@ -75,6 +76,7 @@ class TurnRun:
         self._place = context.stores.decisions.place(session.place)
         self._display = TurnDisplay(context, session, turn, self._place, name=self._name)
         self._router = self._display.router
+        self._steering = TurnSteering(context, session, turn, self._display)
         self._ending = TurnEnding(
             context,
             session,
@@ -141,7 +143,8 @@ class TurnRun:
             await self._live.agent.cancel()
 
     def hurry(self) -> None:
-        """Make way for the next turn, if this one is over but for what features do after it."""
+        """Take what was said meanwhile; make way, if this turn is over but for its features."""
+        self._steering.look()
         self._hurried.set()
 
     def leave(self) -> None:
@@ -285,6 +288,8 @@ class TurnRun:
         self._context.feed.notify(self._session.id)
         self._course.take(Event.PROMPT)
         self._watches.start(self._watch(live.agent), name="time limit")
+        if live.agent.steerable:
+            self._watches.start(self._steering.follow(live.agent), name="steering")
         self._watches.start(self._asks.park_when_idle(self._idle_seconds), name="parking")
         self._context.ensure()
         try:
@@ -308,11 +313,16 @@ class TurnRun:
         await display.wait_until_announced()
         parts = await context.hooks.system_parts(self._session.key, self._turn.id)
         system_prompt = SystemPrompt(**parts)
-        texts = [each.text for each in context.stores.turns.messages(self._turn.id)]
+        messages = context.stores.turns.messages(self._turn.id)
+        texts = [each.text for each in messages]
         joined = await context.workspaces.join(self._session, display.target, texts)
         display.add(joined.told)
         live = self._live = await context.live.take(
-            self._session, display.target, system_prompt, meanwhile=self._slot.lend
+            self._session,
+            display.target,
+            system_prompt,
+            replay=any(each.steered in MAYBE_KNOWN for each in messages),
+            meanwhile=self._slot.lend,
         )
         briefing = await brief(
             context,
@@ -336,6 +346,7 @@ class TurnRun:
             told=briefing.told,
             system=live.system,
             standing=digests,
+            steerable=live.agent.steerable and self._agent.config.while_busy == "steer",
         )
         if not committed:
             return live, None

@@ -1,9 +1,6 @@
-"""Lets agents ask agents: checks who may ask whom, begins the work and reads what comes of it.
+"""Lets agents ask agents: begins the work, shows it, and reads what comes of it.
 
-The rights of the one who asks do not travel: the person for whom it all began must be allowed to
-use the agent that is asked, which then works under its own lists and policy. People reach agents
-that are connected to their service, and an agent reaches through another one nothing that it cannot
-reach itself. Only the operator allows more, by a name in `agents_allow`.
+Who may ask whom is up to `rights`.
 """
 
 from __future__ import annotations
@@ -13,27 +10,22 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal
 
 from typing_extensions import override
 
-from app.agents.agent import Agent, find_excess
-from app.core.adapters import find_presence
+from app.agents.agent import Agent
 from app.core.hooks import PromptParts
-from app.core.intake.floor import Access
 from app.core.runtime import Runtime
-from app.errors import Conflict, NotFound, SpeakerUnknown
+from app.errors import Conflict, NotFound
 from app.features.delegation import wording
+from app.features.delegation.rights import Rights
 from app.features.delegation.showing import Showing
 from app.features.delegation.store import DelegationStore
-from app.features.delegation.wording import Objection
 from app.features.part import Part
-from app.model.agents import Scope
 from app.model.delegation import (
     SERVICE,
     Answer,
     Delegation,
-    DelegationLimits,
     Kind,
     NewDelegation,
     WorkspaceKind,
@@ -64,6 +56,7 @@ class Delegations(Part):
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
         self.store = runtime.stores.open(DelegationStore)
+        self.rights = Rights(runtime, self.store)
         self.showing = Showing(runtime, self.store)
         self._sessions = runtime.stores.sessions
         self._turns = runtime.stores.turns
@@ -100,7 +93,7 @@ class Delegations(Part):
         agent = self.runtime.agents.get(surface.agent)
         tools = [each.name for each in self.runtime.toolbox.tools(surface.agent)]
         as_command = agent is not None and agent.tool_exposure == "skills"
-        found = self.colleagues(surface.agent, turn)
+        found = self.rights.colleagues(surface.agent, turn)
         return {"colleagues": wording.list_colleagues(found, tools, as_command=as_command)}
 
     @override
@@ -151,136 +144,9 @@ class Delegations(Part):
         if state is TurnState.FAILED:
             await self.cancel(tuple(awaited))
 
-    # Who may ask whom.
-
-    @property
-    def off(self) -> str:
-        """Why no agent may ask another one here; empty if they may."""
-        return "" if self._limits.depth else wording.OFF
-
-    @property
-    def _limits(self) -> DelegationLimits:
-        """How far agents may go among themselves, as it is set now."""
-        settings = self.runtime.configuration.settings
-        return DelegationLimits(
-            depth=settings.delegation_depth,
-            per_turn=settings.delegations_per_turn,
-            per_tree=settings.delegations_per_tree,
-            per_hour=settings.delegations_per_hour,
-            seconds=60.0 * settings.delegation_minutes,
-            usd=settings.delegation_usd,
-        )
-
-    def colleagues(self, agent: str, turn: int) -> Sequence[Agent]:
-        """List the agents that an agent sees and may ask in a turn."""
-        cause, known = self.store.of_turn(turn), self._turns.turn(turn)
-        depth = 0 if cause is None else cause.depth
-        if known is None or depth >= self._limits.depth:
-            return ()
-        service = self._origin(known).service
-        gone = self._roster.removed()
-        return [
-            each
-            for each in self._roster.agents.values()
-            if each.visible and each.id != agent and each.id not in gone
-            if not self._object_to(each, service, agent=agent, by="agent")
-        ]
-
     async def activities(self) -> Mapping[str, Activity]:
         """Tell which agents work or wait; the others are idle."""
         return await self._sessions.activities()
-
-    def find(self, agent: str, turn: Turn, name: str, *, itself: bool = False) -> Agent:
-        """Find an agent that another one may ask in a turn, by its name or what people call it.
-
-        `itself` allows it to name itself, for a further session of its own.
-
-        Raises:
-            Conflict: it may not, there is none, or it cannot work.
-        """
-        called = self._roster.called().get(name.casefold())
-        if called in self._roster.removed():
-            raise Conflict(wording.REMOVED.format(name=name))
-        found = None if called is None else self._roster.find(called)
-        service = self._origin(turn).service
-        if found is None:
-            raise Conflict(wording.NO_AGENT.format(name=name))
-        if objection := self._object_to(found, service, agent=agent, by="agent"):
-            raise Conflict(
-                wording.OBJECTIONS[objection].format(
-                    name=name if objection == "unlisted" else found.name,
-                    agent=found.title,
-                    service=service,
-                    asking=self._roster.name(agent),
-                )
-            )
-        if found.id == agent and not itself:
-            raise Conflict(wording.SELF)
-        availability = self._roster.availability(found.id)
-        if availability.state != "ready":
-            raise Conflict(wording.CANNOT_WORK.format(agent=found.title, why=availability.words))
-        return found
-
-    def check_present(self, agent: Agent, service: str, host: Session) -> None:
-        """Check that people of a service may have an agent work with the one they talk to.
-
-        Raises:
-            Conflict: it is not connected there, and the operator did not allow it by name.
-        """
-        talks = host.key.agent
-        if self._object_to(agent, service, agent=talks, by="person"):
-            raise Conflict(
-                wording.NOT_PRESENT.format(
-                    agent=agent.title,
-                    service=service,
-                    name=agent.name,
-                    host=self._roster.name(talks),
-                )
-            )
-
-    def _object_to(
-        self, asked: Agent, service: str, *, agent: str, by: Literal["agent", "person"]
-    ) -> Objection:
-        """Say why an agent may not be asked for people of a service; empty if it may.
-
-        `agent` is the one that asks or, if a person does, the one they talk to: its lists count.
-        """
-        agents = self.runtime.agents
-        asking = agents.get(agent)
-        scope = Scope(agents_allow=()) if asking is None else asking.scope
-        if by == "agent" and not scope.allows_agent(asked.name):
-            return "unlisted"
-        if scope.names_agent(asked.name) or (by == "agent" and asked.id == agent):
-            return ""
-        if find_presence(self.runtime.adapters, asked.id, service) is None:
-            return "absent"
-        if by == "person" or asking is None:
-            return ""
-        return find_excess(asking.bounds, agents[asked.id].bounds)
-
-    async def check(self, agent: Agent, people: Sequence[Speaker], root: Session) -> None:
-        """Check that people may use an agent in the place where it all began.
-
-        Raises:
-            Conflict: one of them may not, or it is not known who they are.
-        """
-        if not people:
-            raise Conflict(wording.NO_PERSON)
-        own = find_presence(self.runtime.adapters, agent.id, root.place.service)
-        adapter = own or self.runtime.adapters.get(root.key.adapter)
-        access = Access.of(self.runtime.configuration.settings)
-        for person in people:
-            try:
-                why = (
-                    wording.UNCHECKED
-                    if adapter is None
-                    else await access.refusal(adapter, person, root.place)
-                )
-            except SpeakerUnknown:
-                why = wording.UNCHECKED
-            if why is not None:
-                words = wording.NOT_ALLOWED.format(person=person.name, agent=agent.title, why=why)
-                raise Conflict(words)
 
     # What they ask.
 
@@ -308,7 +174,7 @@ class Delegations(Part):
         cause = self.store.of_turn(turn.id)
         root = session if cause is None else self._known(cause.root_session)
         people = [cause.person] if cause is not None else self._people(turn)
-        await self.check(agent, people, root)
+        await self.rights.check(agent, people, root)
         caller = self._roster.find(session.key.agent)
         title = session.key.agent if caller is None else caller.title
         return await self.begin(
@@ -335,9 +201,9 @@ class Delegations(Part):
         Raises:
             Conflict: a limit is reached, or agents may not ask agents here.
         """
-        if self.off:
-            raise Conflict(self.off)
-        begun = await persist(self._clock, self.store.begin, new, self._limits)
+        if self.rights.off:
+            raise Conflict(self.rights.off)
+        begun = await persist(self._clock, self.store.begin, new, self.rights.limits)
         self.runtime.outbox.send(*begun.posts)
         self.runtime.feed.notify(new.caller_session)
         if begun.delegation is None:
@@ -414,11 +280,11 @@ class Delegations(Part):
             self._watch()
 
     async def _end_in_time(self) -> None:
-        while (due := self.store.due(self._limits.seconds)) is not None:
+        while (due := self.store.due(self.rights.limits.seconds)) is not None:
             if (left := due - self._clock.now()) > 0:
                 await self._clock.sleep(left)
                 continue
-            posts = await persist(self._clock, self.store.stop_due, self._limits.seconds)
+            posts = await persist(self._clock, self.store.stop_due, self.rights.limits.seconds)
             self.runtime.outbox.send(*posts)
             await self.runtime.engine.cancel(0)
 
@@ -455,14 +321,6 @@ class Delegations(Part):
         if session is None:
             raise NotFound("session", session_id)
         return session
-
-    def _origin(self, turn: Turn) -> SessionKey:
-        """Return where people asked for what a turn does: sessions may have several surfaces."""
-        cause = self.store.of_turn(turn.id)
-        if cause is None:
-            return turn.surface
-        first = None if cause.root_turn is None else self._turns.turn(cause.root_turn)
-        return self._known(cause.root_session).key if first is None else first.surface
 
     def _people(self, turn: Turn) -> list[Speaker]:
         """List the people whose messages a turn answers."""

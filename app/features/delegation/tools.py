@@ -82,7 +82,7 @@ class AgentTools:
 
     def tools(self) -> Sequence[Tool]:
         """List the tools."""
-        off = self._delegations.off
+        off = self._delegations.rights.off
         return [replace(each, off=off) for each in self._describe_tools()]
 
     def _describe_tools(self) -> Sequence[Tool]:
@@ -197,7 +197,7 @@ class AgentTools:
         )
 
     async def _list(self, caller: Caller, _arguments: Arguments) -> Result:
-        found = self._delegations.colleagues(caller.agent, caller.turn.id)
+        found = self._delegations.rights.colleagues(caller.agent, caller.turn.id)
         activities = await self._delegations.activities()
         return {
             "you": self._roster.name(caller.agent),
@@ -214,7 +214,7 @@ class AgentTools:
         }
 
     async def _message(self, caller: Caller, arguments: Arguments) -> Result:
-        agent = self._delegations.find(caller.agent, caller.turn, arguments["to"])
+        agent = self._delegations.rights.find(caller.agent, caller.turn, arguments["to"])
         wanted = arguments.get("session", LATEST_OR_CREATE)
         made = await self._delegations.ask(
             caller.session,
@@ -231,7 +231,9 @@ class AgentTools:
         made = await self._delegations.ask(
             caller.session,
             caller.turn,
-            self._delegations.find(caller.agent, caller.turn, arguments["agent"], itself=True),
+            self._delegations.rights.find(
+                caller.agent, caller.turn, arguments["agent"], itself=True
+            ),
             arguments["task"],
             kind="spawn",
             name=arguments.get("name", ""),

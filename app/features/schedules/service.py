@@ -49,6 +49,7 @@ class ScheduleBook(Hook):
     """The schedules of all places."""
 
     command_names = ("schedule",)
+    command_help = wording.HELP
     ask_kind = "schedule"
 
     def __init__(

@@ -12,6 +12,10 @@ from app.model.inbound import PauseReason
 from app.model.text import count
 from app.model.updates import AskFact, AskOption, AskRequest
 
+HELP = (
+    '`schedule "0 9 * * 1-5" TEXT` runs TEXT at these times · `schedule` lists · '
+    "`schedule remove N`"
+)
 EXAMPLE = '`schedule "0 9 * * 1-5" Summarise the open pull requests.`'
 REFUSED = "Not scheduled: {why}. Example: {example} runs on weekdays at 9:00."
 HOW = (

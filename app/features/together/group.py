@@ -110,8 +110,8 @@ class Grouping(Announcer):
         if found is None:
             raise Conflict(wording.NOT_HERE.format(agent=self.name_of(agent)))
         if service:
-            self.delegations.check_present(found, service, root)
-        await self.delegations.check(found, [person], root)
+            self.delegations.rights.check_present(found, service, root)
+        await self.delegations.rights.check(found, [person], root)
         return found
 
     async def enter(self, heard: Heard, agent: str) -> Session:

@@ -35,6 +35,7 @@ class Together(Part):
     """Everything that several agents do together in one bridge."""
 
     command_names = get_args(model.Act)
+    command_help = wording.HELP
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)

@@ -52,14 +52,14 @@ def list_tools(together: Together) -> Sequence[Tool]:
     }
 
     async def review(caller: Caller, arguments: Arguments) -> Result:
-        reviewer = delegations.find(caller.agent, caller.turn, str(arguments["agent"]))
+        reviewer = delegations.rights.find(caller.agent, caller.turn, str(arguments["agent"]))
         notes = str(arguments.get("notes", ""))
         words = await together.have_reviewed(caller.session, caller.turn.id, reviewer.id, notes)
         return {"state": "begun", "note": words}
 
     return (
         make_submit_tool(together.reviews),
-        Tool("review", REVIEW, parameters, ("reviews.ask",), review, off=delegations.off),
+        Tool("review", REVIEW, parameters, ("reviews.ask",), review, off=delegations.rights.off),
     )
 
 

@@ -9,6 +9,9 @@ from app.features.together.model import Review, Shown
 from app.model.proposals import ReviewFinding, Verdict
 from app.model.workspaces import Changes
 
+HELP: Final = """\
+`review NAME` has an agent review the work here · `panel NAME NAME: QUESTION` asks several
+`race NAME NAME: TASK` gives several the same task, and you pick the one to ship"""
 OUTCOMES: Final[dict[Verdict, str]] = {
     "approve": "{agent} approved {what}.",
     "request_changes": "{agent} requested changes to {what}.",

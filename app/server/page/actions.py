@@ -17,6 +17,7 @@ from starlette.datastructures import FormData, UploadFile
 from app.core.runtime import Runtime
 from app.errors import AgentError, Conflict
 from app.model.conversations import headline, path_of
+from app.model.inbound import WhileBusy
 from app.model.types import OPEN_TURN_STATES, Session, Turn
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
@@ -124,6 +125,7 @@ async def _read_message(
         repository=repository,
         files=files,
         rejects=_number(form, "rejects"),
+        while_busy=_when(form),
         hands_over=picked if thread and mentions == (picked,) else "",
         title=headline(names.after(text)) or text or files[0].name,
     )
@@ -258,6 +260,17 @@ def _read_text(form: FormData) -> str:
             413, f"the message has more than {TEXT_CHARACTERS} characters; attach a file instead"
         )
     return text
+
+
+def _when(form: FormData) -> WhileBusy:
+    """Return when the message is meant to reach a working agent."""
+    match _field(form, "while_busy"):
+        case "queue":
+            return "queue"
+        case "now":
+            return "now"
+        case _:
+            return "steer"
 
 
 def _field(form: FormData, name: str) -> str:

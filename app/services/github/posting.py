@@ -68,6 +68,8 @@ class CommentPoster:
         """When turns began for which no comment was tried yet, by marker."""
         self._askers: dict[SessionKey, str] = {}
         """Whom the turns answer that are at work."""
+        self._steered: dict[str, set[str]] = {}
+        """The messages that went into each running turn and were reacted to."""
         self._heads: dict[str, str] = {}
         """The heads of pull requests when turns about their lines began, by marker."""
 
@@ -151,6 +153,10 @@ class CommentPoster:
             await self._react(spot, said, "eyes")
             self._unwritten[post.marker] = self._clock.monotonic()
             return Name("seen", spot.number)
+        seen = self._steered.setdefault(post.marker, set())
+        for each in [each for each in content.steered if each not in seen]:
+            seen.add(each)
+            await self._react(spot, Name.parse(each), "eyes")
         (body,) = await self._pages(content, post.marker)
         if known.kind != "seen":
             await self._api.edit(spot, known, body, progress=True)
@@ -216,10 +222,12 @@ class CommentPoster:
     async def _tidy(self, spot: Spot, post: PostSend) -> None:
         """Say on the message how its turn ended, and resolve the threads that a fix answers."""
         content, head = post.content, self._heads.pop(post.marker, "")
+        self._steered.pop(post.marker, None)
         try:
             said, under = await self._in_thread(spot, content)
             if (reaction := REACTIONS.get(content.state)) is not None:
-                await self._react(spot, said, reaction)
+                for each in (said, *map(Name.parse, content.steered)):
+                    await self._react(spot, each, reaction)
             if content.state == "done" and head:
                 await self._resolve(spot, content.message_id, head, alone=under is not None)
         except (PostError, GitHubException, httpx.HTTPError) as error:

@@ -245,9 +245,10 @@ class SlackAdapter(Adapter):
         except PostRejected:
             self._status.end(target)
             raise
+        if is_turn:
+            self._reactions.mark(post)
         if is_turn and is_over:
             self._status.end(target)
-            self._reactions.mark(post)
         return sent
 
     @override

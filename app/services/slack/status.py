@@ -19,6 +19,7 @@ from app.model.keys import SessionKey
 from app.model.posts import PostSend
 from app.retry import Retries
 from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused
+from app.services.slack.cards import FINAL
 from app.services.slack.events import channel_and_thread, is_person
 from app.services.slack.wording import IS_WORKING
 from app.tasks import Tasks
@@ -28,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 EMOJI: Final = {"done": "white_check_mark", "failed": "x"}
 """The mark of each end; a person who stops an agent needs none."""
+STEERED: Final = "eyes"
+"""The mark of a message that went into a running turn."""
 PAUSES: Final = (5.0, 60.0)
 _MESSAGE: Final = re.compile(r"\d+\.\d+")
 
@@ -39,20 +42,28 @@ class Reactions:
         self._api = api
         self._clock = clock
         self._tasks = Tasks(f"slack reactions of {agent}")
+        self._seen: set[str] = set()
 
     def mark(self, post: PostSend) -> None:
-        """Mark the message that a finished turn answers."""
-        emoji, message = EMOJI.get(post.content.state), post.content.message_id
-        if emoji is not None and _MESSAGE.fullmatch(message):
-            self._tasks.start(self._add(post, emoji), name=message)
+        """Mark the messages that went into a turn, and all that it answers once it is over."""
+        content = post.content
+        marks = [(each, STEERED) for each in content.steered if each not in self._seen]
+        self._seen.update(content.steered)
+        if content.state in FINAL:
+            self._seen.difference_update(content.steered)
+        if (emoji := EMOJI.get(content.state)) is not None:
+            marks += [(each, emoji) for each in (content.message_id, *content.steered)]
+        for message, mark in marks:
+            if _MESSAGE.fullmatch(message):
+                self._tasks.start(self._add(post.target, message, mark), name=message)
 
     async def close(self) -> None:
         """Stop adding marks."""
         await self._tasks.close()
 
-    async def _add(self, post: PostSend, emoji: str) -> None:
-        channel, _ = channel_and_thread(post.target.external)
-        message, retries = post.content.message_id, Retries(self._clock, PAUSES)
+    async def _add(self, target: SessionKey, message: str, emoji: str) -> None:
+        channel, _ = channel_and_thread(target.external)
+        retries = Retries(self._clock, PAUSES)
         facts = {"channel": channel, "timestamp": message, "name": emoji}
         try:
             while True:

@@ -7,7 +7,7 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from app.errors import DeliveryUnreadable
-from app.model.inbound import Delivery, Heard, Repeat
+from app.model.inbound import Delivery, Heard, Repeat, WhileBusy
 from app.model.keys import PlaceKey, SessionKey, adapter_name
 from app.model.types import File, Speaker
 
@@ -54,6 +54,8 @@ class PageMessage(BaseModel):
     """The open ask that these words reject."""
     hands_over: str = ""
     """The agent that the thread belongs to from now on, if it was picked for these words."""
+    while_busy: WhileBusy = "steer"
+    """Where it goes if the agent works."""
 
 
 def place_key(thread: str) -> PlaceKey:
@@ -105,4 +107,5 @@ def heard(stored: Delivery) -> Heard:
         repeats=Repeat(said.repeats.message, said.repeats.turn) if said.repeats else None,
         rejects=said.rejects,
         hands_over=said.hands_over,
+        while_busy=said.while_busy,
     )

@@ -87,7 +87,7 @@ def tell_suspended(connection: Connection, turns: Sequence[int], now: float) -> 
     return posts
 
 
-_WAITING = (
+WAITING = (
     select(turn.c.id)
     .where(
         turn.c.session == bindparam("of"),
@@ -148,13 +148,13 @@ def attach(
 
     One that is to be answered `alone` always begins a turn.
     """
-    surface_id, session_id = _surface(connection, request, place_id, now)
+    surface_id, session_id = find_surface(connection, request, place_id, now)
     connection.execute(_TOUCH, {"of": session_id, "now": now})
     # The last waiting turn: after a crash there may be two, and messages keep their order.
     here = {"of": session_id, "asked_in": surface_id}
-    waiting = None if alone else connection.execute(_WAITING, here).scalar()
+    waiting = None if alone else connection.execute(WAITING, here).scalar()
     release(connection, session_id)
-    turn_id = waiting or _new_turn(connection, session_id, surface_id, now)
+    turn_id = waiting or begin_turn(connection, session_id, surface_id, now)
     connection.execute(_HEAR, {"message": number, "session": session_id, "turn": turn_id})
     busy = (
         connection.execute(_BUSY, {"of": session_id, "before": turn_id}).first()
@@ -176,15 +176,16 @@ def attach(
 
 def enter(connection: Connection, request: BridgeSessionRequest, place_id: int, now: float) -> int:
     """Return the session of a request, which is begun if needed, without a turn."""
-    return _surface(connection, request, place_id, now)[1]
+    return find_surface(connection, request, place_id, now)[1]
 
 
-def _new_turn(connection: Connection, session_id: int, surface_id: int, now: float) -> int:
+def begin_turn(connection: Connection, session_id: int, surface_id: int, now: float) -> int:
+    """Add a turn to the queue of a session."""
     new = {"session": session_id, "surface": surface_id, "created_at": now}
     return int(connection.execute(_ADD_TURN, new).scalar_one())
 
 
-def _surface(
+def find_surface(
     connection: Connection, request: BridgeSessionRequest, place_id: int, now: float
 ) -> tuple[int, int]:
     """Find the session of a request, or start one; a removed session starts a new conversation.

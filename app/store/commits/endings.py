@@ -5,7 +5,7 @@ A turn's asks end with it, its post shows people how it ended, and schedules cou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, insert, select, update
 from app.model.inbound import RUN, PauseReason
 from app.model.keys import SessionKey
 from app.model.posts import NewPost, Note, NoteCode, PostContent
+from app.model.steering import Steered
 from app.model.types import Entry, TurnRef, TurnState
 from app.store.commits.asks import (
     close_asks,
@@ -22,6 +23,7 @@ from app.store.commits.asks import (
     target_of,
     tell_unused_answers,
 )
+from app.store.commits.steering import hand_back, note_read
 from app.store.posts import address_like, end_post, finish_post, insert_post, turn_post_key
 from app.store.sealed import forget_words
 from app.store.tables import (
@@ -249,8 +251,14 @@ def end_turn(
     content: PostContent,
     now: float,
     error: str = "",
+    *,
+    unsure: Collection[int] | None = None,
 ) -> list[int]:
-    """End a turn and its asks, with or without a process; return the posts."""
+    """End a turn and its asks, with or without a process; return the posts.
+
+    `unsure` are messages that were sent into it and of which its agent said nothing; None if it
+    is not known which were sent.
+    """
     stays = state is TurnState.DONE and outlives(connection, turn_id)
     which = ask.c.turn == turn_id
     if stays:
@@ -260,6 +268,10 @@ def end_turn(
     _close_turn(connection, turn_id, state, now, error)
     posts += present(finish_post(connection, turn_post_key(turn_id), content))
     posts += tell_unused_answers(connection, turn_id, now) if stays else []
+    if state is TurnState.DONE:
+        note_read(connection, turn_id, Steered.TAKEN)
+    held = state is TurnState.CANCELLED
+    posts += hand_back(connection, turn_id, now, unsure=unsure, held=held)
     return posts + count_runs(connection, turn_id, state, now)
 
 

@@ -138,6 +138,8 @@ turn = Table(
     Column("continued", Boolean, nullable=False, server_default=false()),
     Column("held", Boolean, nullable=False, server_default=false()),
     Column("stopped", Boolean, nullable=False, server_default=false()),
+    # Whether words go into it while it runs.
+    Column("steerable", Boolean, nullable=False, server_default=false()),
     # Why it waits for someone to continue it: `limited`, `login` or `budget`.
     Column("paused", String),
     # The turn that continues its work, if it was parked and then answered.
@@ -201,6 +203,8 @@ heard = Table(
     Column("message", NUMBER, ForeignKey("message.id"), primary_key=True),
     Column("session", NUMBER, ForeignKey("session.id"), primary_key=True),
     Column("turn", NUMBER, ForeignKey("turn.id")),
+    # Where it is if it was said to a working agent: `sent`, `taken` or `read`.
+    Column("steered", String),
 )
 Index("heard_turn", heard.c.turn)
 Index("heard_session", heard.c.session, heard.c.message)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.commands import Command, parse
+from app.features.together import wording as together
 from app.model.wording import HELP
 
 
@@ -134,4 +135,4 @@ def test_no_text_breaks_the_parser(text: str) -> None:
     ],
 )
 def test_help_names_every_command(name: str) -> None:
-    assert name in HELP
+    assert name in HELP + together.HELP

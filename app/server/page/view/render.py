@@ -218,7 +218,7 @@ def _compile(template: Path) -> Template:
 
 def place_panels(place: Place, roster: PageRoster) -> dict[str, str]:
     """Render the panels around a thread, by the id of their element."""
-    return {name: _panel(name, place, roster) for name in ("state", "status", "side", "to")}
+    return {name: _panel(name, place, roster) for name in ("state", "status", "side", "when", "to")}
 
 
 def start_panels(roster: PageRoster, picked: str) -> dict[str, str]:

@@ -1,0 +1,169 @@
+"""What is said to a working agent goes into its running turn: once, in order, over any crash."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.invariants import disorder, outcomes, repetitions, told, violations
+from tests.support.world import World
+
+STEERED: dict[str, Any] = {"while_busy": "steer"}
+SEEDS = 3
+
+
+def steered(world: World) -> list[tuple[str, str | None]]:
+    """List the messages with where they are, in order."""
+    return [
+        (str(text).splitlines()[0], state)
+        for text, state in world.bridge.rows(
+            "select transcript.text, heard.steered from heard "
+            "join transcript on transcript.id = heard.message order by heard.message"
+        )
+    ]
+
+
+def test_words_go_into_the_running_turn_in_order_with_their_speakers(tmp_path: Path) -> None:
+    with World(tmp_path, entry=STEERED) as world:
+        world.say("t1", "tell here\nhold go")
+        world.wait_file("here")
+
+        second = world.say("t1", "say second", speaker="Bob")
+        third = world.say("t1", "say third", speaker="Cleo")
+        world.bridge.wait(lambda: [s for _, s in steered(world)][1:] == ["taken"] * 2, "not taken")
+        world.touch("go")
+        world.settle()
+        world.end()
+
+        assert violations(world) == []
+        (turn,) = world.turns()
+        assert "second\n\nword-002\n\nthird\n\nword-003" in turn.text
+        (prompt,) = told(world, second)
+        assert prompt.startswith("[Bob on web, web:t1:demo: said while you work.]\nsay second\n")
+        assert len(told(world, third)) == 1
+        assert [state for _, state in steered(world)] == [None, "read", "read"]
+
+
+def test_what_is_said_after_the_turn_begins_the_next_one(tmp_path: Path) -> None:
+    with World(tmp_path, entry=STEERED) as world:
+        world.say("t1", "say first")
+        world.settle()
+        world.say("t1", "say second")
+        world.settle()
+        world.end()
+
+        assert violations(world) == []
+        assert len(world.turns()) == 2
+
+
+@pytest.mark.parametrize("words", ["!queue say later", "queue: say later"])
+def test_words_can_be_queued_on_purpose(tmp_path: Path, words: str) -> None:
+    with World(tmp_path, entry=STEERED) as world:
+        world.say("t1", "tell here\nhold go")
+        world.wait_file("here")
+        queued = world.say("t1", words)
+        world.wait_for("queued", number=1)
+        behind = world.say("t1", "say behind it")
+        world.wait_decided(behind)
+        world.touch("go")
+        world.settle()
+        world.end()
+
+        assert [*outcomes(world), *repetitions(world), *disorder(world)] == []
+        _, later = world.turns()
+        assert later.text == "later\n\nword-002\n\nbehind it\n\nword-003"
+        assert len(told(world, queued)) == 1
+
+
+def test_words_that_are_sent_now_take_the_place_of_the_running_turn(tmp_path: Path) -> None:
+    with World(tmp_path, entry=STEERED) as world:
+        world.say("t1", "say begun\ntell here\nhold never")
+        world.wait_file("here")
+        world.say("t1", "!now say at once")
+        world.settle()
+        world.end()
+
+        assert [*outcomes(world), *repetitions(world), *disorder(world)] == []
+        cut, answer = world.turns()
+        assert (cut.state, answer.state) == ("stopped", "done")
+        assert answer.text == "at once\n\nword-002"
+
+
+def test_words_that_were_not_read_before_a_stop_are_named_and_not_told_again(
+    tmp_path: Path,
+) -> None:
+    with World(tmp_path, entry=STEERED) as world:
+        world.say("t1", "say begun\ntell here\nhold never")
+        world.wait_file("here")
+        lost = world.say("t1", "say unread")
+        world.bridge.wait(lambda: steered(world)[-1][1] == "taken", "not taken")
+
+        world.command("t1", "stop")
+        world.settle()
+        world.say("t1", "say after")
+        world.settle()
+        world.end()
+
+        assert violations(world) == []
+        stopped, after = world.turns()
+        assert stopped.note == "Stopped. 1 message may not have been read: send it again if needed."
+        assert after.text == "after\n\nword-003"
+        assert told(world, lost) == []
+
+
+def test_words_wait_while_a_person_is_asked_and_are_read_then(tmp_path: Path) -> None:
+    with World(tmp_path, entry=STEERED) as world:
+        world.say("t1", "write notes.txt hello")
+        world.platform.wait(lambda _: bool(world.platform.shown("ask")))
+        second = world.say("t1", "say meanwhile")
+        world.bridge.wait(lambda: steered(world)[-1][1] == "taken", "not taken")
+        world.settle()
+        world.end()
+
+        assert violations(world) == []
+        assert len(world.turns()) == 1
+        assert len(told(world, second)) == 1
+
+
+@pytest.mark.parametrize("who", ["bridge", "agent"])
+def test_words_that_a_kill_took_are_told_again_once(tmp_path: Path, who: str) -> None:
+    with World(tmp_path, entry=STEERED) as world:
+        world.say("t1", "say begun\ntell here\nhold go")
+        world.wait_file("here")
+        word = world.say("t1", "say steered")
+        world.bridge.wait(lambda: steered(world)[-1][1] == "taken", "not taken")
+
+        world.touch("go") if who == "agent" else None
+        world.kill()
+        world.touch("go")
+        world.settle()
+        world.end()
+
+        assert violations(world) == []
+        assert len([prompt for prompt in told(world, word) if "<!-- bridge:m-" in prompt]) == 1
+        assert [state for _, state in steered(world)] == [None, "read"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_steered_words_arrive_once_and_in_order_whenever_the_bridge_dies(
+    tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    with World(tmp_path, entry=STEERED) as world:
+        for number in range(12):
+            world.say("t1", f"tell here-{number}\nhold go-{number}")
+            for _ in range(chance.randrange(4)):
+                world.say("t1", "say steered")
+            if chance.random() < 0.4:
+                world.kill()
+            world.touch(f"go-{number}")
+            for each in range(number + 1):
+                world.touch(f"go-{each}")
+        world.settle()
+        world.end()
+
+        assert violations(world) == []
