@@ -184,7 +184,9 @@ class AgentDied(AgentError):
     def __init__(self, agent: str, *, status: int | None, last_words: str = "") -> None:
         self.status = status
         self.last_words = last_words
-        how = "without a status" if status is None else _ending(status)
+        how = "without a status"
+        if status is not None:
+            how = f"signal {-status}" if status < 0 else f"exit status {status}"
         tail = f" Its last words: {last_words}" if last_words else ""
         super().__init__(f"{agent} stopped unexpectedly ({how}).{tail}")
 
@@ -290,7 +292,3 @@ class PostDelayed(PostError):
 
 class PostRejected(PostError):
     """The platform says: never."""
-
-
-def _ending(status: int) -> str:
-    return f"signal {-status}" if status < 0 else f"exit status {status}"

@@ -301,7 +301,7 @@ class Switchboard(ABC):
             return  # one was lost: the question has no answer
         parts.append(text)
         if len(parts) == count:
-            replies[sender] = _unpack("".join(parts))
+            replies[sender] = json.loads(zlib.decompress(b64decode("".join(parts))))
             self._came.set()
 
     async def _reply(self, topic: str, facts: Facts, number: str) -> None:
@@ -311,7 +311,7 @@ class Switchboard(ABC):
         except Exception:
             logger.exception("could not answer %s", topic)
             answer = _FAILED
-        packed = _pack(answer)
+        packed = b64encode(zlib.compress(json.dumps(answer).encode())).decode()
         parts = [packed[at : at + PART_CHARACTERS] for at in range(0, len(packed), PART_CHARACTERS)]
         for position, part in enumerate(parts):
             self._put([self.name, _REPLY, [position, len(parts), part], number])
@@ -340,16 +340,6 @@ def _parse(text: str) -> _Signal:
     if topic != _REPLY:
         Topic(topic)
     return _Signal(sender, topic, facts, number)
-
-
-def _pack(facts: Facts) -> str:
-    """Write an answer as plain letters, as few as possible."""
-    return b64encode(zlib.compress(json.dumps(facts).encode())).decode()
-
-
-def _unpack(text: str) -> Facts:
-    found: Facts = json.loads(zlib.decompress(b64decode(text)))
-    return found
 
 
 def _call(handler: Callable[..., None], *args: Any) -> None:

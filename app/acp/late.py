@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.acp.launch import AgentLaunch, CurrentLaunches
-from app.agents.admission import Admission
+from app.agents.checks import Admission
 from app.agents.registry import Registry
 from app.children.warden import Warden
 from app.clock import Clock

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from app.acp.card import card_path
-from app.agents.admission import Admission
 from app.agents.agent import Agent
-from app.agents.availability import explain_command
-from app.agents.isolation import Shelter
+from app.agents.checks import Admission, explain_command
+from app.agents.isolation import Isolation
 from app.agents.registry import Registry
 from app.children.homes import SessionHomes, give
 from app.children.layout import Confinement
@@ -120,19 +119,19 @@ def launch_of(agent: Agent, configuration: Configuration, admission: Admission) 
 
     `admission` decides whether it may start.
     """
-    config, program, shelter = agent.config, agent.program, agent.shelter
-    assert shelter is not None, "agents that are started have a shelter"
+    config, program, isolation = agent.config, agent.program, agent.isolation
+    assert isolation is not None, "agents that are started have a isolation"
     return AgentLaunch(
         name=agent.id,
         argv=config.command,
         display_name=agent.display_name,
-        home=shelter.home,
-        homes=shelter.homes,
-        environment=shelter.environment,
-        sandbox=shelter.sandbox,
-        confinement=shelter.confinement,
-        limits=shelter.limits,
-        network=shelter.network,
+        home=isolation.home,
+        homes=isolation.homes,
+        environment=isolation.environment,
+        sandbox=isolation.sandbox,
+        confinement=isolation.confinement,
+        limits=isolation.limits,
+        network=isolation.network,
         # An agent's initial mode is never trusted to ask.
         mode=agent.mode,
         model=config.model,
@@ -152,12 +151,12 @@ def launch_of(agent: Agent, configuration: Configuration, admission: Admission) 
 
 
 def launches(
-    configuration: Configuration, shelters: Mapping[str, Shelter]
+    configuration: Configuration, isolations: Mapping[str, Isolation]
 ) -> dict[str, AgentLaunch]:
     """Return the launch settings of agents that run outside a bridge."""
-    registry = Registry(configuration, shelters=shelters)
+    registry = Registry(configuration, isolations=isolations)
     admission = Admission(registry)
-    return {agent: launch_of(registry[agent], configuration, admission) for agent in shelters}
+    return {agent: launch_of(registry[agent], configuration, admission) for agent in isolations}
 
 
 class CurrentLaunches(Mapping[str, AgentLaunch]):

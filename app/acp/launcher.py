@@ -197,7 +197,11 @@ class AcpLauncher:
             raise NotFound("agent", session.key.agent)
         # Tasks inherit this: every line that is logged for the agent from now on names it.
         with bind(agent=launch.name, session=str(session.key)):
-            await self._wait_until_settled(launch, session)
+            # The conversation must be settled on the agent's disk before it is read again.
+            rested = self._clock.now() - session.updated_at
+            missing = launch.settle_seconds_before_load - rested
+            if session.acp_session_id is not None and missing > 0:
+                await self._clock.sleep(missing)
             try:
                 return await self._start_session(
                     launch, session, workspace, listener, system, replay=replay
@@ -213,13 +217,6 @@ class AcpLauncher:
         for peer in self._peers.values():
             peer.abandon(POLITE)
         await self._tasks.close(grace=CLOSE_SECONDS)
-
-    async def _wait_until_settled(self, launch: AgentLaunch, session: Session) -> None:
-        """Wait until the conversation is settled on the agent's disk before it is read again."""
-        rested = self._clock.now() - session.updated_at
-        missing = launch.settle_seconds_before_load - rested
-        if session.acp_session_id is not None and missing > 0:
-            await self._clock.sleep(missing)
 
     async def _start_session(
         self,

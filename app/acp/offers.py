@@ -79,12 +79,16 @@ class Offers:
         except ValidationError:
             known = LoadSessionResponse()
         modes, options = known.modes, known.config_options
+        offered = objects(mapping(answer.get("models")).get("availableModels"))
         return cls(
             None if modes is None else tuple(mode.id for mode in modes.available_modes),
             None if options is None else tuple(options),
-            _models(answer),
+            tuple(model for each in offered if (model := string(each.get("modelId")))) or None,
             _names(answer),
-            _current(answer),
+            (
+                string(mapping(answer.get("modes")).get("currentModeId")) or "",
+                string(mapping(answer.get("models")).get("currentModelId")) or "",
+            ),
             restored,
         )
 
@@ -168,23 +172,11 @@ class Offers:
         return NotOffered(_refusal(option.id, value, values))
 
 
-def _models(answer: Json) -> tuple[str, ...] | None:
-    offered = objects(mapping(answer.get("models")).get("availableModels"))
-    found = tuple(model for each in offered if (model := string(each.get("modelId"))))
-    return found or None
-
-
 def _names(answer: Json) -> dict[str, str]:
     modes = objects(mapping(answer.get("modes")).get("availableModes"))
     models = objects(mapping(answer.get("models")).get("availableModels"))
     named = [(each.get("id") or each.get("modelId"), each.get("name")) for each in modes + models]
     return {key: name for key, name in named if isinstance(key, str) and isinstance(name, str)}
-
-
-def _current(answer: Json) -> tuple[str, str]:
-    mode = string(mapping(answer.get("modes")).get("currentModeId"))
-    model = string(mapping(answer.get("models")).get("currentModelId"))
-    return mode or "", model or ""
 
 
 def _choices(option: ConfigOption | None) -> tuple[Choice, ...]:

@@ -116,11 +116,8 @@ class AgentPeer:
     @property
     def alive(self) -> bool:
         """Whether it can still be reached."""
-        return self._closing is None and self._child.status is None and not self._is_over
-
-    @property
-    def _is_over(self) -> bool:
-        return self.transport.finished.is_set()
+        is_over = self.transport.finished.is_set()
+        return self._closing is None and self._child.status is None and not is_over
 
     @asynccontextmanager
     async def step(self, name: str, seconds: float | None) -> AsyncIterator[None]:

@@ -207,7 +207,8 @@ class AcpSession:
     async def _blocks(
         self, text: str, files: Sequence[Attachment]
     ) -> list[TextContentBlock | Block]:
-        words = text_block(_replace_surrogates(text))
+        # Halves of surrogate pairs, which platforms may deliver, cannot be carried by JSON.
+        words = text_block(text.encode(errors="replace").decode())
         if not files:
             return [words]
         offered = self.capabilities.prompt_capabilities or PromptCapabilities()
@@ -241,12 +242,10 @@ class AcpSession:
         except AgentError:
             await self._peer.close()
             if self._overdue:
-                raise self._timed_out() from None
+                timeout = self._timeouts.cancel
+                raise AgentTimedOut(self._peer.name, "session/cancel", timeout) from None
             raise
         return PromptEnd(answer.stop_reason, self._usage(answer.usage))
-
-    def _timed_out(self) -> AgentTimedOut:
-        return AgentTimedOut(self._peer.name, "session/cancel", self._timeouts.cancel)
 
     def _usage(self, usage: Usage | None) -> UsageUpdate | None:
         """Return the tokens used; how full the context is only if the agent did not say so."""
@@ -323,11 +322,6 @@ class _UntilAnswered:
             self._peer.note_begin(seconds_ago=ANNOUNCED_SECONDS)
 
 
-def _replace_surrogates(text: str) -> str:
-    """Replace halves of surrogate pairs, which platforms may deliver and JSON cannot carry."""
-    return text.encode(errors="replace").decode()
-
-
 def _tokens(usage: Usage) -> Tokens:
     """Count each token once: some agents count cached tokens as input, thoughts as output."""
     read, write = usage.cached_read_tokens or 0, usage.cached_write_tokens or 0
@@ -346,7 +340,8 @@ def blocks_of(files: Sequence[Attachment], capabilities: PromptCapabilities) -> 
         data = _read(file.path, min(room, max(IMAGE_BYTES, AUDIO_BYTES, TEXT_BYTES)))
         block = None if data is None else _rich(file, data, capabilities)
         if block is None:
-            block = _link(file)
+            name, kind = file.path.name, file.media_type or None
+            block = resource_link_block(name, file.path.as_uri(), mime_type=kind)
         elif data is not None:
             room -= len(data)
         blocks.append(block)
@@ -367,12 +362,6 @@ def _rich(file: Attachment, data: bytes, capabilities: PromptCapabilities) -> Bl
         return None
     return resource_block(
         embedded_text_resource(file.path.as_uri(), text, mime_type=file.media_type or None)
-    )
-
-
-def _link(file: Attachment) -> Block:
-    return resource_link_block(
-        file.path.name, file.path.as_uri(), mime_type=file.media_type or None
     )
 
 

@@ -273,7 +273,8 @@ class AgentTransport:
             try:
                 message = decode(frame)
             except orjson.JSONDecodeError:
-                self._drop_garbage(frame)
+                if frame and not frame.isspace():
+                    self._count("not_json")
                 continue
             if type(message) is not dict:
                 self._count("not_an_object")
@@ -356,10 +357,6 @@ class AgentTransport:
         waiting = self._hearer.settle()
         if waiting is not None:
             await waiting
-
-    def _drop_garbage(self, frame: bytes) -> None:
-        if frame and not frame.isspace():
-            self._count("not_json")
 
     # Out.
 

@@ -178,7 +178,11 @@ def methods_of(answer: object, argv: Sequence[str]) -> list[Method]:
                     name=string(offered.get("name")) or method_id,
                     description=string(offered.get("description")) or "",
                     command=_command(offered, argv),
-                    environment=_variables(offered),
+                    environment={
+                        name: value
+                        for name, value in mapping(offered.get("env")).items()
+                        if isinstance(value, str)
+                    },
                 )
             )
     return found
@@ -227,11 +231,6 @@ def _command(offered: Json, argv: Sequence[str]) -> tuple[str, ...] | None:
     if offered.get("type") == "terminal":
         return (*argv, *_texts(offered.get("args")))
     return None
-
-
-def _variables(offered: Json) -> dict[str, str]:
-    given = mapping(offered.get("env"))
-    return {name: value for name, value in given.items() if isinstance(value, str)}
 
 
 def _texts(value: object) -> list[str]:

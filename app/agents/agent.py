@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from app.agents.catalog import AgentProgram
-from app.agents.isolation import Shelter
+from app.agents.isolation import Isolation
 from app.agents.network import read_hosts
 from app.children.sandbox import Plain
 from app.config import AgentConfig, Configuration
@@ -39,7 +39,7 @@ class Agent:
     config: AgentConfig
     program: AgentProgram | None = None
     """The known program that it is, if it is one."""
-    shelter: Shelter | None = None
+    isolation: Isolation | None = None
     """Its HOME, sandbox and environment; None where nothing is started."""
     display_name: str = ""
     """The name people see."""
@@ -153,12 +153,14 @@ class Agent:
 
     @property
     def bounds(self) -> Bounds:
-        """How far it can go, in the shelter that it has."""
-        shelter = self.shelter
+        """How far it can go, in the isolation that it has."""
+        isolation = self.isolation
         return Bounds(
-            isolated=shelter is not None and not isinstance(shelter.sandbox, Plain),
+            isolated=isolation is not None and not isinstance(isolation.sandbox, Plain),
             network=(
-                "host" if shelter is None or shelter.network is None else shelter.network.rules.mode
+                "host"
+                if isolation is None or isolation.network is None
+                else isolation.network.rules.mode
             ),
             hosts=tuple(read_hosts(self.config)),
             # Without the rule for the bridge's tools, which every agent may call in its own form.
@@ -171,7 +173,7 @@ def build_agent(
     configuration: Configuration,
     config: AgentConfig,
     program: AgentProgram | None,
-    shelter: Shelter | None,
+    isolation: Isolation | None,
 ) -> Agent:
     """Build an agent's value: what its entry says, else what the bridge's settings say."""
     own, shared = config.limits, configuration.settings
@@ -182,7 +184,7 @@ def build_agent(
     return Agent(
         config=config,
         program=program,
-        shelter=shelter,
+        isolation=isolation,
         display_name=_display_name(configuration, config, program),
         policy=Policy((*_own_rules(config), *(() if exposure == "tools" else (tools,)))),
         turn_seconds=60.0 * (own.turn_minutes or shared.turn_minutes),

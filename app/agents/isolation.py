@@ -47,7 +47,7 @@ _ROOT_REMARK: Final = "; it runs as root"
 
 
 @dataclass(frozen=True, slots=True)
-class Shelter:
+class Isolation:
     """One agent's HOME, sandbox and environment."""
 
     agent: str
@@ -65,7 +65,7 @@ class Shelter:
     remark: str = ""
     """What else an isolated agent can reach, for people; begins with a comma."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Variables that its programs need in this shelter; they hold no key."""
+    """Variables that its programs need in this isolation; they hold no key."""
     network: NetworkPlan | None = None
     """Its network; None means this machine's."""
 
@@ -99,14 +99,16 @@ class Shelter:
         give(home.path, self.user)
         return home
 
-    def on_host_network(self) -> Shelter:
-        """Return the same shelter on this machine's network."""
+    def on_host_network(self) -> Isolation:
+        """Return the same isolation on this machine's network."""
         confinement = replace(self.confinement, shares_network=True)
         return replace(self, network=None, confinement=confinement)
 
 
-def shelter_all(configuration: Configuration, outside: Outside | None = None) -> dict[str, Shelter]:
-    """Create every agent's shelter and HOME; their proxies connect to `outside`.
+def isolate_all(
+    configuration: Configuration, outside: Outside | None = None
+) -> dict[str, Isolation]:
+    """Create every agent's isolation and HOME; their proxies connect to `outside`.
 
     Raises:
         ConfigurationError: an agent must be isolated and cannot be.
@@ -115,14 +117,14 @@ def shelter_all(configuration: Configuration, outside: Outside | None = None) ->
     found = find_bubblewrap(configuration.path) if wanted else Unavailable("not needed", "")
     users = _users(configuration, found)
     outside = outside or Internet()
-    shelters = {
-        name: _shelter(configuration, entry, found, users.get(name), outside)
+    isolations = {
+        name: _isolate(configuration, entry, found, users.get(name), outside)
         for name, entry in configuration.agents.items()
     }
-    for shelter in shelters.values():
-        shelter.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        give(shelter.home, shelter.user)
-    return shelters
+    for isolation in isolations.values():
+        isolation.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        give(isolation.home, isolation.user)
+    return isolations
 
 
 def must_be_isolated(configuration: Configuration, entry: AgentConfig) -> bool:
@@ -132,33 +134,33 @@ def must_be_isolated(configuration: Configuration, entry: AgentConfig) -> bool:
     )
 
 
-async def try_shelter(configuration: Configuration, shelter: Shelter) -> ProbeResult:
+async def try_isolation(configuration: Configuration, isolation: Isolation) -> ProbeResult:
     """Try from inside an agent's sandbox to read what it must not see; without one it can."""
-    if isinstance(shelter.sandbox, Plain):
-        return ProbeResult((), isolated=False, words=shelter.words)
-    workspaces, name = configuration.data_dir / "workspaces", f"probe-{shelter.agent}"
-    home = await asyncio.to_thread(shelter.home_of, name)
-    other = await asyncio.to_thread(shelter.home_of, f"{name}-other")
+    if isinstance(isolation.sandbox, Plain):
+        return ProbeResult((), isolated=False, words=isolation.words)
+    workspaces, name = configuration.data_dir / "workspaces", f"probe-{isolation.agent}"
+    home = await asyncio.to_thread(isolation.home_of, name)
+    other = await asyncio.to_thread(isolation.home_of, f"{name}-other")
     for folder in (workspace := workspaces / name, workspaces / f"{name}-other"):
         await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-        await asyncio.to_thread(give, folder, shelter.user)
+        await asyncio.to_thread(give, folder, isolation.user)
     hidden = {"DATA_DIR": configuration.data_dir, "SHARED_DIR": configuration.shared_dir}
     hidden |= {path.name: path for path in sorted(_secret_files(configuration))}
-    others = _homes(configuration) - {shelter.home}
+    others = _homes(configuration) - {isolation.home}
     hidden |= {f"the HOME of {home.name}": home for home in sorted(others) if home.is_dir()}
     if home.path != other.path:
         hidden["the home of another session"] = other.path
     hidden["the workspace of another session"] = workspaces / f"{name}-other"
     result = await probe(
-        shelter.sandbox,
-        replace(shelter.confinement, home=home.path, workspace=workspace),
-        env={**shelter.environment(new_marker("probe")), "HOME": str(home.path)},
+        isolation.sandbox,
+        replace(isolation.confinement, home=home.path, workspace=workspace),
+        env={**isolation.environment(new_marker("probe")), "HOME": str(home.path)},
         hidden=hidden,
     )
     if result.isolated:
-        return replace(result, words=f"{result.words}{shelter.remark}")
+        return replace(result, words=f"{result.words}{isolation.remark}")
     reason, dot, rest = result.words.partition(". ")
-    return replace(result, words=f"{reason.removesuffix('.')}{shelter.remark}{dot or '.'}{rest}")
+    return replace(result, words=f"{reason.removesuffix('.')}{isolation.remark}{dot or '.'}{rest}")
 
 
 def home_of(configuration: Configuration, entry: AgentConfig) -> Path:
@@ -204,13 +206,13 @@ def workspaces_root(configuration: Configuration) -> Path:
     return configuration.shared_dir / "workspaces"
 
 
-def _shelter(
+def _isolate(
     configuration: Configuration,
     entry: AgentConfig,
     found: Bubblewrap | Unavailable,
     user: int | None,
     outside: Outside,
-) -> Shelter:
+) -> Isolation:
     home = home_of(configuration, entry)
     sandbox, words = _sandbox(configuration, entry, found)
     if isinstance(sandbox, Plain) or not _is_open_to_others(entry, configuration.path):
@@ -241,7 +243,7 @@ def _shelter(
         remark += _SHARED_HOME
     bridge = {configuration.data_dir, configuration.shared_dir}
     masked = bridge | (_homes(configuration) - {home, configuration.home})
-    return Shelter(
+    return Isolation(
         agent=entry.id,
         home=home,
         homes=homes,

@@ -149,14 +149,8 @@ class Bubblewrap:
             tuple(options),
             frozenset(str(mount.path) for mount in laid if mount.path in fleeting),
         )
-        return ChildCommand(_with_entry(argv, words), guard, descriptors=inherited)
-
-
-def _with_entry(argv: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
-    """Put `entry` in front of a command, if it has something to do."""
-    if not words:
-        return tuple(argv)
-    return (*_PYTHON, _entry_source(), *words, "--", *argv)
+        before = (*_PYTHON, _entry_source(), *words, "--") if words else ()
+        return ChildCommand((*before, *argv), guard, descriptors=inherited)
 
 
 @cache

@@ -78,7 +78,10 @@ async def stop(child: Child, *, steps: StopSteps = _USUAL) -> StopReport:
         except asyncio.CancelledError as error:
             cancelled = error
     if ending.cancelled():
-        _kill_now(child)
+        # The event loop is closing: kill without waiting.
+        _kill_group(child)
+        kill_leftovers([child.identity], seconds=_LAST_SECONDS)
+        child.close()
     if cancelled is not None:
         raise cancelled
     return ending.result()
@@ -162,13 +165,6 @@ async def _end(child: Child, steps: StopSteps) -> StopReport:
         if child.link is not None:
             await child.link.close()
     return StopReport(step, child.status, swept=sweep.killed, remaining=sweep.remaining)
-
-
-def _kill_now(child: Child) -> None:
-    """Kill without waiting, for a closing event loop."""
-    _kill_group(child)
-    kill_leftovers([child.identity], seconds=_LAST_SECONDS)
-    child.close()
 
 
 async def _stop_in_steps(child: Child, steps: StopSteps) -> Step:

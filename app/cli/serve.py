@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from typer import Option
 
-from app.agents.enrolling import label_origin
 from app.agents.isolation import shorten_isolation
+from app.agents.registry import label_origin
 from app.config import Configuration, cautions
 from app.errors import DataDirInUse, StoreUnavailable
 from app.model.wording import AVAILABILITY

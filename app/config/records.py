@@ -40,7 +40,7 @@ class AgentRecord:
     source: str = ""
     """Where its entry was when it was last seen."""
     isolation: str = ""
-    """How it was isolated when it was last seen, in the codes of `app/agents/admission.py`."""
+    """How it was isolated when it was last seen, in the codes of `app/agents/checks.py`."""
     isolation_was: str = ""
     """How it was isolated before that changed, until a person has seen the change."""
     removed_at: float | None = None

@@ -185,22 +185,16 @@ def read_credentials(
             raise ConfigurationError("credentials", problem, f"Services are {', '.join(names)}.")
         for service in services:
             kind = service.credentials
-            credentials = _read_given(kind, agent, sources)
+            own = f"__{agent.suffix}"
+            source = GivenSource(kind, sources, (own, "") if agent.default else (own,))
+            given = source()
+            credentials = _check(kind, agent, given, source.origin) if given else None
             if credentials is None and service.name in stored:
                 credentials = _read_stored(kind, agent, stored[service.name])
             if credentials is not None:
                 found[service.name, agent.id] = credentials
     _check_identities(found, {agent.id: agent.name for agent in roster.agents.values()})
     return MappingProxyType(found)
-
-
-def _read_given(
-    kind: type[ServiceCredentials], agent: AgentConfig, sources: Sources
-) -> ServiceCredentials | None:
-    own = f"__{agent.suffix}"
-    source = GivenSource(kind, sources, (own, "") if agent.default else (own,))
-    given = source()
-    return _check(kind, agent, given, source.origin) if given else None
 
 
 def _read_stored(

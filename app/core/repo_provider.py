@@ -114,8 +114,8 @@ class RepoProvider:
                 readonly = await self._checkouts.in_place.protected(folder, session.key.agent)
             elif session.acp_session_id is not None and not had_folder:
                 await self._clones.note(session, wording.FOLDER_LOST)
-            errand = self._base.stores.tree.errand(session.id)
-            within = errand.folder if errand is not None and target is not None else ""
+            delegated = self._base.stores.tree.errand(session.id)
+            within = delegated.folder if delegated is not None and target is not None else ""
             if within and not await asyncio.to_thread(is_folder_below, folder, within):
                 raise RepositoryError(wording.NO_FOLDER.format(folder=within))
             self._open[session.id] = folder

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
-from app.agents.admission import Admission
+from app.agents.checks import Admission
 from app.agents.files import AgentFiles
 from app.agents.registry import Registry
 from app.children.network.dialing import Outside

@@ -131,7 +131,12 @@ class SessionManager:
                 words = wording.STOPPED
             if command.name == "stop" and await self._base.hooks.stop(heard.place):
                 words = wording.STOPPED if not effects else words
-            posts += (_reply(delivery, heard, agents, words),) if words else ()
+            if words:
+                speaker = agents[0] if agents else delivery.adapter.partition(":")[2]
+                target = SessionKey(heard.place.service, heard.external, speaker)
+                content = PostContent(kind="notice", note=words)
+                key = f"command:{heard.place}:{heard.message_id}"
+                posts += (NewPost(key, target, content),)
         accepted = await self.start_or_continue(
             Decision(
                 delivery.seq,
@@ -224,13 +229,6 @@ class SessionManager:
             await self._live.end(session_id)
         self._feed.notify(session_id)
         self._engine.submit(session_id)
-
-
-def _reply(delivery: Delivery, heard: Heard, agents: Sequence[str], words: str) -> NewPost:
-    speaker = agents[0] if agents else delivery.adapter.partition(":")[2]
-    target = SessionKey(heard.place.service, heard.external, speaker)
-    content = PostContent(kind="notice", note=words)
-    return NewPost(f"command:{heard.place}:{heard.message_id}", target, content)
 
 
 def _announce(decision: Decision) -> tuple[NewPost, ...]:

@@ -11,9 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from app.acp.late import LateLauncher, build_launcher
-from app.agents.catalog import unshared_files
+from app.agents.catalog import read_prices, unshared_files
 from app.agents.isolation import homes_root, workspaces_root
-from app.agents.prices import read_prices
 from app.children.kept_files import Traces
 from app.children.limits import DiskSpace, identify
 from app.children.warden import Warden
@@ -44,8 +43,7 @@ from app.core.repositories.forge import CurrentForge, Forge
 from app.core.roster import Availabilities, Roster
 from app.core.runtime import Addresses, Presences, Runtime
 from app.core.session_manager import SessionManager
-from app.core.tools.people import PeopleTools
-from app.core.tools.place import PlaceTools
+from app.core.tools.people import PeopleTools, PlaceTools
 from app.core.tools.proposals import ProposalTools
 from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents

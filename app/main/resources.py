@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app import logs
-from app.agents.admission import Admission, note_isolation
-from app.agents.enrolling import label, open_registry
+from app.agents.checks import Admission, note_isolation
 from app.agents.files import AgentFiles
-from app.agents.isolation import shelter_all
+from app.agents.isolation import isolate_all
 from app.agents.network import read_hosts
-from app.agents.registry import Registry
+from app.agents.registry import Registry, label, open_registry
 from app.children.limits import make_undumpable, raise_file_limit
 from app.children.network.dialing import Outside
 from app.clock import Clock, SystemClock
@@ -79,7 +78,7 @@ def open_resources(
     wrap: Wrap | None = None,
     outside: Outside | None = None,
 ) -> Iterator[Resources]:
-    """Open the resources: lock, secrets, shelters, store.
+    """Open the resources: lock, secrets, isolations, store.
 
     `outside` is what agents with their own network connect to, if not the internet.
 
@@ -113,9 +112,9 @@ def open_resources(
             registry.replace(label(registry.configuration, files))
             vault.register(*registry.configuration.secret_values())
             forget_process_secrets(registry.configuration)
-            shelters = shelter_all(registry.configuration, outside)
-            noted = note_isolation(registry.configuration, registry.records, shelters)
-            registry.replace(registry.configuration, noted, shelters)
+            isolations = isolate_all(registry.configuration, outside)
+            noted = note_isolation(registry.configuration, registry.records, isolations)
+            registry.replace(registry.configuration, noted, isolations)
             metrics = Metrics(tracer)
             database.writer.on_commit = partial(metrics.observe, "commit_seconds")
             yield Resources(

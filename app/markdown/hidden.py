@@ -200,20 +200,16 @@ def segments(text: str) -> Iterator[Segment]:
                 looks[line] = (kind, block, True)
             elif token.type in _KINDS:
                 looks[line] = (_KINDS[token.type], number, quoted)
-    for line in _definitions(environment):
-        looks[line] = ("definition", -1, looks[line][2])
+    known = [*environment.get("references", {}).values(), *environment.get("duplicate_refs", ())]
+    for reference in known:
+        for line in range(*reference["map"]):
+            looks[line] = ("definition", -1, looks[line][2])
     begin = 0
     for line in range(1, len(lines) + 1):
         if line == len(lines) or looks[line] != looks[begin]:
             kind, _, quoted = looks[begin]
             yield Segment(kind, tuple(lines[begin:line]), quoted)
             begin = line
-
-
-def _definitions(environment: dict[str, Any]) -> Iterator[int]:
-    known = [*environment.get("references", {}).values(), *environment.get("duplicate_refs", ())]
-    for reference in known:
-        yield from range(*reference["map"])
 
 
 @cache

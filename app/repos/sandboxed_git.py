@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from app.agents.admission import Admission
 from app.agents.agent import Agent
+from app.agents.checks import Admission
 from app.children.homes import Home, give
 from app.children.layout import Confinement
 from app.children.limits import ResourceLimits
@@ -97,17 +97,17 @@ def isolate(
     agents: Mapping[str, Agent], admission: Admission, warden: Warden, agent: str
 ) -> SandboxedGit | None:
     """Return an agent's isolation for git, without its keys; None if there is no such agent."""
-    shelter = agents[agent].shelter if agent in agents else None
-    if shelter is None:
+    isolation = agents[agent].isolation if agent in agents else None
+    if isolation is None:
         return None
     return SandboxedGit(
-        shelter.sandbox,
-        shelter.confinement,
-        replace(shelter, own={}).environment,
-        shelter.home_of,
+        isolation.sandbox,
+        isolation.confinement,
+        replace(isolation, own={}).environment,
+        isolation.home_of,
         partial(admission.admit, agent),
-        shelter.network,
-        shelter.limits,
+        isolation.network,
+        isolation.limits,
         warden,
     )
 

@@ -85,7 +85,7 @@ class AgentOut(BaseModel):
             command=agent.config.command[0],
             isolation=isolation,
             checkout=checkout_words(agent.program),
-            limits=agent.shelter.limit_words if agent.shelter else "",
+            limits=agent.isolation.limit_words if agent.isolation else "",
             emoji=agent.emoji,
             visible=agent.visible,
             services=list(services),

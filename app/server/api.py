@@ -10,8 +10,8 @@ from fastapi import APIRouter, Depends, Header, Query
 from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
 
-from app.agents.admission import describe_change
 from app.agents.agent import Agent
+from app.agents.checks import describe_change
 from app.core.feed import Unfinished
 from app.core.runtime import Runtime
 from app.errors import Conflict, NotFound

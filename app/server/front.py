@@ -1,7 +1,7 @@
-"""Handles webhooks in front of the application: verify, store, acknowledge, and nothing else.
+"""Handles webhooks in front of the application, and redacts its answers behind it.
 
-A delivery to be handled gets its 2xx only after the commit. Other requests pass on if their Host
-and Origin are right.
+A webhook is verified, stored and acknowledged, and nothing else: a delivery to be handled gets its
+2xx only after the commit. Other requests pass on if their Host and Origin are right.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from app.server.local_socket import SOCKET_HOST
 from app.server.problems import AGAIN_SECONDS
 from app.vault import Vault
 
+logger = logging.getLogger(__name__)
 
-def own_origin(host: str, base_url: str) -> str:
-    """Return the origin of our pages under a host: https only where BRIDGE_BASE_URL says so."""
-    base = urlsplit(base_url.lower())
-    scheme = base.scheme if host.lower() == base.netloc else "http"
-    return f"{scheme}://{host.lower()}"
-
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BODY_BYTES: Final = 25 * 1024 * 1024
 """The largest limit that a platform sets for its own deliveries."""
@@ -50,72 +50,6 @@ BODIES: Final = 64
 """Bodies that may be under way: more than a burst of a platform, which takes milliseconds each."""
 BODIES_BYTES: Final = 64 * 1024 * 1024
 """What they may hold together: two of the largest, and a small machine has room for it."""
-
-Message = MutableMapping[str, Any]
-
-
-class Bodies:
-    """Reads bodies, and knows which are under way."""
-
-    def __init__(self) -> None:
-        self._under_way: dict[asyncio.Timeout, int] = {}
-        """The size of each so far, by its bound of time, the oldest first."""
-
-    async def read(
-        self, headers: Mapping[bytes, bytes], receive: Callable[[], Awaitable[Message]]
-    ) -> bytes:
-        """Read a body up to the cap.
-
-        Raises:
-            DeliveryRefused: it is too large or incomplete.
-            TimeoutError: it did not arrive in time, or it gave way to others.
-        """
-        length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > BODY_BYTES:
-            raise DeliveryRefused("the body is too large", status=413)
-        async with asyncio.timeout(BODY_SECONDS) as bound:
-            pieces: list[bytes] = []
-            self._under_way[bound] = 0
-            try:
-                self._grow(bound, 0)
-                while True:
-                    message = await receive()
-                    pieces.append(_piece(message))
-                    if not message.get("more_body"):
-                        return b"".join(pieces)
-                    self._grow(bound, len(pieces[-1]))
-            finally:
-                self._under_way.pop(bound, None)
-
-    def _grow(self, bound: asyncio.Timeout, size: int) -> None:
-        """Count a piece of a body, and let others give way for it."""
-        if bound not in self._under_way:
-            return
-        self._under_way[bound] += size
-        if self._under_way[bound] > BODY_BYTES:
-            raise DeliveryRefused("the body is too large", status=413)
-        while len(self._under_way) > BODIES or sum(self._under_way.values()) > BODIES_BYTES:
-            oldest = next(iter(self._under_way))
-            del self._under_way[oldest]
-            if not oldest.expired():
-                oldest.reschedule(asyncio.get_running_loop().time())
-
-
-def _piece(message: Message) -> bytes:
-    if message["type"] == "http.disconnect":
-        raise DeliveryRefused("the body is incomplete", status=400)
-    piece: bytes = message.get("body", b"")
-    return piece
-
-
-logger = logging.getLogger(__name__)
-
-Scope = MutableMapping[str, Any]
-
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 HEAD_BYTES = 32 * 1024
 """Twice what browsers and platforms send at most."""
 START_SECONDS = 10.0
@@ -131,6 +65,10 @@ _JSON = (b"content-type", b"application/problem+json")
 _CLOSE = (b"connection", b"close")
 _EMPTY = (b"content-length", b"0")
 _AGAIN = (b"retry-after", str(AGAIN_SECONDS).encode())
+_TEXTS = (b"text/html", b"text/event-stream", b"application/json", b"application/problem+json")
+_LENGTH = b"content-length"
+HANDS_OUT = ("/login/", "/api/v1/login-links")
+"""Paths that hand out a secret on purpose."""
 
 
 class Front:
@@ -172,7 +110,10 @@ class Front:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         only_hooks = self._is_hooks_port(scope)
         if scope["type"] != "http":
-            await (_hang_up if only_hooks else self._application)(scope, receive, send)
+            if only_hooks:
+                await send({"type": "websocket.close"})
+            else:
+                await self._application(scope, receive, send)
             return
         adapter = self._table.get(scope["path"])
         if malformed := _check_headers(scope["headers"]):
@@ -252,6 +193,13 @@ class Front:
         return None if _is_own_or_opened(headers) else OTHER_SITE
 
 
+def own_origin(host: str, base_url: str) -> str:
+    """Return the origin of our pages under a host: https only where BRIDGE_BASE_URL says so."""
+    base = urlsplit(base_url.lower())
+    scheme = base.scheme if host.lower() == base.netloc else "http"
+    return f"{scheme}://{host.lower()}"
+
+
 def _is_own_or_opened(headers: Mapping[bytes, bytes]) -> bool:
     """Tell whether a request is of our own page, of no page, or a person who opens an address.
 
@@ -279,10 +227,6 @@ def _require_signature(adapter: Adapter, headers: Mapping[bytes, bytes]) -> None
         raise DeliveryRefused(f"{name} is missing")
 
 
-async def _hang_up(_scope: Scope, _receive: Receive, send: Send) -> None:
-    await send({"type": "websocket.close"})
-
-
 async def _acknowledge(send: Send) -> None:
     # Without a length the server sends the end of the body in a separate packet.
     await send({"type": "http.response.start", "status": ACKNOWLEDGED, "headers": [_EMPTY]})
@@ -301,14 +245,62 @@ async def _answer(send: Send, status: int, detail: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-_TEXTS = (b"text/html", b"text/event-stream", b"application/json", b"application/problem+json")
-_LENGTH = b"content-length"
-HANDS_OUT = ("/login/", "/api/v1/login-links")
-"""Paths that hand out a secret on purpose."""
+class Bodies:
+    """Reads the bodies of webhooks, within a bound of time, number and memory for all together.
+
+    Who sent a body is known only once it was read, so strangers can send some. When there are too
+    many, the one that has been under way longest gives way: what a platform sends arrives at once.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: dict[asyncio.Timeout, int] = {}
+        """The size of each so far, by its bound of time, the oldest first."""
+
+    async def read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        """Read a body up to the cap.
+
+        Raises:
+            DeliveryRefused: it is too large or incomplete.
+            TimeoutError: it did not arrive in time, or it gave way to others.
+        """
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > BODY_BYTES:
+            raise DeliveryRefused("the body is too large", status=413)
+        async with asyncio.timeout(BODY_SECONDS) as bound:
+            pieces: list[bytes] = []
+            self._under_way[bound] = 0
+            try:
+                self._grow(bound, 0)
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise DeliveryRefused("the body is incomplete", status=400)
+                    pieces.append(message.get("body", b""))
+                    if not message.get("more_body"):
+                        return b"".join(pieces)
+                    self._grow(bound, len(pieces[-1]))
+            finally:
+                self._under_way.pop(bound, None)
+
+    def _grow(self, bound: asyncio.Timeout, size: int) -> None:
+        """Count a piece of a body, and let others give way for it."""
+        if bound not in self._under_way:
+            return
+        self._under_way[bound] += size
+        if self._under_way[bound] > BODY_BYTES:
+            raise DeliveryRefused("the body is too large", status=413)
+        while len(self._under_way) > BODIES or sum(self._under_way.values()) > BODIES_BYTES:
+            oldest = next(iter(self._under_way))
+            del self._under_way[oldest]
+            if not oldest.expired():
+                oldest.reschedule(asyncio.get_running_loop().time())
 
 
 class Redacting:
-    """Wraps an application and redacts its answers."""
+    """Wraps an application and redacts known secrets in its answers, as the last step.
+
+    However a view joins, strips or shortens text, the search runs on the bytes that are sent.
+    """
 
     def __init__(self, application: Application, vault: Vault) -> None:
         self._application = application

@@ -1,4 +1,9 @@
-"""Listens on the ports with uvicorn, and bounds the connections that wait for their peer."""
+"""Listens on the ports with uvicorn, and bounds the connections that wait for their peer.
+
+Anyone who reaches the port can open connections and send nothing. They run out of time, and when
+there are too many, the one that waited longest is closed: a real request follows its connection at
+once. The other handles of the process stay free for agents, files and the database.
+"""
 
 from __future__ import annotations
 

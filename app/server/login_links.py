@@ -64,7 +64,12 @@ class _Bucket:
 
 
 class Guesses:
-    """Counts wrong guesses."""
+    """Counts wrong guesses of the admin token and of log-in links, by source address.
+
+    Only wrong ones are slowed down: the right token and a link that works are accepted at once,
+    however many guesses others make, also from the same address. What keeps a guesser out is the
+    length of both.
+    """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now

@@ -43,19 +43,6 @@ STATUS: tuple[tuple[type[BridgeError], HTTPStatus], ...] = (
 )
 
 
-def _describe(status: HTTPStatus) -> dict[str, Any]:
-    shape = {
-        "type": "object",
-        "properties": {
-            "title": {"type": "string"},
-            "status": {"type": "integer"},
-            "detail": {"type": "string"},
-        },
-        "required": ["title", "status"],
-    }
-    return {"description": status.phrase, "content": {PROBLEM: {"schema": shape}}}
-
-
 PROBLEM = "application/problem+json"
 AGAIN_SECONDS = 5
 """When to try again what is not possible now."""
@@ -94,8 +81,17 @@ _HEADERS: Final = {
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
+_SHAPE = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+    },
+    "required": ["title", "status"],
+}
 RESPONSES: dict[int | str, dict[str, Any]] = {
-    int(status): _describe(status)
+    int(status): {"description": status.phrase, "content": {PROBLEM: {"schema": _SHAPE}}}
     for status in (
         HTTPStatus.UNAUTHORIZED,
         HTTPStatus.FORBIDDEN,

@@ -6,6 +6,7 @@ News of a proposal is told once, where the work began.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, func, select, union, update
@@ -95,18 +96,8 @@ class CheckoutStore(Store):
     @write
     def begin(self, connection: Connection, new: Checkout) -> None:
         """Record how a clone will be opened, before any of it is created."""
-        row = {
-            "session": new.session,
-            "number": new.number,
-            "name": new.repository.name,
-            "url": new.repository.url,
-            "way": new.way,
-            "branch": new.branch,
-            "start": new.start,
-            "told": new.told,
-            "title": new.title,
-            "body": new.body,
-        }
+        names = ("session", "number", "way", "branch", "start", "told", "title", "body")
+        row = {name: getattr(new, name) for name in names} | asdict(new.repository)
         connection.execute(insert(checkout), row)
 
     async def ready(self, session_id: int, number: int, opened: OpenedClone, machine: str) -> None:
@@ -134,17 +125,11 @@ class CheckoutStore(Store):
 
     async def measured(self, session_id: int, number: int, changes: Changes) -> None:
         """Record how much changed in a clone."""
-        await self._change(
-            session_id,
-            number,
-            files=changes.files,
-            added=changes.added,
-            removed=changes.removed,
-        )
+        await self._change(session_id, number, **asdict(changes))
 
     async def judged(self, session_id: int, number: int, found: Judged) -> None:
         """Record what others say about a clone's proposal."""
-        await self._change(session_id, number, checks=found.checks, review=found.review)
+        await self._change(session_id, number, **asdict(found))
 
     async def moved(self, session_id: int, number: int, commit: str) -> None:
         """Record which commit a clone for reading shows now."""
@@ -159,8 +144,7 @@ class CheckoutStore(Store):
         self, connection: Connection, /, session_id: int, number: int, **values: str | int
     ) -> None:
         here = (checkout.c.session == session_id) & (checkout.c.number == number)
-        change = update(checkout).where(here).values(**values)
-        connection.execute(change)
+        connection.execute(update(checkout).where(here).values(**values))
 
 
 def _checkout_of(row: Row[Any]) -> Checkout:
@@ -211,8 +195,7 @@ class ProposalStore(Store):
             checkout.c.branch == proposed.branch,
             checkout.c.way == "branch",
         )
-        change = update(checkout).where(*same).values(outcome=outcome)
-        connection.execute(change)
+        connection.execute(update(checkout).where(*same).values(outcome=outcome))
 
     @write
     def tell(

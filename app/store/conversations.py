@@ -15,7 +15,7 @@ from app.model.types import Session, SessionState, Thread
 from app.store.database import Store
 from app.store.dialects import hold_words
 from app.store.sessions import STATE, select_sessions
-from app.store.tables import checkout, delegation, place, session, transcript, turn
+from app.store.tables import checkout, delegation, is_place, place, session, transcript, turn
 from app.store.values import entry_of, place_of, session_of
 
 SEARCHED_ROWS = 100_000
@@ -51,17 +51,15 @@ class ConversationStore(Store):
 
     async def thread(self, where: PlaceKey) -> Thread | None:
         """Read one place as in the list."""
-        found = await self._database.read(lambda connection: _threads(connection, 1, _is(where)))
+        found = await self._database.read(
+            lambda connection: _threads(connection, 1, is_place(where))
+        )
         return found[0] if found else None
 
     def find(self, number: int) -> PlaceKey | None:
         """Tell which place has a number."""
         row = self._database.one(_FIND, of=number)
         return PlaceKey(row.service, row.name) if row else None
-
-
-def _is(where: PlaceKey) -> ColumnElement[bool]:
-    return (place.c.service == where.service) & (place.c.name == where.name)
 
 
 _said = transcript.alias()

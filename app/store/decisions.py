@@ -52,6 +52,7 @@ from app.store.tables import (
     transcript,
 )
 from app.store.transcript import insert_in_place
+from app.store.values import read_row
 
 OPERATOR = "the operator"
 
@@ -104,16 +105,8 @@ class IntakeStore(Store):
             if row is None:
                 return PlaceView()
             present = connection.execute(_PRESENT, {"of": row.id}).scalars()
-            return PlaceView(
-                tuple(present),
-                row.latest,
-                row.listen,
-                row.verbosity,
-                row.repository,
-                row.holder,
-                row.predecessor,
-                is_fork=row.forked_from is not None,
-            )
+            is_fork = row.forked_from is not None
+            return read_row(PlaceView, row, present=tuple(present), is_fork=is_fork)
 
         return self._database.look(read)
 

@@ -13,7 +13,6 @@ from sqlalchemy import (
     Connection,
     Row,
     Select,
-    and_,
     case,
     insert,
     select,
@@ -24,7 +23,7 @@ from app.errors import NotFound
 from app.model.asks import GRANT_SECONDS, Grant, WantedGrants
 from app.model.keys import PlaceKey
 from app.store.database import Store, write
-from app.store.tables import ask, grant, place, session
+from app.store.tables import ask, grant, is_place, place, session
 from app.store.values import read_row
 
 
@@ -95,10 +94,9 @@ def write_grant(
 
 def _is_shown_in(where: PlaceKey) -> ColumnElement[bool]:
     """Match the grants of a place, and those of agents that ask there for their work elsewhere."""
-    named = (place.c.service == where.service, place.c.name == where.name)
-    hosts = select(session.c.id).join(place, place.c.id == session.c.place).where(*named)
+    hosts = select(session.c.id).join(place, place.c.id == session.c.place).where(is_place(where))
     asked = select(ask.c.id).where(ask.c.host.in_(hosts.correlate(None)))
-    return and_(*named) | grant.c.ask.in_(asked.correlate(None))
+    return is_place(where) | grant.c.ask.in_(asked.correlate(None))
 
 
 def _state(now: float) -> Any:

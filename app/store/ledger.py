@@ -98,8 +98,7 @@ class AskStore(Store):
     def leave(self, connection: Connection, ask_id: int) -> Ask:
         """Stop waiting for the answer to a tool's question; return it as it is."""
         unused = ask.c.state == "open"
-        change = update(ask).where(ask.c.id == ask_id).values(adrift=unused)
-        connection.execute(change)
+        connection.execute(update(ask).where(ask.c.id == ask_id).values(adrift=unused))
         return _read(connection, ask_id)
 
     @write

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import (
@@ -42,7 +43,7 @@ from app.store.tables import (
     surface,
     turn,
 )
-from app.store.values import session_of
+from app.store.values import read_row, session_of
 
 
 def _some_turn(*states: str) -> Any:
@@ -256,8 +257,7 @@ class SessionStore(Store):
     @write
     def rename(self, connection: Connection, session_id: int, title: str) -> None:
         """Set a session's title."""
-        change = update(session).where(session.c.id == session_id).values(title=title)
-        connection.execute(change)
+        connection.execute(update(session).where(session.c.id == session_id).values(title=title))
 
     @write
     def annotate(self, connection: Connection, session_id: int, changes: Mapping[str, Any]) -> None:
@@ -276,8 +276,9 @@ class SessionStore(Store):
     @write
     def reads_others(self, connection: Connection, session_id: int) -> None:
         """Record that a tool brings words of others into a session's conversation."""
-        change = update(session).where(session.c.id == session_id).values(read_others=True)
-        connection.execute(change)
+        connection.execute(
+            update(session).where(session.c.id == session_id).values(read_others=True)
+        )
 
     @write
     def spend(
@@ -317,25 +318,13 @@ class ProcessStore(Store):
     @write
     def started(self, connection: Connection, record: ProcessRecord) -> None:
         """Store a process."""
-        row = {
-            "marker": record.marker,
-            "agent": record.agent,
-            "session": record.session,
-            "group": record.group,
-            "started": record.started,
-        }
-        connection.execute(insert(process), row)
+        connection.execute(insert(process), asdict(record))
 
     @write
     def ended(self, connection: Connection, marker: str) -> None:
         """Delete a process that has ended."""
-        gone = delete(process).where(process.c.marker == marker)
-        connection.execute(gone)
+        connection.execute(delete(process).where(process.c.marker == marker))
 
     async def leftovers(self) -> Sequence[ProcessRecord]:
         """List the processes that were never recorded as ended."""
-        rows = await self._database.all(select(process))
-        return [
-            ProcessRecord(row.agent, row.session, row.group, row.started, row.marker)
-            for row in rows
-        ]
+        return [read_row(ProcessRecord, row) for row in await self._database.all(select(process))]

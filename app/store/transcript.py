@@ -33,6 +33,7 @@ from app.store.tables import (
     decision,
     delegation,
     heard,
+    is_place,
     message,
     place,
     session,
@@ -78,11 +79,7 @@ def insert_in_place(connection: Connection, place_id: int, entry: Entry, now: fl
 
 
 def _here(where: PlaceKey) -> ScalarSelect[int]:
-    return (
-        select(place.c.id)
-        .where(place.c.service == where.service, place.c.name == where.name)
-        .scalar_subquery()
-    )
+    return select(place.c.id).where(is_place(where)).scalar_subquery()
 
 
 def _merge(entries: Sequence[Entry]) -> list[Entry]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from app.agents.availability import check_entry
-from app.agents.isolation import NOT_ISOLATED, shelter_all
+from app.agents.checks import check_entry
+from app.agents.isolation import NOT_ISOLATED, isolate_all
 from app.agents.registry import Registry
 from app.config import Configuration
 from app.model.agents import Availability
@@ -25,13 +25,15 @@ def describe_agents(configuration: Configuration) -> list[AgentOut]:
     """Describe the agents, without a bridge."""
     # The isolation of an agent does not depend on the folder, and listing creates none.
     with tempfile.TemporaryDirectory() as folder:
-        registry = Registry(configuration, shelters=shelter_all(configuration.moved(Path(folder))))
+        registry = Registry(
+            configuration, isolations=isolate_all(configuration.moved(Path(folder)))
+        )
     return [
         AgentOut.of(
             agent,
             Availability.of(check_entry(configuration, agent.config, agent.program)),
             default=agent is registry.default,
-            isolation=registry.shelters[agent.id].words,
+            isolation=registry.isolations[agent.id].words,
             services=["web"],
         )
         for agent in registry.values()

@@ -6,8 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
-from app.agents.enrolling import open_registry
-from app.agents.registry import Registry
+from app.agents.registry import Registry, open_registry
 from app.config import Configuration, ensure_secrets, find_secret_key
 from app.config.process import Sealer
 from app.errors import ConfigurationError, NotFound

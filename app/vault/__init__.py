@@ -235,7 +235,9 @@ def find_spans(vault: Known, pieces: Iterable[bytes]) -> Iterator[Span]:
     for piece in pieces:
         seen = seam + piece
         begin = at - len(seam)
-        yield from ((begin + a, begin + b) for a, b in vault.spans(_as_text(seen, vault)))
+        # One character of each byte, so that positions in the text are those of the bytes.
+        text = seen.translate(_PLAIN).decode() if vault.is_folded else seen.decode("latin-1")
+        yield from ((begin + a, begin + b) for a, b in vault.spans(text))
         at += len(piece)
         seam = seen[-SEAM_BYTES:]
 
@@ -245,11 +247,6 @@ def cross_out(vault: Known, name: str) -> str:
     for start, end in vault.spans(name):
         name = name[:start] + CROSS * (end - start) + name[end:]
     return name
-
-
-def _as_text(octets: bytes, vault: Known) -> str:
-    """Make one character of each byte, so that positions in the text are those of the bytes."""
-    return octets.translate(_PLAIN).decode() if vault.is_folded else octets.decode("latin-1")
 
 
 def is_in(vault: Known, pieces: Iterable[bytes]) -> bool:

@@ -1,7 +1,7 @@
 """One agent between a launcher and the scripted model, started as often as a test likes.
 
 It is configured as an operator would and started as the bridge does it: from settings, through the
-catalog and the shelter, to the launcher.
+catalog and the isolation, to the launcher.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from app.acp.launch import AgentLaunch, launches
 from app.acp.launcher import AcpLauncher
 from app.acp.peer import AgentTimeouts
 from app.agents.catalog import AgentProgram, known_agents
-from app.agents.isolation import shelter_all
+from app.agents.isolation import isolate_all
 from app.children.network.dialing import Outside
 from app.clock import SystemClock
 from app.config import load
@@ -147,9 +147,9 @@ class Rig:
         configuration = load(
             settings, known=known_agents(), services=registered_services(), home=person
         )
-        shelters = shelter_all(configuration, self.outside)
-        place_files(self.kit, shelters[self.kit.name].home, self.model)
-        agents = launches(configuration, shelters)
+        isolations = isolate_all(configuration, self.outside)
+        place_files(self.kit, isolations[self.kit.name].home, self.model)
+        agents = launches(configuration, isolations)
         if not self._guarded:
             agents = {name: _unguarded(agents[name], self.program) for name in agents}
         launcher = AcpLauncher(

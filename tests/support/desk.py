@@ -33,8 +33,7 @@ from app.core.outbox import Outbox
 from app.core.repositories.following import Renames
 from app.core.roster import Availabilities, Roster
 from app.core.session_manager import SessionManager
-from app.core.tools.people import PeopleTools
-from app.core.tools.place import PlaceTools
+from app.core.tools.people import PeopleTools, PlaceTools
 from app.core.tools.proposals import ProposalTools
 from app.core.tools.toolbox import Toolbox
 from app.core.turns.agents import LiveAgents
@@ -47,8 +46,7 @@ from app.features.delegation.service import Delegations
 from app.features.delegation.tools import AgentTools
 from app.features.memory.service import Memory
 from app.features.memory.tools import MemoryTools
-from app.features.schedules.service import ScheduleBook, Scheduler
-from app.features.schedules.store import ScheduleStore
+from app.features.schedules.service import Schedules
 from app.features.schedules.tools import ScheduleTools
 from app.metrics import Metrics
 from app.model.agents import Choice, Choices, Scope
@@ -373,8 +371,7 @@ class Desk:
     manager: SessionManager
     intake: Intake
     ledger: Ledger
-    schedules: ScheduleBook
-    scheduler: Scheduler
+    schedules: Schedules
     delegations: Delegations
     toolbox: Toolbox
     memory: Memory
@@ -388,13 +385,12 @@ class Desk:
         """Stop everything."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self.delegations.close()
-            await self.scheduler.close()
+            await self.schedules.close()
             await self.intake.close()
             await self.engine.drain(grace=0)
             await self.ledger.close()
             await self.memory.finish()
             await self.delegations.finish()
-            await self.schedules.close()
             await self.live.close()
             await self.outbox.close(grace=0)
 
@@ -497,7 +493,7 @@ async def running_desk(
         desk.engine.resume()
         desk.ledger.start()
         desk.intake.start()
-        desk.scheduler.start()
+        desk.schedules.start()
         desk.delegations.start()
         yield desk
 
@@ -604,16 +600,6 @@ def join_desk(
         user_of=lambda _agent: None,
     )
     reach = Reach(base, live, workspaces, traces, ended=engine.ended)
-    schedule_store = stores.open(ScheduleStore)
-    book = ScheduleBook(
-        schedule_store,
-        zone="UTC",
-        clock=clock,
-        outbox=outbox,
-        feed=feed,
-        names=rules.names,
-        changed=lambda adapter: scheduler.change(adapter),
-    )
     roster = Roster(agents, availability=availability.of)
     limits = rules.delegation
     settings = Settings(
@@ -641,9 +627,11 @@ def join_desk(
         configuration=SimpleNamespace(settings=settings),
         workspaces=SimpleNamespace(lend=lend_nothing),
         toolbox=SimpleNamespace(tools=lambda _agent: ()),
+        zone="UTC",
+        intake=SimpleNamespace(wake=lambda adapter: intake.wake(adapter)),
     )
-    memory, delegations = Memory(runtime), Delegations(runtime)
-    hooks.add((book, memory, delegations))
+    schedules, memory, delegations = Schedules(runtime), Memory(runtime), Delegations(runtime)
+    hooks.add((schedules, memory, delegations))
     manager = SessionManager(
         base,
         engine=engine,
@@ -660,7 +648,7 @@ def join_desk(
         untagged="mention",
         roster=roster,
     )
-    intake = Intake(
+    intake: Intake = Intake(
         base,
         dispatcher,
         renames=Renames(
@@ -669,16 +657,8 @@ def join_desk(
             directory(folder),
         ),
     )
-    scheduler: Scheduler = Scheduler(
-        schedule_store,
-        clock,
-        adapters=adapters,
-        deliver=intake.wake,
-        signals=signals,
-    )
     return Desk(
-        schedules=book,
-        scheduler=scheduler,
+        schedules=schedules,
         delegations=delegations,
         memory=memory,
         availability=availability,
@@ -689,7 +669,7 @@ def join_desk(
                 *PeopleTools(engine).tools(),
                 *ProposalTools(shop, Forge(folder / "forge.json")).tools(),
                 *MemoryTools(memory).tools(),
-                *ScheduleTools(book, ledger, agents).tools(),
+                *ScheduleTools(schedules).tools(),
             ),
             agents,
             stores.sessions,

@@ -15,7 +15,7 @@ BEGIN = "<!-- doctor: written by `make findings` -->\n"
 END = "<!-- end of doctor -->\n"
 SOURCES = (
     "app/features/doctor/machine.py",
-    "app/agents/availability.py",
+    "app/agents/checks.py",
     "app/features/doctor/agents.py",
     "app/services/*/doctor.py",
 )
@@ -36,7 +36,7 @@ def render() -> str:
 def rows(path: Path) -> Iterator[str]:
     """Yield the rows of one module."""
     tree = ast.parse(path.read_text())
-    area = {"doctor.py": path.parent.name, "availability.py": "agent"}.get(path.name, "")
+    area = {"doctor.py": path.parent.name, "checks.py": "agent"}.get(path.name, "")
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     for call in sorted(calls, key=lambda each: each.lineno):
         if ast.unparse(call.func) in FINDINGS:

@@ -112,7 +112,7 @@ async def open_members(folder: Path, rules: Rules | None = None) -> AsyncIterato
         await worker.engine.start()
         desk.ledger.start()
         desk.intake.start()
-        desk.scheduler.start()
+        desk.schedules.start()
         desk.delegations.start()
         try:
             yield Members(hub, desk, front, worker)

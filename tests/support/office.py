@@ -35,9 +35,7 @@ from app.features.memory import FEATURE as MEMORY
 from app.features.memory.service import Memory
 from app.features.personas import FEATURE as PERSONAS
 from app.features.schedules import FEATURE as SCHEDULES
-from app.features.schedules.part import Schedules
-from app.features.schedules.service import ScheduleBook
-from app.features.schedules.store import ScheduleStore
+from app.features.schedules.service import Schedules
 from app.metrics import Metrics
 from app.model.agents import Choice, Choices
 from app.model.keys import PlaceKey
@@ -128,22 +126,21 @@ class Office:
         )
         outbox = Outbox(base)
         self.ledger = Ledger(base, outbox, self.feed, submit=self.engine.submit)
-        book = ScheduleBook(
-            stores.open(ScheduleStore),
-            zone="UTC",
+        runtime: Any = SimpleNamespace(
             clock=clock,
+            vault=vault,
+            stores=stores,
+            signals=ALONE,
+            files=AgentFiles(folder, vault),
+            agents=registry,
+            adapters=adapters,
             outbox=outbox,
             feed=self.feed,
-            names={},
-            changed=lambda adapter: self.intake.wake(adapter),
+            zone="UTC",
+            intake=SimpleNamespace(wake=lambda adapter: self.intake.wake(adapter)),
         )
-        hooks.add((book,))
-        runtime: Any = SimpleNamespace(
-            clock=clock, vault=vault, stores=stores, signals=ALONE, files=AgentFiles(folder, vault)
-        )
-        self.memory = Memory(runtime)
-        self.schedules = Schedules.__new__(Schedules)
-        self.schedules.book = book
+        self.memory, self.schedules = Memory(runtime), Schedules(runtime)
+        hooks.add((self.schedules,))
         manager = SessionManager(
             base,
             engine=self.engine,
@@ -160,7 +157,7 @@ class Office:
             untagged="mention",
             roster=Roster(registry),
         )
-        self.intake = Intake(base, dispatcher)
+        self.intake: Intake = Intake(base, dispatcher)
         self.availability = Availabilities(clock)
         self.opens: dict[str, tuple[str, ...]] = {}
         """The repositories that an agent's credentials open."""

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.agents.catalog import known_agents
-from app.agents.enrolling import open_registry
-from app.agents.registry import Registry
+from app.agents.registry import Registry, open_registry
 from app.config import load
 from app.core.runtime import Runtime
 from app.services import registered_services

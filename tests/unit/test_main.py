@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from app.acp.launch import AgentLaunch, launches
 from app.agents.catalog import known_agents
-from app.agents.isolation import shelter_all
+from app.agents.isolation import isolate_all
 from app.config import load
 from app.core.runtime import Addresses
 from app.core.turns.place import operator_prompt
@@ -32,7 +32,7 @@ def launch(tmp_path: Path, **entry: Any) -> AgentLaunch:
     configuration = load(
         settings, known=known_agents(), services=registered_services(), home=tmp_path / "person"
     )
-    return launches(configuration, shelter_all(configuration))["mine"]
+    return launches(configuration, isolate_all(configuration))["mine"]
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,9 @@ class Dispatcher:
         """
         adapter = self._base.adapters[delivery.adapter]
         key = SessionKey(changed.place.service, changed.external, adapter.agent)
+        was_heard = self._decisions.decided(changed.place, changed.message_id)
         try:
-            whole = await self._reread(adapter, changed)
+            whole = await adapter.reread(changed) if was_heard else changed
         except PostError as error:
             await self._whispers.send(adapter, key, changed.speaker, wording.EDIT_UNREAD)
             return "failed", str(error)
@@ -203,7 +204,10 @@ class Dispatcher:
         try:
             effects = self._manager.choose(heard.place, heard.repository)
         except Conflict as error:
-            return await self._refuse_choice(delivery, heard, str(error))
+            why = str(error)
+            said = (notice(delivery, heard, "bridge", why),)
+            refused = Decision(delivery.seq, heard, "refused", why, posts=said)
+            return await self._manager.start_or_continue(refused)
         allowed, posts = await self._admit(delivery, heard, floor)
         if heard.hands_over in allowed:
             effects += hand_to(heard.hands_over, self._base.name_of(heard.hands_over))
@@ -216,8 +220,11 @@ class Dispatcher:
             effects += tuple(Effect("make way", each.id) for each in waiting)
         unclear = self._ledger.find_unclear(waiting, heard.words)
         posts += tuple(notice(delivery, heard, *each) for each in unclear.items())
-        posts += self._reminders(delivery, heard, waiting)
-        posts += self._warning(delivery, heard)
+        # What an agent needs to know before it can begin.
+        unmet = {each.key.agent: self._ledger.unmet(each.id) for each in waiting}
+        posts += tuple(notice(delivery, heard, *each) for each in unmet.items() if each[1])
+        if heard.speaker.kind == "person" and self._base.vault.contains(heard.text):
+            posts += (notice(delivery, heard, "secret", wording.EXPOSED),)
         outcome: DeliveryState = "refused" if floor.agents and not allowed else "done"
         answering |= set(unclear)
         requests = tuple(_request(heard, agent) for agent in allowed if agent not in answering)
@@ -239,12 +246,6 @@ class Dispatcher:
         self._ledger.settle(accepted.answered)
         return accepted
 
-    async def _refuse_choice(self, delivery: Delivery, heard: Heard, why: str) -> Accepted:
-        """Start nothing where the repository that came with a message cannot be used."""
-        posts = (notice(delivery, heard, "bridge", why),)
-        refused = Decision(delivery.seq, heard, "refused", why, posts=posts)
-        return await self._manager.start_or_continue(refused)
-
     def _answers(self, heard: Heard, sessions: Sequence[Session]) -> tuple[AskAnswer, ...]:
         """Find the asks that a whole message answers: the usual way on some services."""
         if heard.speaker.kind == "agent" or heard.schedule is not None:
@@ -261,21 +262,6 @@ class Dispatcher:
         return tuple(
             AskAnswer(ask, answer, _request(heard, agent)) for agent, (ask, answer) in found.items()
         )
-
-    def _reminders(
-        self, delivery: Delivery, heard: Heard, sessions: Sequence[Session]
-    ) -> tuple[NewPost, ...]:
-        """Remind people of what an agent needs to know before it can begin."""
-        unmet = {each.key.agent: self._ledger.unmet(each.id) for each in sessions}
-        return tuple(
-            notice(delivery, heard, agent, words) for agent, words in unmet.items() if words
-        )
-
-    def _warning(self, delivery: Delivery, heard: Heard) -> tuple[NewPost, ...]:
-        """Tell a person who sent a secret what happens to it."""
-        if heard.speaker.kind != "person" or not self._base.vault.contains(heard.text):
-            return ()
-        return (notice(delivery, heard, "secret", wording.EXPOSED),)
 
     async def _admit(
         self, delivery: Delivery, heard: Heard, floor: Floor
@@ -323,11 +309,9 @@ class Dispatcher:
         """Refuse a command for the place itself if its speaker may trigger no agent."""
         adapter = self._base.adapters[delivery.adapter]
         why = await self._refusal(delivery, adapter, heard)
-        return (
-            ()
-            if why is None
-            else (refusal(delivery, heard, "bridge", wording.NOT_DONE.format(why=why)),)
-        )
+        if why is None:
+            return ()
+        return (refusal(delivery, heard, "bridge", wording.NOT_DONE.format(why=why)),)
 
     async def _gather(self, delivery: Delivery, adapter: Adapter, heard: Heard) -> Heard:
         """Complete a message; if its platform does not answer, it waits as in `_refusal`."""
@@ -362,11 +346,6 @@ class Dispatcher:
                 return await call()
             except SpeakerUnknown as error:
                 await retries.wait(error)
-
-    async def _reread(self, adapter: Adapter, changed: Changed) -> Changed | None:
-        """Complete a message of which a part changed, if it was ever heard."""
-        known = self._decisions.decided(changed.place, changed.message_id)
-        return await adapter.reread(changed) if known else changed
 
     def _tells(self, adapter: Adapter, place: PlaceKey, corrected: Corrected) -> bool:
         """Tell whether this adapter speaks about an edit: every adapter here hears of it."""

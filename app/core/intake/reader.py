@@ -298,19 +298,15 @@ class Intake:
                 if why is not None:
                     await self._note(delivery, "refused", why)
             case News():
-                await self._follow(delivery, said)
+                assert self._proposals is not None, "else the news was ignored"
+                reason = await self._proposals.take(delivery.adapter, said)
+                await self._note(delivery, "done", reason)
 
     def _trace(self, delivery: Delivery, began: float, decided: Accepted) -> None:
         for turn in decided.turns:
             arrived, now, by = delivery.received_at, self._base.clock.now(), delivery.adapter
             self._base.metrics.trace("delivery", turn.turn, arrived, began, adapter=by)
             self._base.metrics.trace("intake", turn.turn, began, now, adapter=by)
-
-    async def _follow(self, delivery: Delivery, news: News) -> None:
-        """Report news in the place where its work began."""
-        assert self._proposals is not None, "else the news was ignored"
-        reason = await self._proposals.take(delivery.adapter, news)
-        await self._note(delivery, "done", reason)
 
     async def _answer(self, delivery: Delivery, answered: Answered) -> None:
         """Take an answer; the person is told if it does not count."""

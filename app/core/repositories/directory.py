@@ -68,7 +68,11 @@ class Directory:
 
     def target(self, place: PlaceKey, chosen: str | None) -> Target:
         """Tell where the agents of a place work."""
-        return self.read(self._find_name(place, chosen))
+        name = self.own_repository(place) or chosen
+        if name is None:
+            area = self.area_of(place)
+            name = self.default if area is None else self.areas.get(area, self.default)
+        return self.read(name)
 
     def read(self, text: str | None) -> Target:
         """Parse a target from a setting or from a choice in a place."""
@@ -178,13 +182,6 @@ class Directory:
         if real in _SHARED or any(real.is_relative_to(each) for each in _SYSTEM):
             return wording.FOLDER_OF_SYSTEM
         return ""
-
-    def _find_name(self, place: PlaceKey, chosen: str | None) -> str | None:
-        own = self.own_repository(place)
-        if own is not None or chosen is not None:
-            return own or chosen
-        area = self.area_of(place)
-        return self.default if area is None else self.areas.get(area, self.default)
 
 
 class SetFor(Mapping[Target, Value]):

@@ -127,7 +127,7 @@ class Folders:
 
     def _give(self, path: Path, agent: str) -> None:
         found = self._agents.get(agent)
-        give(path, found.shelter.user if found and found.shelter else None)
+        give(path, found.isolation.user if found and found.isolation else None)
 
 
 class UnusedWorkspaces:
@@ -209,13 +209,10 @@ class UnusedWorkspaces:
     def _find_idle(self, session_id: int, before: float) -> Session | None:
         """Read a session unless it is at work or was used since a time."""
         session = self._sessions.session(session_id)
-        if session is None or self._is_open(session_id) or _in_use(session, before):
+        if session is None or self._is_open(session_id):
             return None
-        return session
-
-
-def _in_use(session: Session, before: float) -> bool:
-    return session.state is not SessionState.REMOVED and session.updated_at >= before
+        is_unused = session.state is SessionState.REMOVED or session.updated_at < before
+        return session if is_unused else None
 
 
 class Hold:

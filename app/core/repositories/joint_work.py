@@ -138,8 +138,8 @@ class JointWork:
         """
         if (author := self._base.stores.tree.author_of(session.id)) is not None:
             return await self._review_work_of(author, session, target)
-        if (errand := self._base.stores.tree.errand(session.id)) is not None:
-            return await self._share(session, target, errand)
+        if (delegated := self._base.stores.tree.errand(session.id)) is not None:
+            return await self._share(session, target, delegated)
         if (theirs := self._find_inherited(session, target)) is not None:
             return await self._take_over(session, target, theirs, ask)
         wanted = find_review(texts)
@@ -222,15 +222,15 @@ class JointWork:
 
     # What one agent gives another to do.
 
-    async def _share(self, session: Session, target: Repository, errand: Errand) -> SharedWork:
+    async def _share(self, session: Session, target: Repository, delegated: Errand) -> SharedWork:
         """Let a session work on the branch of the one that asked, or read it, as was said."""
-        if errand.branch:
-            return await self._take_branch(session, target, errand)
-        theirs = self._records.latest(errand.caller)
-        if theirs is None or theirs.repository != target or errand.workspace == "new-branch":
+        if delegated.branch:
+            return await self._take_branch(session, target, delegated)
+        theirs = self._records.latest(delegated.caller)
+        if theirs is None or theirs.repository != target or delegated.workspace == "new-branch":
             return await self._catch_up(session, target)
         name, branch = self._name_of(self._agent_of(theirs)), theirs.branch or target.name
-        if errand.workspace == "same-branch" and theirs.branch:
+        if delegated.workspace == "same-branch" and theirs.branch:
             if theirs.branch == self._own_branch(session, target):
                 return await self._catch_up(session, target)
             await self._clones.begin_on(session, target, theirs)
@@ -240,17 +240,17 @@ class JointWork:
         return SharedWork((wording.READS.format(agent=name, branch=branch, commit=commit[:12]),))
 
     async def _take_branch(
-        self, session: Session, target: Repository, errand: Errand
+        self, session: Session, target: Repository, delegated: Errand
     ) -> SharedWork:
         """Let a session work on a branch that was named, start from it, or read it."""
-        branch = errand.branch
-        if errand.workspace == "read-only":
+        branch = delegated.branch
+        if delegated.workspace == "read-only":
             commit = await self._checkouts.find_branch(target, session.key.agent, branch)
             if commit is None:
                 raise RepositoryError(wording.NO_BRANCH.format(branch=branch, name=target.name))
             await self._clones.read(session, target, commit)
             return SharedWork((wording.READS_BRANCH.format(branch=branch, commit=commit[:12]),))
-        apart = errand.workspace == "new-branch"
+        apart = delegated.workspace == "new-branch"
         if not await self._clones.begin_at(session, target, branch, apart=apart):
             return await self._catch_up(session, target)
         is_there = self._own_branch(session, target) == branch

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from app.config import Configuration
 from app.core.base import Base
 from app.core.repositories.directory import Directory
-from app.core.turns.prompt import QuotedMessage
+from app.core.turns.prompt import NOT_READ, QuotedMessage
 from app.errors import PostError, ServiceRefused
 from app.model import wording
 from app.model.asks import CHOICE
@@ -46,7 +46,6 @@ PLATFORM_SECONDS = 10.0
 """How long a platform may take to list earlier messages: people wait for the answer."""
 FILES = 20
 """How many files of earlier messages are fetched, the last ones."""
-NOT_READ = "(Earlier messages here could not be read.)"
 
 
 @dataclass(frozen=True, slots=True)

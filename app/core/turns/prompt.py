@@ -20,6 +20,7 @@ from app.model.types import Entry, Message
 from app.model.updates import Ask, ToolUpdate
 from app.model.workspaces import WorkspaceView
 
+NOT_READ = "(Earlier messages here could not be read.)"
 _READING = frozenset({"read", "search", "fetch", "execute", "other"})
 """Kinds of calls that can bring text which no person here wrote."""
 OUTGOING = (

@@ -183,7 +183,9 @@ class TurnRun:
             return
         self._asks.timer.stir()
         if type(update) is FileUpdate:
-            await self._take_file(update)
+            await self._router.take(TextUpdate(update.words))
+            if self._live is not None:
+                await self._display.files.take(update, self._live.workspace.start)
             return
         await self._router.take(update)
         if type(update) is UsageUpdate:
@@ -211,12 +213,6 @@ class TurnRun:
             self._has_read = True
             sessions = self._context.stores.sessions
             await persist(self._context.clock, sessions.reads_others, self._session.id)
-
-    async def _take_file(self, update: FileUpdate) -> None:
-        """Keep a file that is part of an answer, and name it there."""
-        await self._router.take(TextUpdate(update.words))
-        if self._live is not None:
-            await self._display.files.take(update, self._live.workspace.start)
 
     async def _check_asked(self, call: str) -> None:
         """End the prompt of an agent that did something it should have asked for."""

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from app.agents.availability import check_isolation
-from app.agents.enrolling import archive
-from app.agents.isolation import Shelter
+from app.agents.checks import check_isolation
+from app.agents.isolation import Isolation
+from app.agents.registry import archive
 from app.config import AgentRecord, Configuration
 from app.core.adapters import Adapter
 from app.core.runtime import Runtime
@@ -59,7 +59,7 @@ class AppliedChanges:
         self,
         configuration: Configuration,
         records: Sequence[AgentRecord],
-        shelters: Mapping[str, Shelter],
+        isolations: Mapping[str, Isolation],
         *,
         leads: bool = True,
     ) -> None:
@@ -72,7 +72,7 @@ class AppliedChanges:
         runtime.vault.register(*configuration.secret_values())
         told = {agent: runtime.admission.describe(agent) for agent in runtime.agents}
         runtime.admission.forget()
-        runtime.agents.replace(configuration, records, shelters)
+        runtime.agents.replace(configuration, records, isolations)
         for agent in runtime.agents:
             words = runtime.admission.describe(agent)
             if told.get(agent, words) != words:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.agents.admission import note_isolation
 from app.agents.agent import Agent
-from app.agents.enrolling import SINGLE, enrol, explain_fixed, label, label_again, restore
-from app.agents.isolation import shelter_all
+from app.agents.checks import note_isolation
+from app.agents.isolation import isolate_all
+from app.agents.registry import SINGLE, enrol, explain_fixed, label, label_again, restore
 from app.children.sandbox import Unavailable, find_bubblewrap
 from app.config import AgentRecord, Configuration
 from app.config.agents import EXTENDS
@@ -72,8 +72,8 @@ class AgentChanges:
             if {each.id: each for each in records} == known:
                 return
             configuration = await asyncio.to_thread(self._read, records)
-            shelters = await asyncio.to_thread(shelter_all, configuration, self._runtime.outside)
-            await self._applied.apply(configuration, records, shelters, leads=False)
+            isolations = await asyncio.to_thread(isolate_all, configuration, self._runtime.outside)
+            await self._applied.apply(configuration, records, isolations, leads=False)
 
     def show(self, name: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """Return an agent's entry and the fields of its stored credentials, without any secret.
@@ -396,8 +396,8 @@ class AgentChanges:
         registry = self._registry
         records = tuple(each for each in self._with(*changed) if each.id != instead_of)
         configuration, records = await asyncio.to_thread(self._enrol, records)
-        shelters = await asyncio.to_thread(shelter_all, configuration, self._runtime.outside)
-        records = note_isolation(configuration, records, shelters)
+        isolations = await asyncio.to_thread(isolate_all, configuration, self._runtime.outside)
+        records = note_isolation(configuration, records, isolations)
         news = [record for record in records if record not in registry.records]
         gone = {each.id for each in changed if not each.present}
         await self._restore(news, registry.records)
@@ -409,7 +409,7 @@ class AgentChanges:
             else:
                 await self._stored.save(*news)
             self._signals.send(Topic.AGENTS)
-            await self._applied.apply(configuration, records, shelters)
+            await self._applied.apply(configuration, records, isolations)
         finally:
             registry.leaving -= gone
 

@@ -13,7 +13,7 @@ from dataclasses import asdict
 
 from app.acp.late import greet
 from app.acp.launch import launch_of
-from app.agents.availability import FILES, check_entry, check_files, check_isolation
+from app.agents.checks import FILES, check_entry, check_files, check_isolation
 from app.core.runtime import Runtime
 from app.core.turns.failure import obstacle
 from app.errors import AgentError, AgentRefused

@@ -16,8 +16,8 @@ import typer
 from typer import Argument, Option
 
 from app.acp.card import card_path, read_card
-from app.agents.enrolling import label_origin
 from app.agents.isolation import shorten_isolation
+from app.agents.registry import label_origin
 from app.config import Configuration
 from app.config.agents import EXTENDS
 from app.config.records import merge

@@ -16,7 +16,7 @@ from app.acp.launch import launches, make_workspace, prepare
 from app.acp.probe import Probe
 from app.acp.visits import Method, Visits, greet, log_in, methods
 from app.agents.catalog import AgentProgram
-from app.agents.isolation import shelter_all
+from app.agents.isolation import isolate_all
 from app.agents.registry import Registry
 from app.children.foreground import run_in_terminal
 from app.children.limits import make_undumpable
@@ -67,10 +67,10 @@ def visitor(
     logs.configure("error", configuration.settings.log_format, vault)
     make_undumpable()
     forget_process_secrets(configuration)
-    shelter = shelter_all(configuration)[entry.id]
+    isolation = isolate_all(configuration)[entry.id]
     if on_host_network:
-        shelter = shelter.on_host_network()
-    launch = launches(configuration, {entry.id: shelter})[entry.id]
+        isolation = isolation.on_host_network()
+    launch = launches(configuration, {entry.id: isolation})[entry.id]
     workspace = configuration.data_dir / "workspaces" / f"visit-{entry.id}"
     visits = Visits(launch, workspace, Metrics(), configuration.bridge_id)
     return AgentVisit(entry, program, visits, vault)

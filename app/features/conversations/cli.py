@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from app.features.conversations.shapes import ContentsOut, ConversationOut
+from app.features.conversations.model import ContentsOut, ConversationOut
 from app.model.text import size_words
 from app.model.types import SessionState
 from app.server.shapes import EntryOut, SessionDetail, SessionOut

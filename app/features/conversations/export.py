@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from fastapi.responses import Response
 
 from app.core.runtime import Runtime
-from app.features.conversations.shapes import ConversationOut, ExportedEntry, ExportOut
+from app.features.conversations.model import ConversationOut, ExportedEntry, ExportOut
 from app.model import ask_wording as wording
 from app.model.conversations import title_of
 from app.model.text import reveal_line

@@ -17,8 +17,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from app.core.runtime import Runtime
 from app.errors import BridgeError, Conflict, NotFound
 from app.features.conversations.export import ROWS, export
+from app.features.conversations.model import TITLE_CHARACTERS
 from app.features.conversations.service import Conversations
-from app.features.conversations.shapes import TITLE_CHARACTERS
 from app.features.conversations.web import Talks, Who
 from app.model.conversations import Contents, headline, path_of, title_of
 from app.model.keys import PlaceKey

@@ -10,14 +10,14 @@ from fastapi.responses import Response
 from app.core.runtime import Runtime
 from app.errors import NotFound
 from app.features.conversations.export import export
-from app.features.conversations.service import Conversations
-from app.features.conversations.shapes import (
+from app.features.conversations.model import (
     ChangedConversation,
     ContentsOut,
     ConversationOut,
     ExportOut,
     NewFork,
 )
+from app.features.conversations.service import Conversations
 from app.features.part import find_part
 from app.model.conversations import Wanted
 from app.model.types import SessionState, Thread

@@ -140,8 +140,7 @@ class DelegationStore(Store):
     def told(self, connection: Connection, delegations: Sequence[int]) -> None:
         """Record that the agent that asked knows these answers."""
         known = delegation.c.id.in_(delegations) & delegation.c.told_at.is_(None)
-        change = update(delegation).where(known).values(told_at=self._now())
-        connection.execute(change)
+        connection.execute(update(delegation).where(known).values(told_at=self._now()))
 
     async def unshown(self) -> Sequence[Branch]:
         """List what ended and was not shown to people yet."""

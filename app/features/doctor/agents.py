@@ -11,11 +11,17 @@ from pathlib import Path
 from typing import Final
 
 from app.acp.card import card_path, read_card
-from app.agents.admission import Admission, describe_change, note_one
-from app.agents.availability import check_command, check_files, check_key
 from app.agents.catalog import AgentProgram, checkout_words
+from app.agents.checks import (
+    Admission,
+    check_command,
+    check_files,
+    check_key,
+    describe_change,
+    note_one,
+)
 from app.agents.files import AgentFiles
-from app.agents.isolation import Shelter, shelter_all
+from app.agents.isolation import Isolation, isolate_all
 from app.agents.network import SHARED
 from app.agents.registry import Registry
 from app.children.limits import make_undumpable
@@ -57,19 +63,19 @@ async def check_agents(
             configuration = configuration.moved(Path(spare) / "data")
             configuration.data_dir.mkdir(mode=0o700)
         try:
-            shelters = await asyncio.to_thread(shelter_all, configuration)
+            isolations = await asyncio.to_thread(isolate_all, configuration)
         except ConfigurationError as error:
             yield problem("isolation", error.problem, error.remedy)
             return
-        registry = Registry(configuration, shelters=shelters)
+        registry = Registry(configuration, isolations=isolations)
         admission = Admission(registry)
         for agent in registry.values():
-            entry, program, shelter = agent.config, agent.program, shelters[agent.id]
+            entry, program, isolation = agent.config, agent.program, isolations[agent.id]
             if entry.is_left_over:
                 continue
             told = read(entry, check_command(configuration, entry, program))
             yield told
-            async for finding in versions(configuration, entry, program, shelter):
+            async for finding in versions(configuration, entry, program, isolation):
                 yield finding
             for finding in keys(configuration, entry, program):
                 yield finding
@@ -77,14 +83,14 @@ async def check_agents(
                 yield read(entry, check)
             yield mode(entry, program)
             yield checkout(entry, program)
-            yield limits(entry, shelter)
+            yield limits(entry, isolation)
             yield probed(configuration, entry)
             card = (known or {}).get(entry.name)
             # A bridge that runs says of a missing command what was said above.
             if card is not None and (found := available(entry, card)) != told:
                 yield found
             words = card.isolation if card is not None else await admission.judge(entry.id)
-            yield isolation(entry, words)
+            yield read_isolation(entry, words)
 
 
 def check_drift(registry: Registry) -> Iterator[Finding]:
@@ -93,13 +99,13 @@ def check_drift(registry: Registry) -> Iterator[Finding]:
     if not configuration.data_dir.is_dir():
         return
     try:
-        shelters = shelter_all(configuration)
+        isolations = isolate_all(configuration)
     except ConfigurationError:
         return  # reported with the agents
     for record in registry.records:
         if (entry := configuration.agents.get(record.id)) is None:
             continue
-        noted = note_one(record, entry, shelters[entry.id])
+        noted = note_one(record, entry, isolations[entry.id])
         if words := describe_change(noted):
             yield warning(
                 entry.name,
@@ -128,13 +134,16 @@ def available(entry: AgentConfig, card: AgentOut) -> Finding:
 
 
 async def versions(
-    configuration: Configuration, entry: AgentConfig, program: AgentProgram | None, shelter: Shelter
+    configuration: Configuration,
+    entry: AgentConfig,
+    program: AgentProgram | None,
+    isolation: Isolation,
 ) -> AsyncIterator[Finding]:
     """Check the versions of an agent and of the node it needs."""
     if program is None:
         return
     if program.version and shutil.which(program.version[0], path=configuration.path):
-        words = await _output(shelter, program.version)
+        words = await _output(isolation, program.version)
         yield (
             ok(entry.name, f"version {words}")
             if words
@@ -145,7 +154,7 @@ async def versions(
             )
         )
     if program.node is not None:
-        yield _node(entry.name, program.node, await _output(shelter, ("node", "--version")))
+        yield _node(entry.name, program.node, await _output(isolation, ("node", "--version")))
 
 
 def keys(
@@ -190,9 +199,9 @@ def checkout(entry: AgentConfig, program: AgentProgram | None) -> Finding:
     return warning(entry.name, words, "Let it work only on repositories that you trust.")
 
 
-def limits(entry: AgentConfig, shelter: Shelter) -> Finding:
+def limits(entry: AgentConfig, isolation: Isolation) -> Finding:
     """Report what one session of an agent may use."""
-    words, _, remedy = shelter.limit_words.partition(": ")
+    words, _, remedy = isolation.limit_words.partition(": ")
     if remedy:
         return warning(entry.name, f"limits: {words}", f"{remedy[0].upper()}{remedy[1:]}.")
     return ok(entry.name, f"limits: {words}")
@@ -213,7 +222,7 @@ def probed(configuration: Configuration, entry: AgentConfig) -> Finding:
     )
 
 
-def isolation(entry: AgentConfig, words: str) -> Finding:
+def read_isolation(entry: AgentConfig, words: str) -> Finding:
     """Judge how an agent is isolated."""
     if words.startswith("isolated"):
         remedy = next((remedy for part, remedy in _REMEDIES if part in words), None)
@@ -237,14 +246,14 @@ def _node(agent: str, oldest: int, words: str) -> Finding:
     return ok(agent, f"node {words}")
 
 
-async def _output(shelter: Shelter, argv: Sequence[str]) -> str:
+async def _output(isolation: Isolation, argv: Sequence[str]) -> str:
     """Run a command as the agent would; returns its output on one line, empty if it failed."""
-    env = shelter.environment(new_marker("doctor"))
-    wrapped = shelter.sandbox.wrap(argv, shelter.confinement)
+    env = isolation.environment(new_marker("doctor"))
+    wrapped = isolation.sandbox.wrap(argv, isolation.confinement)
     try:
         async with (
             asyncio.timeout(VERSION_SECONDS),
-            running(wrapped, name=argv[0], env=env, cwd=shelter.home, steps=STEPS) as child,
+            running(wrapped, name=argv[0], env=env, cwd=isolation.home, steps=STEPS) as child,
         ):
             child.close_input()
             printed = b""

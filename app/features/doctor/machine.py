@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from app.agents.enrolling import label_origin
+from app.agents.registry import label_origin
 from app.children.file_lock import hold
 from app.config import Configuration, cautions, ensure_secrets
 from app.config.process import SECRETS

@@ -7,7 +7,7 @@ from app.features.feature import Feature
 FEATURE = Feature(
     name="erasing",
     package=__name__,
-    part="part:Erasing",
+    part="service:Erasing",
     routes=("web:router",),
     commands={
         "purge": "Erase a text that leaked, wherever it was kept or posted.",

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 
 from app.features.erasing.model import ErasedOut, NewPurge, PersonOut
-from app.features.erasing.part import Erasing
+from app.features.erasing.service import Erasing
 from app.features.part import find_part
 from app.server.filters import ServiceName, find_service
 from app.server.login import SignedInRoute, with_token

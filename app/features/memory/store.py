@@ -69,8 +69,7 @@ class MemoryStore(Store):
     @write
     def written(self, connection: Connection, note: int) -> None:
         """Forget a note that is in its file."""
-        gone = delete(memory_note).where(memory_note.c.id == note)
-        connection.execute(gone)
+        connection.execute(delete(memory_note).where(memory_note.c.id == note))
 
     async def versions(self, agent: str) -> Mapping[str, str]:
         """Return which version of each daily log the search knows."""

@@ -17,8 +17,8 @@ from typer import Argument, Option
 from app.clock import SystemClock
 from app.config import Configuration
 from app.errors import Conflict
-from app.features.pause.shapes import DrainOut, PauseOut
 from app.features.pause.store import SuspensionStore, describe_pause
+from app.features.pause.web import DrainOut, PauseOut
 from app.server.shapes import Page
 from app.store.commits.admission import AGENT, ALL, PLACE
 from app.store.database import Database, locked

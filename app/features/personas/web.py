@@ -12,9 +12,9 @@ from fastapi import APIRouter, Depends, Request
 from fastapi import Path as PathParameter
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from app.agents.availability import FILES, check_files
-from app.agents.enrolling import label_again
+from app.agents.checks import FILES, check_files
 from app.agents.files import IDENTITY, AgentFile, Version
+from app.agents.registry import label_again
 from app.core.runtime import Runtime
 from app.errors import BridgeError, Conflict, FileRefused, NotFound
 from app.features.personas.model import FileDetail, FileOut, NewText, WantedVersion

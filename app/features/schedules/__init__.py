@@ -7,7 +7,7 @@ from app.features.feature import Feature
 FEATURE = Feature(
     name="schedules",
     package=__name__,
-    part="part:Schedules",
+    part="service:Schedules",
     routes=("web:router", "web:pages", "web:forms"),
     tools="tools:list_tools",
     commands={"schedules": "Ask agents the same thing again and again."},

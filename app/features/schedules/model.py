@@ -1,9 +1,4 @@
-"""Reads schedules: the command that makes one, when it runs, and its JSON shapes.
-
-Around a change of the clocks it does what Debian's cron does: a fixed time that the clocks skip
-runs right after the gap, one that they repeat runs once, and rules for every hour or every few
-minutes follow the time that passes.
-"""
+"""Reads schedules: their values, the command that makes one, when it runs, and its JSON shapes."""
 
 from __future__ import annotations
 
@@ -19,9 +14,77 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.clock import find_zone
 from app.errors import Conflict
-from app.features.schedules import wording
-from app.features.schedules.values import MOST_MISSED, Due, Schedule, ScheduleState
+from app.model.keys import PlaceKey, SessionKey
+from app.model.types import Speaker
 from app.server.shapes import NAME, TEXT_CHARACTERS
+
+ScheduleState = Literal["active", "paused"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewSchedule:
+    """A schedule that a person asks for."""
+
+    key: SessionKey
+    place: PlaceKey
+    expression: str
+    zone: str
+    words: str
+    creator: Speaker
+    due_at: float
+    origin: str
+    """Names the message that asked for it: asked for twice, it is made once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What an agent is asked again and again."""
+
+    id: int
+    key: SessionKey
+    """The conversation where it runs."""
+    place: PlaceKey
+    expression: str
+    zone: str
+    words: str
+    creator: Speaker
+    """The person whose rights every run needs."""
+    state: ScheduleState
+    reason: str
+    """The code of why it is paused; empty if it is not."""
+    due_at: float
+    failures: int = 0
+    """How many runs failed in a row."""
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """A schedule that an agent proposed and a person agreed to."""
+
+    ask: int
+    key: SessionKey
+    place: PlaceKey
+    rule: str
+    """Expression and zone."""
+    words: str
+    creator: Speaker
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What is due of a schedule: one run, however many times have passed."""
+
+    at: float
+    """The latest time that has passed."""
+    missed: int
+    """How many times passed without a run, the latest among them if the run is late."""
+    next_at: float
+
+
+MOST_MISSED = 1_000
+"""Missed times that are counted: more would take seconds and tell people no more."""
+
 
 QUOTES = '"`\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033'
 """What people write around the time: phones and Slack turn straight quotes into others."""
@@ -197,23 +260,3 @@ class ScheduleOut(BaseModel):
     """The same in words, or why it is paused."""
     failures: int
     created_at: float
-
-    @classmethod
-    def of(cls, schedule: Schedule, agent: str) -> ScheduleOut:
-        """Show a schedule under the name of its agent."""
-        return cls(
-            id=schedule.id,
-            agent=agent,
-            key=str(schedule.key),
-            service=schedule.place.service,
-            place=schedule.place.name,
-            expression=schedule.expression,
-            zone=schedule.zone,
-            words=schedule.words,
-            creator=schedule.creator.name,
-            state=schedule.state,
-            next=schedule.due_at if schedule.state == "active" else None,
-            status=wording.state(schedule),
-            failures=schedule.failures,
-            created_at=schedule.created_at,
-        )

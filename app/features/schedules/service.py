@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 from uuid import uuid4
 
 from typing_extensions import override
 
-from app.clock import Clock
-from app.core.feed import Feed
-from app.core.hooks import Hook
-from app.core.outbox import Outbox
+from app.core.runtime import Runtime
 from app.errors import Conflict, NotFound
+from app.features.part import Part
 from app.features.schedules import wording
 from app.features.schedules.model import (
+    Agreed,
+    NewSchedule,
+    Schedule,
     ScheduleCommand,
     find_due,
     find_next,
@@ -29,53 +30,55 @@ from app.features.schedules.model import (
     split,
 )
 from app.features.schedules.store import ScheduleStore, parse, run_name, to_delivery
-from app.features.schedules.values import Agreed, NewSchedule, Schedule
 from app.model import wording as general
 from app.model.inbound import RUN, Delivery, Heard, PauseReason
 from app.model.keys import PlaceKey, SessionKey
 from app.model.types import TurnRef
 from app.model.updates import AskRequest
 from app.retry import persist
-from app.signals import ALONE, Signals, Topic
+from app.signals import Topic
 from app.tasks import Tasks
 
+logger = logging.getLogger(__name__)
+
+LONGEST_SECONDS = 60.0
+"""The longest sleep: a machine that was suspended, or whose clock was set, is soon on time."""
+AGAIN_SECONDS = 60.0
+"""Pause after a failure that has no name."""
 MOST = 10
 """Schedules of one agent in one place: enough for a team, few enough to read."""
 
 Change = Literal["remove", "pause", "resume"]
 
 
-class ScheduleBook(Hook):
+class Schedules(Part):
     """The schedules of all places."""
 
     command_names = ("schedule",)
     command_help = wording.HELP
     ask_kind = "schedule"
 
-    def __init__(
-        self,
-        store: ScheduleStore,
-        *,
-        zone: str,
-        clock: Clock,
-        outbox: Outbox,
-        feed: Feed,
-        names: Mapping[str, str],
-        changed: Callable[[str], None],
-    ) -> None:
-        """Keep schedules; `zone` is that of rules without one, `names` are agents' for people.
-
-        `changed` is told the adapter whose due times or deliveries are others now.
-        """
-        self.zone = zone
-        self._store = store
-        self._clock = clock
-        self._outbox = outbox
-        self._feed = feed
-        self._names = names
-        self._changed = changed
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.zone = runtime.zone
+        """That of rules without one."""
+        self._store = runtime.stores.open(ScheduleStore)
+        self._clock = runtime.clock
+        self._loop = Scheduler(runtime, self._store)
         self._tasks = Tasks("schedules agreed to")
         self._making = asyncio.Lock()
+
+    @override
+    def start(self) -> None:
+        """Make the schedules that people agreed to, and run those that are due."""
+        self.on_answered()
+        self._loop.start()
+
+    @override
+    async def close(self) -> None:
+        """Stop; what is left is made and run at the next start."""
+        await self._loop.close()
+        await self._tasks.close()
 
     def all(self) -> Sequence[Schedule]:
         """List every schedule, in the order in which they were made."""
@@ -118,7 +121,7 @@ class ScheduleBook(Hook):
 
     @override
     def on_answered(self) -> None:
-        self.start()
+        self._tasks.start(self.make_agreed(), name="agreed")
 
     @override
     async def obey(self, command: object, heard: Heard, agents: Sequence[str]) -> str:
@@ -128,7 +131,9 @@ class ScheduleBook(Hook):
                 return wording.how()
             case ScheduleCommand(act="list"):
                 here = self.in_place(heard.place)
-                return wording.listed([(each, self._name(each)) for each in here])
+                return wording.listed(
+                    [(each, self.runtime.agents.title(each.key.agent)) for each in here]
+                )
             case ScheduleCommand(act="create"):
                 return await self._create(command, heard, agents)
         try:
@@ -176,21 +181,13 @@ class ScheduleBook(Hook):
         expression, zone = split(when)
         zone = zone or self.zone
         times = self.check(expression, zone)
-        name = self._names.get(agent, agent)
+        name = self.runtime.agents.title(agent)
         request = present(wording.proposal(name, expression, zone, words, times))
         deadline = self._clock.now() + seconds
         posts = await persist(self._clock, self._store.propose, ref, request, deadline=deadline)
-        self._outbox.send(*posts)
-        self._feed.notify(ref.session)
+        self.runtime.outbox.send(*posts)
+        self.runtime.feed.notify(ref.session)
         return times
-
-    def start(self) -> None:
-        """Make the schedules that people agreed to, in the background."""
-        self._tasks.start(self.make_agreed(), name="agreed")
-
-    async def close(self) -> None:
-        """Stop making schedules; what is left is made at the next start."""
-        await self._tasks.close()
 
     async def make_agreed(self) -> None:
         """Make the schedules that people agreed to; safe to repeat."""
@@ -220,15 +217,15 @@ class ScheduleBook(Hook):
 
     async def _tell(self, key: SessionKey, place: PlaceKey, words: str, name: str) -> None:
         post = await persist(self._clock, self._store.tell, key, place, words, name=name)
-        self._outbox.send(post)
-        self._feed.notify_place(place)
+        self.runtime.outbox.send(post)
+        self.runtime.feed.notify_place(place)
 
     async def run(self, schedule: Schedule, *, name: str = "") -> None:
         """Run a schedule now; its due times stay as they are."""
         name = name or f"{RUN}{schedule.id}:{uuid4().hex}"
         delivery = to_delivery(schedule, name, missed=0, now=self._clock.now())
         await persist(self._clock, self._store.run, delivery)
-        self._changed(schedule.key.adapter)
+        self._loop.change(schedule.key.adapter)
 
     async def _create(self, command: ScheduleCommand, heard: Heard, agents: Sequence[str]) -> str:
         """Make a schedule for each agent that a message is meant for."""
@@ -261,11 +258,11 @@ class ScheduleBook(Hook):
 
     async def _store_new(self, new: NewSchedule, times: Sequence[float]) -> str:
         """Make a schedule; returns what to say about it."""
-        name = self._names.get(new.key.agent, new.key.agent)
+        name = self.runtime.agents.title(new.key.agent)
         made = await persist(self._clock, self._store.add, new, most=MOST)
         if made is None:
             return wording.refused(wording.TOO_MANY.format(agent=name, most=MOST))
-        self._changed(made.key.adapter)
+        self._loop.change(made.key.adapter)
         return wording.made(made, name, times)
 
     async def _change(self, schedule: Schedule, change: Change) -> str:
@@ -280,11 +277,8 @@ class ScheduleBook(Hook):
                 due = find_next(schedule, self._clock.now())
                 await persist(self._clock, self._store.resume, schedule.id, due)
                 words = wording.resumed(self.find(schedule.id))
-        self._changed(schedule.key.adapter)
+        self._loop.change(schedule.key.adapter)
         return words
-
-    def _name(self, schedule: Schedule) -> str:
-        return self._names.get(schedule.key.agent, schedule.key.agent)
 
 
 def origin_of(place: PlaceKey, message_id: str, agent: str) -> str:
@@ -292,36 +286,17 @@ def origin_of(place: PlaceKey, message_id: str, agent: str) -> str:
     return f"{place}:{message_id}:{agent}"
 
 
-logger = logging.getLogger(__name__)
-
-LONGEST_SECONDS = 60.0
-"""The longest sleep: a machine that was suspended, or whose clock was set, is soon on time."""
-AGAIN_SECONDS = 60.0
-"""Pause after a failure that has no name."""
-
-
 class Scheduler:
     """Runs schedules when they are due."""
 
-    def __init__(
-        self,
-        store: ScheduleStore,
-        clock: Clock,
-        *,
-        adapters: Container[str],
-        deliver: Callable[[str], None],
-        signals: Signals = ALONE,
-    ) -> None:
-        """Run schedules of these adapters; `deliver` is told the adapter that has a delivery."""
+    def __init__(self, runtime: Runtime, store: ScheduleStore) -> None:
+        self._runtime = runtime
         self._store = store
-        self._clock = clock
-        self._adapters = adapters
-        self._deliver = deliver
+        self._clock = runtime.clock
         self._wake = asyncio.Event()
         self._tasks = Tasks("schedules")
-        self._signals = signals
-        signals.on(Topic.SCHEDULES, lambda _facts: self._wake.set())
-        signals.on_sweep(self._wake.set)
+        runtime.signals.on(Topic.SCHEDULES, lambda _facts: self._wake.set())
+        runtime.signals.on_sweep(self._wake.set)
 
     def start(self) -> None:
         """Begin to wait for due times; what was due meanwhile runs at once."""
@@ -330,8 +305,8 @@ class Scheduler:
     def change(self, adapter: str) -> None:
         """Look at the due times again, and at the deliveries of an adapter."""
         self._wake.set()
-        self._signals.send(Topic.SCHEDULES)
-        self._deliver(adapter)
+        self._runtime.signals.send(Topic.SCHEDULES)
+        self._runtime.intake.wake(adapter)
 
     async def close(self) -> None:
         """Run nothing more; what is due then runs at the next start."""
@@ -351,7 +326,7 @@ class Scheduler:
     async def _begin(self, schedule: Schedule) -> None:
         """Make the run that is due; one that can never run again is paused."""
         adapter, now = schedule.key.adapter, self._clock.now()
-        if adapter not in self._adapters:
+        if adapter not in self._runtime.adapters:
             await persist(self._clock, self._store.pause, schedule.id, PauseReason.ABSENT)
             return
         try:
@@ -363,7 +338,7 @@ class Scheduler:
         name = run_name(schedule.id, due.at)
         delivery = to_delivery(schedule, name, missed=due.missed, now=now)
         if await persist(self._clock, self._store.begin, schedule, due.next_at, delivery):
-            self._deliver(adapter)
+            self._runtime.intake.wake(adapter)
 
     async def _rest(self) -> None:
         """Wait for the next due time, or until something changes."""

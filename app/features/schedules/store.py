@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, delete, func, select, update
 
 from app.errors import DeliveryUnreadable
 from app.features.schedules import wording
-from app.features.schedules.values import Agreed, NewSchedule, Schedule
+from app.features.schedules.model import Agreed, NewSchedule, Schedule
 from app.model.asks import TAKE
 from app.model.inbound import RUN, Delivery, Heard, PauseReason
 from app.model.keys import PlaceKey, SessionKey
@@ -29,6 +29,7 @@ from app.store.tables import (
     ASK_IS_OPEN,
     ask,
     heard,
+    is_place,
     message,
     place,
     post,
@@ -90,9 +91,7 @@ class ScheduleStore(Store):
     @write
     def begin(self, connection: Connection, due: Schedule, next_at: float, run: Delivery) -> bool:
         """Store the run that is due and move the due time."""
-        there = select(place.c.id).where(
-            place.c.service == due.place.service, place.c.name == due.place.name
-        )
+        there = select(place.c.id).where(is_place(due.place))
         if connection.execute(there).first() is None:
             connection.execute(delete(schedule).where(schedule.c.id == due.id))
             return False
@@ -130,9 +129,7 @@ class ScheduleStore(Store):
     ) -> int:
         """Tell a place something about a schedule, once; return the post to send."""
         now = self._now()
-        there = select(place.c.id).where(
-            place.c.service == where.service, place.c.name == where.name
-        )
+        there = select(place.c.id).where(is_place(where))
         told = connection.execute(select(post.c.id).where(post.c.key == name)).scalar()
         place_id = None if told else connection.execute(there).scalar()
         if place_id is not None:

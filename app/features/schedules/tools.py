@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from app.agents.agent import Agent
-from app.core.consent.ledger import Ledger
-from app.core.tools import wording
+from app.core.tools.wording import TOO_MANY_PROPOSED
+from app.features.schedules import wording
 from app.features.schedules.model import CLOSEST_MINUTES, FIELDS
-from app.features.schedules.part import Schedules
-from app.features.schedules.service import MOST, ScheduleBook
+from app.features.schedules.service import MOST, Schedules
 from app.features.schedules.wording import moment
 from app.model.agents import Arguments, Caller, Result, Tool, ToolRefused
 from app.model.delegation import SERVICE
@@ -24,10 +22,9 @@ PROPOSED: Final = 3
 class ScheduleTools:
     """The tool with which agents propose schedules."""
 
-    def __init__(self, book: ScheduleBook, ledger: Ledger, agents: Mapping[str, Agent]) -> None:
-        self._book = book
-        self._ledger = ledger
-        self._agents = agents
+    def __init__(self, schedules: Schedules) -> None:
+        self._book = schedules
+        self._runtime = schedules.runtime
 
     def tools(self) -> Sequence[Tool]:
         """List the tools."""
@@ -64,17 +61,17 @@ class ScheduleTools:
         own = [each for each in self._book.in_place(session.place) if each.key.agent == agent]
         if len(own) >= MOST:
             raise ToolRefused(wording.TOO_MANY_SCHEDULES.format(most=MOST))
-        if self._ledger.count_open(session.id, "schedule") >= PROPOSED:
-            raise ToolRefused(wording.TOO_MANY_PROPOSED.format(most=PROPOSED))
+        if self._runtime.ledger.count_open(session.id, "schedule") >= PROPOSED:
+            raise ToolRefused(TOO_MANY_PROPOSED.format(most=PROPOSED))
         times = await self._book.propose(
             agent,
             TurnRef(session.id, caller.turn.id),
             arguments["when"],
             arguments["task"].strip(),
-            present=self._ledger.present,
-            seconds=self._agents[agent].ask_seconds,
+            present=self._runtime.ledger.present,
+            seconds=self._runtime.agents[agent].ask_seconds,
         )
-        self._ledger.watch()
+        self._runtime.ledger.watch()
         return {
             "state": "asked",
             "next": [moment(at, "UTC") for at in times],
@@ -84,5 +81,4 @@ class ScheduleTools:
 
 def list_tools(schedules: Schedules) -> Sequence[Tool]:
     """List the tool with which agents propose schedules."""
-    runtime = schedules.runtime
-    return ScheduleTools(schedules.book, runtime.ledger, runtime.agents).tools()
+    return ScheduleTools(schedules).tools()

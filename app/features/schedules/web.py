@@ -16,10 +16,8 @@ from app.core.runtime import Runtime
 from app.errors import BridgeError, Conflict
 from app.features.part import find_part
 from app.features.schedules import wording
-from app.features.schedules.model import ScheduleIn, ScheduleOut, write
-from app.features.schedules.part import Schedules
-from app.features.schedules.service import ScheduleBook, origin_of
-from app.features.schedules.values import Schedule, ScheduleState
+from app.features.schedules.model import Schedule, ScheduleIn, ScheduleOut, ScheduleState, write
+from app.features.schedules.service import Schedules, origin_of
 from app.model.conversations import path_of, title_of
 from app.model.keys import PlaceKey
 from app.server.api import OPERATOR, Number
@@ -36,11 +34,7 @@ from app.services.web import events
 TEMPLATE = Path(__file__).with_name("schedules.html")
 
 
-def _find_book(part: Annotated[Schedules, Depends(find_part(Schedules))]) -> ScheduleBook:
-    return part.book
-
-
-Book = Annotated[ScheduleBook, Depends(_find_book)]
+Book = Annotated[Schedules, Depends(find_part(Schedules))]
 
 router = APIRouter(
     prefix="/api/v1/schedules",
@@ -108,9 +102,7 @@ async def change_schedule(
     return _shown(runtime, book.find(schedule_id))
 
 
-async def make(
-    runtime: Runtime, book: ScheduleBook, new: ScheduleIn, by: tuple[str, str]
-) -> Schedule:
+async def make(runtime: Runtime, book: Schedules, new: ScheduleIn, by: tuple[str, str]) -> Schedule:
     """Make a schedule with the command that people use, in a thread of the page.
 
     Raises:
@@ -140,7 +132,22 @@ async def make(
 
 
 def _shown(runtime: Runtime, schedule: Schedule) -> ScheduleOut:
-    return ScheduleOut.of(schedule, runtime.agents.name(schedule.key.agent))
+    return ScheduleOut(
+        id=schedule.id,
+        agent=runtime.agents.name(schedule.key.agent),
+        key=str(schedule.key),
+        service=schedule.place.service,
+        place=schedule.place.name,
+        expression=schedule.expression,
+        zone=schedule.zone,
+        words=schedule.words,
+        creator=schedule.creator.name,
+        state=schedule.state,
+        next=schedule.due_at if schedule.state == "active" else None,
+        status=wording.state(schedule),
+        failures=schedule.failures,
+        created_at=schedule.created_at,
+    )
 
 
 PATH: Final = "/schedules"
@@ -197,7 +204,7 @@ async def change(
 
 async def _page(
     runtime: Runtime,
-    book: ScheduleBook,
+    book: Schedules,
     who: Visitor,
     given: Mapping[str, str],
     problem: str = "",

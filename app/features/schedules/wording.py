@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from app.features.schedules.values import MOST_MISSED, Schedule
+from app.features.schedules.model import MOST_MISSED, Schedule
 from app.model.asks import LEAVE, TAKE
 from app.model.inbound import PauseReason
 from app.model.text import count
@@ -56,6 +56,19 @@ POINTED = "run of schedule {number} ({rule}), made by {creator}, who is not wait
 MADE_UP = "{missed} missed while the bridge was not running; this run makes up for {them}."
 SHOWN_CHARACTERS = 200
 """Of the words of a schedule, where they are quoted."""
+SCHEDULE_CREATE = (
+    "Propose that you are asked something again and again, here, by the clock. A person is asked "
+    "first and becomes its creator: every run has that person's rights. Use it only when people "
+    "want something regularly. Returns state: asked, and next, when it would run; you need not "
+    "wait. Not more often than every {minutes} minutes; at most {most} schedules in one place."
+)
+SCHEDULE_ASKED = (
+    "People are asked whether it is made. If a person agrees, it is made and they are told."
+)
+TOO_MANY_SCHEDULES = "You have {most} schedules here, the most for one place."
+NOT_FOR_AGENTS = (
+    "Another agent asked you: only the agent that people talk to can propose a schedule."
+)
 
 
 def refused(why: str) -> str:

@@ -159,8 +159,9 @@ class ReviewStore(Store):
     @write
     def sent(self, connection: Connection, review_id: int, link: str) -> None:
         """Record that a review is where it belongs, and where it can be read."""
-        change = update(review).where(review.c.id == review_id).values(state="sent", link=link)
-        connection.execute(change)
+        connection.execute(
+            update(review).where(review.c.id == review_id).values(state="sent", link=link)
+        )
 
 
 def _of_turn(turn: int) -> Select[Any]:

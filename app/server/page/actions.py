@@ -6,7 +6,8 @@ A message has an id that the page made. The same id is taken once, however often
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 from uuid import uuid4
 
@@ -18,7 +19,8 @@ from app.core.runtime import Runtime
 from app.errors import AgentError, Conflict
 from app.model.conversations import headline, path_of
 from app.model.inbound import WhileBusy
-from app.model.types import OPEN_TURN_STATES, Session, Turn
+from app.model.keys import PlaceKey
+from app.model.types import OPEN_TURN_STATES, File, Session, Turn
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page import queries, uploads
 from app.server.page.view.listing import stoppable
@@ -77,7 +79,7 @@ async def repeat(runtime: RuntimeOf, who: Who, request: Request, thread: str) ->
         name = _read_id(form)
         to = tuple(agent for agent in form.getlist("to") if agent in runtime.agents)
         message, turn = _number(form, "message"), _number(form, "turn")
-    found = await queries.words_of(runtime, events.place_key(thread), message=message, turn=turn)
+    found = await words_of(runtime, events.place_key(thread), message=message, turn=turn)
     if found is None or not to:
         raise Conflict("there is no message to send again")
     said = events.PageMessage(
@@ -92,6 +94,41 @@ async def repeat(runtime: RuntimeOf, who: Who, request: Request, thread: str) ->
     )
     await _settle(runtime, said, name)
     return Response(status_code=204)
+
+
+@dataclass(frozen=True, slots=True)
+class SaidWords:
+    """What a person said, to be said again."""
+
+    message: int
+    text: str
+    files: tuple[events.SaidFile, ...]
+
+
+async def words_of(
+    runtime: Runtime, key: PlaceKey, *, message: int | None, turn: int | None
+) -> SaidWords | None:
+    """Find what a person said: one message of a place, or all that became part of a turn."""
+    if turn is not None:
+        kept = runtime.stores.turns.turn(turn)
+        session = runtime.stores.sessions.session(kept.session) if kept is not None else None
+        if session is None or session.place != key:
+            return None
+        said = runtime.stores.turns.messages(turn)
+        files = tuple(file for each in said for file in each.files)
+        text = "\n\n".join(each.text for each in said)
+        return SaidWords(said[0].number, text, _said_files(files)) if said else None
+    rows = await runtime.stores.transcript.read_place(key, after=(message or 0) - 1, limit=1)
+    if not rows or rows[0].id != message or rows[0].kind != "message":
+        return None
+    stored = (File(**file) for file in rows[0].data.get("files", ()))
+    return SaidWords(rows[0].id, rows[0].text, _said_files(stored))
+
+
+def _said_files(files: Iterable[File]) -> tuple[events.SaidFile, ...]:
+    return tuple(
+        events.SaidFile(name=file.name, media_type=file.media_type, url=file.url) for file in files
+    )
 
 
 async def _read_message(

@@ -7,8 +7,8 @@ from typing import Final
 
 from fastapi.responses import HTMLResponse
 
-from app.agents.enrolling import explain_fixed, label_origin
 from app.agents.files import OWN, SHARED, AgentFile
+from app.agents.registry import explain_fixed, label_origin
 from app.core.runtime import Runtime
 from app.server.login import Visitor
 from app.server.page import queries

@@ -27,6 +27,15 @@ from app.server.page.workspace import tree_of
 from app.server.shapes import CHOICE_CHARACTERS
 from app.server.site import RuntimeOf
 
+OFFERED: Final = 12
+"""Names that are offered at once: as many as fit above the message box."""
+FOLDERS: Final = 2_000
+"""Folders that are looked into: a large repository, a fraction of a second."""
+NAMES: Final = 2_000
+"""Names of one folder that are looked at."""
+SKIPPED: Final = {".git", "node_modules", ".venv", "__pycache__"}
+"""Folders that no person means."""
+
 router = APIRouter(include_in_schema=False)
 Who = Annotated[Visitor, Depends(visitor)]
 Name = Annotated[str, Query(max_length=CHOICE_CHARACTERS)]
@@ -96,19 +105,15 @@ BRIDGE: Final = (
 
 def items(offered: Iterable[tuple[AgentView, Iterable[Mapping[str, str]]]]) -> list[Item]:
     """List the commands of agents, then those of the bridge."""
-    known = list(offered)
-    alone = len(known) == 1
-    return [
-        *(_item(agent, each, alone=alone) for agent, listed in known for each in listed),
-        *BRIDGE,
-    ]
-
-
-def _item(agent: AgentView, offered: Mapping[str, str], *, alone: bool) -> Item:
-    name, hint = reveal_line(offered["name"]), offered.get("hint", "")
-    about = " · ".join(filter(None, (agent.title, offered.get("description"), hint)))
-    to = "" if alone else f"@{agent.name} "
-    return Item(f"/{name}", reveal_line(about), f"{to}/{name} ", whole=False)
+    known, made = list(offered), list[Item]()
+    for agent, listed in known:
+        to = "" if len(known) == 1 else f"@{agent.name} "
+        for each in listed:
+            name = reveal_line(each["name"])
+            facts = (agent.title, each.get("description"), each.get("hint", ""))
+            about = reveal_line(" · ".join(filter(None, facts)))
+            made.append(Item(f"/{name}", about, f"{to}/{name} ", whole=False))
+    return [*made, *BRIDGE]
 
 
 @router.get("/commands/t/{service}/{name:path}")
@@ -121,16 +126,6 @@ async def read_commands(runtime: RuntimeOf, _who: Who, service: str, name: str) 
             for session in runtime.stores.sessions.in_place(queries.place_key(service, name))
         ]
     )
-
-
-OFFERED: Final = 12
-"""Names that are offered at once: as many as fit above the message box."""
-FOLDERS: Final = 2_000
-"""Folders that are looked into: a large repository, a fraction of a second."""
-NAMES: Final = 2_000
-"""Names of one folder that are looked at."""
-SKIPPED: Final = {".git", "node_modules", ".venv", "__pycache__"}
-"""Folders that no person means."""
 
 
 @router.get("/names/t/{service}/{name:path}")
@@ -148,12 +143,12 @@ async def read_names(
             tree = tree_of(runtime, session)
         except NotFound:
             continue
-        found |= dict.fromkeys(await asyncio.to_thread(_find, tree, q))
+        found |= dict.fromkeys(await asyncio.to_thread(_find, tree, q.lower()))
     return [Item(path, "", _written(path), whole=False) for path in _rank(found, q)]
 
 
-def _find(tree: Tree, part: str) -> list[str]:
-    return [path for path in _walk(tree) if part.lower() in path.lower()]
+def _find(tree: Tree, wanted: str) -> list[str]:
+    return [path for path in _walk(tree) if wanted in path.lower()]
 
 
 def _walk(tree: Tree) -> Iterator[str]:

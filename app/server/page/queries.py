@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from fastapi import Request
 
-from app.agents.admission import describe_change
+from app.agents.checks import describe_change
 from app.agents.identity import COLOURS
 from app.core.runtime import Runtime
 from app.errors import NotFound
@@ -17,13 +18,12 @@ from app.model.conversations import Wanted, path_of, title_of
 from app.model.delegation import SERVICE, Branch
 from app.model.keys import SERVICE_NAME, PlaceKey
 from app.model.text import money
-from app.model.types import OPEN_TURN_STATES, File, Session, SessionState, TurnState
+from app.model.types import OPEN_TURN_STATES, Session, SessionState, TurnState
 from app.server.installations import is_installable
 from app.server.page.view.cards import describe
 from app.server.page.view.listing import (
     STOPPABLE,
     ThreadList,
-    archived_list,
     found_list,
     shown_state,
     stoppable,
@@ -46,7 +46,6 @@ from app.server.page.view.roster import AgentView, PageRoster, Trouble
 from app.server.page.view.thread import Fold
 from app.server.shapes import state_of
 from app.services import label_of
-from app.services.web.events import SaidFile
 
 ROWS_AT_ONCE = 1_000
 """Rows per read while a page is built: few reads, little memory."""
@@ -75,15 +74,6 @@ class Reading:
 
     fold: Fold
     last: int
-
-
-@dataclass(frozen=True, slots=True)
-class SaidWords:
-    """What a person said, to be said again."""
-
-    message: int
-    text: str
-    files: tuple[SaidFile, ...]
 
 
 def place_key(service: str, name: str) -> PlaceKey:
@@ -179,32 +169,6 @@ def listeners(runtime: Runtime, key: PlaceKey) -> tuple[str, ...]:
     return asking if len(asking) == 1 else runtime.dispatcher.untagged(key, "latest").agents
 
 
-async def words_of(
-    runtime: Runtime, key: PlaceKey, *, message: int | None, turn: int | None
-) -> SaidWords | None:
-    """Find what a person said: one message of a place, or all that became part of a turn."""
-    if turn is not None:
-        kept = runtime.stores.turns.turn(turn)
-        session = runtime.stores.sessions.session(kept.session) if kept is not None else None
-        if session is None or session.place != key:
-            return None
-        said = runtime.stores.turns.messages(turn)
-        files = tuple(file for each in said for file in each.files)
-        text = "\n\n".join(each.text for each in said)
-        return SaidWords(said[0].number, text, _said_files(files)) if said else None
-    rows = await runtime.stores.transcript.read_place(key, after=(message or 0) - 1, limit=1)
-    if not rows or rows[0].id != message or rows[0].kind != "message":
-        return None
-    stored = (File(**file) for file in rows[0].data.get("files", ()))
-    return SaidWords(rows[0].id, rows[0].text, _said_files(stored))
-
-
-def _said_files(files: Iterable[File]) -> tuple[SaidFile, ...]:
-    return tuple(
-        SaidFile(name=file.name, media_type=file.media_type, url=file.url) for file in files
-    )
-
-
 async def threads_of(
     runtime: Runtime,
     roster: PageRoster,
@@ -218,13 +182,6 @@ async def threads_of(
     found = await runtime.stores.conversations.list(Wanted(pinned_first=True), limit=limit)
     more = more if len(found) == limit else ""
     return thread_list(found, roster, current=current, more=more, grouped=grouped)
-
-
-async def archived_threads(runtime: Runtime, roster: PageRoster, limit: int) -> ThreadList:
-    """List the archived threads."""
-    return archived_list(
-        await runtime.stores.conversations.list(Wanted(archived=True), limit=limit), roster
-    )
 
 
 def grouping_of(request: Request) -> Grouping:
@@ -250,11 +207,16 @@ async def read_thread(
 ) -> Reading:
     """Fold the rows of a place, between two row numbers."""
 
+    @cache
+    def agent_of(session_id: int) -> str:
+        session = runtime.stores.sessions.session(session_id)
+        return session.key.agent if session is not None else ""
+
     def asked_of(turn: int) -> Branch | None:
         branch = runtime.stores.tree.of_turn(turn)
         return None if branch is None or branch.place == key else branch
 
-    fold = Fold(_AgentOf(runtime), whole=begin == 0, asked_of=asked_of)
+    fold = Fold(agent_of, whole=begin == 0, asked_of=asked_of)
     last = begin
     while rows := await runtime.stores.transcript.read_tree(key, after=last, limit=ROWS_AT_ONCE):
         shown = [row for row in rows if until is None or row.id <= until]
@@ -334,20 +296,6 @@ def _latest_agent(
     names = (*answering, *(each.key.agent for each in used))
     offered = {agent.id for agent in roster.offered}
     return next((name for name in names if name in offered), "")
-
-
-class _AgentOf:
-    """Returns the agent of a session; reads the store once per session."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._known: dict[int, str] = {}
-
-    def __call__(self, session_id: int) -> str:
-        if session_id not in self._known:
-            session = self._runtime.stores.sessions.session(session_id)
-            self._known[session_id] = session.key.agent if session is not None else ""
-        return self._known[session_id]
 
 
 def _member(runtime: Runtime, session: Session, roster: PageRoster, fold: Fold) -> ThreadAgent:

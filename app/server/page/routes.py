@@ -24,10 +24,12 @@ from app.model.keys import PlaceKey
 from app.server.event_stream import stream
 from app.server.login import Visitor, visitor
 from app.server.page import queries
+from app.server.page.actions import words_of
 from app.server.page.assets import addresses
 from app.server.page.stream import Stream
 from app.server.page.view import done, render
 from app.server.page.view.blocks import MORE_STEPS, STEPS, CallBlock
+from app.server.page.view.listing import archived_list
 from app.server.page.view.place import PageView
 from app.server.page.view.render import Renderer
 from app.server.page.view.roster import PageRoster
@@ -79,7 +81,8 @@ async def begin(
     picked = to if to in roster.agents else await queries.usual_agent(runtime)
     found = await queries.find_threads(runtime, roster, q) if q else None
     if archived and not q:
-        found = await queries.archived_threads(runtime, roster, threads)
+        away = await runtime.stores.conversations.list(Wanted(archived=True), limit=threads)
+        found = archived_list(away, roster)
     shown = replace(
         await _page(request, runtime, who, roster, threads=threads),
         query=q,
@@ -256,9 +259,7 @@ async def read_log(
 @router.get("/words/t/web/{thread}")
 async def read_words(runtime: RuntimeOf, _who: Who, thread: str, turn: int) -> JSONResponse:
     """Return what a turn was asked, for the message box."""
-    found = await queries.words_of(
-        runtime, queries.place_key("web", thread), message=None, turn=turn
-    )
+    found = await words_of(runtime, queries.place_key("web", thread), message=None, turn=turn)
     if found is None:
         raise NotFound("message of turn", turn)
     files = [

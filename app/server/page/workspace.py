@@ -56,6 +56,8 @@ SCRATCH_FILES: Final = 500
 SCRATCH_FOLDERS: Final = 200
 """Folders that are looked into for that."""
 PIECE_BYTES: Final = 256 * 1024
+KEPT: Final = 8
+"""Changes that are kept for pages that are being read, each at most some megabytes."""
 _HIDDEN: Final = ".git"
 _ROOT: Final = PurePosixPath()
 
@@ -192,7 +194,11 @@ def _listed(
     name: PurePosixPath | None = None,
     current: PurePosixPath = _ROOT,
 ) -> Listed:
-    shown = name_of(path) if name is None else "/".join(name_of(p) for p in _steps(name))
+    shown = (
+        name_of(path)
+        if name is None
+        else "/".join(name_of(PurePosixPath(each)) for each in name.parts)
+    )
     return Listed(
         shown,
         address_of(path),
@@ -201,10 +207,6 @@ def _listed(
         link=entry.is_link,
         current=path == current,
     )
-
-
-def _steps(path: PurePosixPath) -> list[PurePosixPath]:
-    return [PurePosixPath(part) for part in path.parts]
 
 
 async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
@@ -236,9 +238,6 @@ def _path(request: Request, before: str) -> PurePosixPath:
         raise NotFound("file", name_of(PurePosixPath(path.decode(errors="replace"))))
     return PurePosixPath(os.fsdecode(path))
 
-
-KEPT: Final = 8
-"""Changes that are kept for pages that are being read, each at most some megabytes."""
 
 _kept: OrderedDict[str, WorkspaceChanges] = OrderedDict()
 

@@ -38,6 +38,7 @@ from app.services.github.payloads import (
     GitHubReview,
     Pull,
 )
+from app.services.github.render import cut
 from app.services.github.transport import Gone
 
 logger = logging.getLogger(__name__)
@@ -227,8 +228,8 @@ def excerpt(failed: Iterable[CheckReport]) -> str:
         head = ": ".join(filter(None, (_line(run.name), _line(run.output.title or ""))))
         parts = (f"{head} ({run.conclusion})", *lines, run.output.summary, run.output.text)
         text = _ODD.sub("", "\n".join(filter(None, parts))).strip()
-        short = text if len(text) <= RUN_CHARACTERS else f"{text[: RUN_CHARACTERS - 1]}…"
-        shown.append("\n".join(filter(None, (short, end_of_log(said.log)))))
+        parts = (cut(text, RUN_CHARACTERS), end_of_log(said.log))
+        shown.append("\n".join(filter(None, parts)))
     return "\n\n".join(shown)
 
 
@@ -375,8 +376,8 @@ def asking(content: PostContent) -> dict[str, Any]:
     for number, option in sorted(usual):
         name = " ".join(option.name.split()) or option.id
         label, words = wording.GRANTS.get(option.id, (name, wording.ANSWER.format(name=name)))
-        action = {"label": _short(label, LABEL_CHARACTERS)}
-        action["description"] = _short(words, DESCRIPTION_CHARACTERS)
+        action = {"label": cut(label, LABEL_CHARACTERS)}
+        action["description"] = cut(words, DESCRIPTION_CHARACTERS)
         actions.append({**action, "identifier": name_button(content.ask or 0, number)})
     more = "" if len(numbered) <= MOST_ACTIONS else f"\n\n{wording.MORE_ANSWERS}"
     summary = f"{markdown(content.asked)}{more}"
@@ -394,7 +395,3 @@ def ended(content: PostContent) -> dict[str, Any]:
 def _complete(title: str, summary: str, conclusion: str = "neutral") -> dict[str, Any]:
     output = {"title": title, "summary": summary}
     return {"status": "completed", "conclusion": conclusion, "output": output}
-
-
-def _short(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"

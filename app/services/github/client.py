@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import httpx
@@ -285,10 +286,7 @@ class RepositoryClient(AppClient):
     ) -> Any:
         """Read what is below a repository."""
         whole = f"/repos/{repository}/{path}".rstrip("/")
-
-        async def call(token: str) -> Any:
-            return await self._transport.get(whole, variables, token=token, accept=accept)
-
+        call = partial(self._transport.get, whole, variables, accept=accept)
         return await self._with_token(repository, call, may)
 
     async def _write(
@@ -303,20 +301,14 @@ class RepositoryClient(AppClient):
     ) -> Any:
         """Create or change content, if the installation's rate limit allows it."""
         whole, shown = f"/repos/{repository}/{path}", self.outgoing.clean(dict(data))
-
-        async def call(token: str) -> Any:
-            return await self._transport.send(method, whole, shown, token=token)
-
+        call = partial(self._transport.send, method, whole, shown)
         return await self._paced(repository, call, may, progress=progress)
 
     async def _query(
         self, repository: str, document: str, may: Mapping[str, str], **variables: object
     ) -> Any:
         """Read something by GraphQL, or change something that only tidies up."""
-
-        async def call(token: str) -> Any:
-            return await self._transport.query(document, variables, token=token)
-
+        call = partial(self._transport.query, document, variables)
         if document.lstrip().startswith("mutation"):
             return await self._paced(repository, call, may, progress=True)
         return await self._with_token(repository, call, may)
@@ -324,7 +316,7 @@ class RepositoryClient(AppClient):
     async def _paced(
         self,
         repository: str,
-        call: Callable[[str], Awaitable[Any]],
+        call: Callable[..., Awaitable[Any]],
         may: Mapping[str, str],
         *,
         progress: bool,
@@ -344,12 +336,12 @@ class RepositoryClient(AppClient):
     async def _with_token(
         self,
         repository: str,
-        call: Callable[[str], Awaitable[Any]],
+        call: Callable[..., Awaitable[Any]],
         may: Mapping[str, str] = TALKING,
     ) -> Any:
         """Call with a token; one that GitHub no longer accepts is replaced once."""
         try:
-            return await call(await self.token(repository, may))
+            return await call(token=await self.token(repository, may))
         except Unauthorized:
             self.forget(repository)
-        return await call(await self.token(repository, may))
+        return await call(token=await self.token(repository, may))

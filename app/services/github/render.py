@@ -54,7 +54,7 @@ def add_marker(body: str, marker: str) -> str:
     """Add the marker that a comment is found by; a comment that is too long is cut."""
     end = f"\n\n{signature(marker)}"
     room = BODY_CHARACTERS - len(end)
-    return (body if len(body) <= room else f"{body[: room - 1]}…") + end
+    return cut(body, room) + end
 
 
 def signature(marker: str) -> str:
@@ -144,8 +144,7 @@ def split(text: str, size: int) -> Iterator[tuple[str, int]]:
 
 def whisper(login: str, words: str) -> str:
     """Address one person; GitHub has no private messages, so everyone can read it."""
-    line, limit = " ".join(words.split()), LINE_CHARACTERS * 5
-    return f"@{login} {quiet(line if len(line) <= limit else f'{line[: limit - 1]}…')}"
+    return f"@{login} {quiet(cut(' '.join(words.split()), LINE_CHARACTERS * 5))}"
 
 
 def quiet(text: str, asker: str = "") -> str:
@@ -307,8 +306,12 @@ def join(*parts: str) -> str:
 
 def _plain(text: str) -> str:
     """Write a title as code: it mentions no one, and every character is visible."""
-    line = reveal_line(text)
-    return span(line if len(line) <= LINE_CHARACTERS else f"{line[: LINE_CHARACTERS - 1]}…")
+    return span(cut(reveal_line(text), LINE_CHARACTERS))
+
+
+def cut(text: str, limit: int) -> str:
+    """Cut a text that is too long, and show that."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _cut(text: str, begin: int, end: int) -> int:

@@ -10,7 +10,7 @@ room for results, so that an answer never waits behind a plan update.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
@@ -118,9 +118,13 @@ class Transport:
         """Run a GraphQL document; returns its data."""
         asked = {"query": document, "variables": dict(variables)}
         answer = await self.send("post", self._graphql, asked, token=token)
-        if errors := answer.get("errors"):
-            raise _query_refusal(errors)
-        return answer["data"]
+        if not (errors := answer.get("errors")):
+            return answer["data"]
+        kinds = {each.get("type", "") for each in errors}
+        what = wording.REFUSED_QUERY.format(message=errors[0].get("message", ""))
+        if "RATE_LIMITED" in kinds:
+            raise PostDelayed(what, retry_after=LIMITED_SECONDS)
+        raise Gone(what) if "NOT_FOUND" in kinds else PostRejected(what)
 
     async def iterate(self, path: str, *, jwt: str) -> AsyncGenerator[dict[str, Any], None]:
         """Read a list, page by page."""
@@ -170,14 +174,6 @@ class Pace:
         if len(self._written) < allowed:
             return 0.0
         return self._written[-allowed] + seconds - now
-
-
-def _query_refusal(errors: Sequence[Mapping[str, str]]) -> PostDelayed | PostRejected:
-    kinds = {each.get("type", "") for each in errors}
-    what = wording.REFUSED_QUERY.format(message=errors[0].get("message", ""))
-    if "RATE_LIMITED" in kinds:
-        return PostDelayed(what, retry_after=LIMITED_SECONDS)
-    return Gone(what) if "NOT_FOUND" in kinds else PostRejected(what)
 
 
 def _refusal(path: str, error: BadRequest) -> PostDelayed | PostRejected:

@@ -186,18 +186,13 @@ class Poster:
         await self._clock.sleep(self._pace)
         async with shown.lock:
             shown.timer = None
-            if shown.streamed is None:
-                await self._edit_again(shown)
-            else:
+            if shown.streamed is not None:
                 self._watch(shown)
-
-    async def _edit_again(self, shown: ShownPost) -> None:
-        if shown.post is None or shown.is_complete or shown.post.content.state in FINAL:
-            return
-        try:
-            await self._edit(shown.post, shown)
-        except PostError as error:
-            logger.info("%s", error)  # the next progress shows it
+            elif shown.post and not shown.is_complete and shown.post.content.state not in FINAL:
+                try:
+                    await self._edit(shown.post, shown)
+                except PostError as error:
+                    logger.info("%s", error)  # the next progress shows it
 
     async def _touch(
         self, shown: ShownPost, how: Callable[[PostSend, ShownPost], Awaitable[None]]

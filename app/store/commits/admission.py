@@ -19,6 +19,7 @@ from app.store.posts import insert_post, turn_post_key
 from app.store.tables import (
     checkout,
     heard,
+    is_place,
     place,
     post,
     session,
@@ -299,8 +300,7 @@ def remember(connection: Connection, place_id: int, repository: str, area_of: Ar
 def pin(connection: Connection, where: PlaceKey, repository: str) -> str:
     """Give a place its repository if it has none; return the one it has."""
     first = func.coalesce(place.c.repository, repository)
-    here = (place.c.service == where.service) & (place.c.name == where.name)
     chosen = connection.execute(
-        update(place).where(here).values(repository=first).returning(place.c.repository)
+        update(place).where(is_place(where)).values(repository=first).returning(place.c.repository)
     )
     return str(chosen.scalar_one())

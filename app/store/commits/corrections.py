@@ -10,7 +10,7 @@ from app.model.inbound import Changed, Corrected, Rated
 from app.model.posts import Note, NoteCode
 from app.model.types import Entry, TurnRef, TurnState
 from app.store.commits.endings import drop_turn
-from app.store.tables import heard, message, place, post, transcript, turn
+from app.store.tables import heard, is_place, message, place, post, transcript, turn
 from app.store.transcript import insert_entries, insert_in_place
 
 _AT_WORK = (TurnState.STARTING, TurnState.PROMPTED, TurnState.PARKED)
@@ -22,8 +22,7 @@ def correct(connection: Connection, changed: Changed, now: float) -> Corrected:
         select(message.c.id, message.c.place, message.c.edited)
         .join(place, place.c.id == message.c.place)
         .where(
-            place.c.service == changed.place.service,
-            place.c.name == changed.place.name,
+            is_place(changed.place),
             message.c.message_id == changed.message_id,
             message.c.speaker_id == changed.speaker.id,
         )

@@ -10,6 +10,7 @@ from sqlalchemy import (
     JSON,
     Boolean,
     Column,
+    ColumnElement,
     Float,
     ForeignKey,
     Index,
@@ -23,6 +24,7 @@ from sqlalchemy import (
     true,
 )
 
+from app.model.keys import PlaceKey
 from app.store.dialects import NUMBER, where
 from app.store.guarding import Kept, KeptBytes, Shown, ShownJson
 
@@ -78,6 +80,12 @@ place = Table(
     Column("deleted_at", Float),
     UniqueConstraint("service", "name"),
 )
+
+
+def is_place(where: PlaceKey) -> ColumnElement[bool]:
+    """Match the row of a place."""
+    return (place.c.service == where.service) & (place.c.name == where.name)
+
 
 session = Table(
     "session",

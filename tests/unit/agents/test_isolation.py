@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.agents.admission import Admission
 from app.agents.catalog import known_agents
-from app.agents.enrolling import open_registry
-from app.agents.isolation import shelter_all
+from app.agents.checks import Admission
+from app.agents.isolation import isolate_all
+from app.agents.registry import open_registry
 from app.children.sandbox import Bubblewrap, Plain, Unavailable
 from app.config import AgentRecord, Configuration, load
 from app.errors import AgentNotStarted, ConfigurationError
@@ -55,7 +55,7 @@ def test_files_that_hold_secrets_are_hidden_wherever_they_are(tmp_path: Path) ->
     token.write_text("a-long-admin-token-in-a-file")
     database = tmp_path / "elsewhere" / "my.db"
 
-    shelter = shelter_all(
+    isolation = isolate_all(
         configured(
             tmp_path,
             BRIDGE_ADMIN_TOKEN_FILE=str(token),
@@ -63,27 +63,27 @@ def test_files_that_hold_secrets_are_hidden_wherever_they_are(tmp_path: Path) ->
         )
     )["demo"]
 
-    assert {token, database} <= set(shelter.confinement.secrets)
-    assert tmp_path / "data" in shelter.confinement.masked
+    assert {token, database} <= set(isolation.confinement.secrets)
+    assert tmp_path / "data" in isolation.confinement.masked
 
 
 @pytest.mark.usefixtures("with_bubblewrap")
 def test_the_home_of_another_agent_is_hidden_and_the_own_is_not(tmp_path: Path) -> None:
     elsewhere = tmp_path / "homes" / "mine"
 
-    shelters = shelter_all(configured(tmp_path, {"home": str(elsewhere)}))
+    isolations = isolate_all(configured(tmp_path, {"home": str(elsewhere)}))
 
-    assert elsewhere in shelters["other"].confinement.masked
-    assert elsewhere not in shelters["demo"].confinement.masked
+    assert elsewhere in isolations["other"].confinement.masked
+    assert elsewhere not in isolations["demo"].confinement.masked
 
 
 @pytest.mark.usefixtures("without_bubblewrap")
 def test_on_the_own_machine_an_agent_runs_unisolated_and_that_is_said(tmp_path: Path) -> None:
-    shelter = shelter_all(configured(tmp_path))["demo"]
+    isolation = isolate_all(configured(tmp_path))["demo"]
 
-    assert isinstance(shelter.sandbox, Plain)
-    assert shelter.words.startswith("not isolated (bubblewrap is not installed): it runs as ")
-    assert shelter.words.endswith(". Install it.")
+    assert isinstance(isolation.sandbox, Plain)
+    assert isolation.words.startswith("not isolated (bubblewrap is not installed): it runs as ")
+    assert isolation.words.endswith(". Install it.")
 
 
 @pytest.mark.usefixtures("without_bubblewrap")
@@ -99,7 +99,7 @@ def test_an_agent_that_must_be_isolated_and_cannot_be_refuses_to_start(
     tmp_path: Path, entry: dict[str, object], settings: dict[str, str]
 ) -> None:
     with pytest.raises(ConfigurationError, match="cannot be isolated") as refusal:
-        shelter_all(configured(tmp_path, entry, **settings))
+        isolate_all(configured(tmp_path, entry, **settings))
 
     assert '"sandbox": "none"' in refusal.value.remedy
 
@@ -109,18 +109,18 @@ def test_an_agent_that_must_be_isolated_and_cannot_be_refuses_to_start(
 def test_an_agent_whose_entry_says_so_is_not_isolated(
     tmp_path: Path, entry: dict[str, object]
 ) -> None:
-    assert isinstance(shelter_all(configured(tmp_path, entry))["demo"].sandbox, Plain)
+    assert isinstance(isolate_all(configured(tmp_path, entry))["demo"].sandbox, Plain)
 
 
 def test_what_keeps_an_agent_asking_wins_over_its_entry(tmp_path: Path) -> None:
     env = {"GEMINI_CLI_TRUST_WORKSPACE": "true", "MINE": "1"}
 
-    shelters = shelter_all(configured(tmp_path, {"driver": "gemini", "env": env}))
+    isolations = isolate_all(configured(tmp_path, {"driver": "gemini", "env": env}))
 
-    environment = shelters["demo"].environment("marker")
+    environment = isolations["demo"].environment("marker")
     assert environment["GEMINI_CLI_TRUST_WORKSPACE"] == "false"
     assert environment["MINE"] == "1"
-    assert "GEMINI_CLI_TRUST_WORKSPACE" not in shelters["other"].environment("marker")
+    assert "GEMINI_CLI_TRUST_WORKSPACE" not in isolations["other"].environment("marker")
 
 
 @pytest.mark.usefixtures("with_bubblewrap")
@@ -134,10 +134,10 @@ def test_what_keeps_an_agent_asking_wins_over_its_entry(tmp_path: Path) -> None:
 def test_an_agent_that_is_left_open_is_told_with_the_key_that_opens_it(
     tmp_path: Path, entry: dict[str, object], remedy: str
 ) -> None:
-    shelter = shelter_all(configured(tmp_path, entry))["demo"]
+    isolation = isolate_all(configured(tmp_path, entry))["demo"]
 
-    assert remedy in shelter.words
-    assert "as its entry says" not in shelter.words
+    assert remedy in isolation.words
+    assert "as its entry says" not in isolation.words
 
 
 def test_an_agent_found_on_path_is_told_how_to_be_isolated(tmp_path: Path) -> None:
@@ -146,9 +146,9 @@ def test_an_agent_found_on_path_is_told_how_to_be_isolated(tmp_path: Path) -> No
     given = {"PATH": str(tmp_path / "bin"), "DATA_DIR": str(tmp_path / "data")}
     configuration = load(given, home=tmp_path / "home", known=known_agents())
 
-    shelter = shelter_all(configuration)["gemini"]
+    isolation = isolate_all(configuration)["gemini"]
 
-    assert shelter.words.endswith(
+    assert isolation.words.endswith(
         "It was found on PATH. To isolate it, press Isolate it on its page, "
         "or run `agent-bridge agents add gemini`."
     )
@@ -164,7 +164,7 @@ async def test_threads_of_the_demo_agent_keep_no_bridge_from_starting(tmp_path: 
     )
     records = (AgentRecord(id="demo", name="demo", source="demo"),)
     registry = open_registry(given, records)
-    registry.replace(registry.configuration, shelters=shelter_all(registry.configuration))
+    registry.replace(registry.configuration, isolations=isolate_all(registry.configuration))
     admission = Admission(registry)
 
     with pytest.raises(AgentNotStarted, match="must be isolated"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.agents.prices import KNOWN, PriceList, read_prices
+from app.agents.catalog import KNOWN, PriceList, read_prices
 from app.core.turns.limits import complete
 from app.model.updates import Tokens, UsageUpdate
 

@@ -11,7 +11,7 @@ from tests.support.sentences import list_sentences
 
 CORE = Path(next(iter(app.core.__path__)))
 FOR_AGENTS = {
-    *("turns/prompt.py", "turns/place_context.py"),
+    "turns/prompt.py",
     *(str(path.relative_to(CORE)) for path in CORE.glob("tools/*.py")),
 }
 """Text for agents, which is another surface."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, func, select, update
+from sqlalchemy import Connection, func, select, update
 
 from app.features.conversations.store import erasing
 from app.features.conversations.store.forking import fork
@@ -14,7 +14,7 @@ from app.model.keys import PlaceKey
 from app.model.posts import Note
 from app.model.types import Entry
 from app.store.database import Store, write
-from app.store.tables import place, session
+from app.store.tables import is_place, place, session
 from app.store.transcript import insert_in_place
 
 
@@ -109,14 +109,9 @@ class ConversationChanges(Store):
 
     @write
     def _set(self, connection: Connection, /, where: PlaceKey, **values: float | None) -> None:
-        change = update(place).where(_is(where)).values(**values)
-        connection.execute(change)
+        connection.execute(update(place).where(is_place(where)).values(**values))
 
 
 def _place_id(connection: Connection, where: PlaceKey) -> int:
     """Return the number of a place that is stored."""
-    return int(connection.execute(select(place.c.id).where(_is(where))).scalar_one())
-
-
-def _is(where: PlaceKey) -> ColumnElement[bool]:
-    return (place.c.service == where.service) & (place.c.name == where.name)
+    return int(connection.execute(select(place.c.id).where(is_place(where))).scalar_one())

@@ -43,6 +43,7 @@ from app.store.tables import (
     forgotten,
     grant,
     heard,
+    is_place,
     memory_note,
     message,
     place,
@@ -182,9 +183,7 @@ def _erase_sessions(connection: Connection, sessions: Sequence[int]) -> None:
 
 
 def _scope(connection: Connection, where: PlaceKey) -> _Scope | None:
-    own = connection.execute(
-        select(place.c.id).where(place.c.service == where.service, place.c.name == where.name)
-    ).scalar()
+    own = connection.execute(select(place.c.id).where(is_place(where))).scalar()
     if own is None:
         return None
     sessions = connection.execute(select(session.c.id).where(session.c.place == own)).scalars()

@@ -15,7 +15,17 @@ from app.model.conversations import Copied
 from app.model.keys import PlaceKey
 from app.model.types import OPEN_TURN_STATES, TurnState
 from app.store.dialects import insert
-from app.store.tables import OPEN_TURN, heard, message, place, session, surface, transcript, turn
+from app.store.tables import (
+    OPEN_TURN,
+    heard,
+    is_place,
+    message,
+    place,
+    session,
+    surface,
+    transcript,
+    turn,
+)
 
 
 def fork(
@@ -27,9 +37,7 @@ def fork(
     now: float,
 ) -> list[Copied] | None:
     """Copy a conversation up to a row, or all of it, into a new place."""
-    origin = connection.execute(
-        select(place).where(place.c.service == where.service, place.c.name == where.name)
-    ).first()
+    origin = connection.execute(select(place).where(is_place(where))).first()
     if origin is None:
         return None
     rows = _rows(connection, origin.id, after)

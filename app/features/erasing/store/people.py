@@ -113,8 +113,7 @@ class PersonStore(Store):
     @write
     def done(self, connection: Connection, person: Person) -> None:
         """Forget also that the person was to be forgotten."""
-        gone = delete(sealed).where(sealed.c.name == f"{_PREFIX}{person.pseudonym}")
-        connection.execute(gone)
+        connection.execute(delete(sealed).where(sealed.c.name == f"{_PREFIX}{person.pseudonym}"))
 
 
 _SETS = ("lines", "ids", "names", "sessions", "conversations", "uploads", "away")

@@ -1,4 +1,4 @@
-"""Defines the blocks of a thread on the page, each with its own id in the document.
+"""Defines the blocks of a thread on the page, and which of them a page shows at first.
 
 `id` names the element of a block, `home` the element it is appended to when it is new. Both are
 made from stored numbers, so that every page gives a block the same id.
@@ -20,6 +20,14 @@ NOTHING = AskView("")
 _WORKSPACE = re.compile(r"/[^\s`'\"]*/workspaces/\d+-[a-z0-9-]+/")
 LOG = "log"
 """The element that holds the whole thread."""
+STEPS = 40
+"""Steps of a turn that a page shows at first: more than people scroll through."""
+MORE_STEPS = 200
+"""Steps that are fetched at once."""
+FAILURES = 20
+"""Failed steps that are shown although they are earlier, the last of them."""
+STEP_CHARACTERS = 2_500
+"""Characters of a text that count as a step: about a screen."""
 
 
 @dataclass(slots=True)
@@ -269,16 +277,6 @@ Block = (
 )
 
 
-STEPS = 40
-"""Steps of a turn that a page shows at first: more than people scroll through."""
-MORE_STEPS = 200
-"""Steps that are fetched at once."""
-FAILURES = 20
-"""Failed steps that are shown although they are earlier, the last of them."""
-STEP_CHARACTERS = 2_500
-"""Characters of a text that count as a step: about a screen."""
-
-
 @dataclass(frozen=True, slots=True)
 class Split:
     """The blocks of a turn or of a sub-agent, split into those to fetch and those to show."""
@@ -295,7 +293,10 @@ class Split:
 
 
 def split(blocks: Sequence[Block], limit: int) -> Split:
-    """Hide all but the last steps, the last failures, and what is not over yet."""
+    """Hide all but the last steps, the last failures, and what is not over yet.
+
+    A call is a step; so is each long piece of text.
+    """
     cut, steps = len(blocks), 0
     while cut and steps < limit:
         cut -= 1

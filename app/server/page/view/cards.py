@@ -1,4 +1,4 @@
-"""Prepares the content of a tool card: input, output and changed lines; pure.
+"""Prepares the content of a tool card, and says what a call does while it runs; pure.
 
 Everything shown here comes from an agent or from a file, so characters that would hide or reorder
 others are made visible.
@@ -28,6 +28,23 @@ RESULT_CHARACTERS = 80
 _WORKSPACE = re.compile(r"^.*/workspaces/\d+-[a-z0-9-]+/")
 _PATH_NAMES = frozenset({"path", "file_path", "filePath", "abs_path", "notebook_path"})
 """What agents call the file that a tool works on."""
+VERBS: Final = {
+    "read": "reading",
+    "edit": "editing",
+    "delete": "deleting",
+    "move": "moving",
+    "search": "searching",
+    "execute": "running",
+    "fetch": "fetching",
+}
+DOING_CHARACTERS: Final = 120
+"""More than one line shows."""
+
+_VERB: Final = re.compile(
+    r"\A(?:run|running|read|reading|edit|editing|write|writing|delete|deleting|move|moving|"
+    r"search|searching|grep|find|fetch|fetching|execute|executing)(?: for)?:?\s+(?=\S)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,25 +129,6 @@ def change(diff: Mapping[str, Any], *, whole: bool = False) -> Change:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-VERBS: Final = {
-    "read": "reading",
-    "edit": "editing",
-    "delete": "deleting",
-    "move": "moving",
-    "search": "searching",
-    "execute": "running",
-    "fetch": "fetching",
-}
-DOING_CHARACTERS: Final = 120
-"""More than one line shows."""
-
-_VERB: Final = re.compile(
-    r"\A(?:run|running|read|reading|edit|editing|write|writing|delete|deleting|move|moving|"
-    r"search|searching|grep|find|fetch|fetching|execute|executing)(?: for)?:?\s+(?=\S)",
-    re.IGNORECASE,
-)
 
 
 def describe(call: CallBlock | None) -> tuple[str, str]:

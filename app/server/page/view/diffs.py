@@ -19,6 +19,17 @@ from app.model.text import Line
 from app.server.page.view import highlight
 from app.server.page.view.highlight import show
 
+LINE_CHARACTERS: Final = 1_000
+"""The longest line that is compared: people do not read longer ones word by word."""
+WORDS: Final = 80
+"""Words in the middle of a line that are compared one by one; of more, all are marked."""
+ALIKE: Final = 0.3
+"""How much of two lines must be equal: marks in lines that have little in common say nothing."""
+
+_WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
+_PIECE: Final = re.compile(r"(<[^>]*>)|(&[#\w]+;)|([^<&]+)")
+
+Range = tuple[int, int]
 Kind = Literal["same", "add", "del", "gap", "note"]
 
 
@@ -128,19 +139,6 @@ def _run(lines: Sequence[Line], first: int, kind: str) -> int:
     while n < len(lines) and lines[n].kind == kind:
         n += 1
     return n
-
-
-LINE_CHARACTERS: Final = 1_000
-"""The longest line that is compared: people do not read longer ones word by word."""
-WORDS: Final = 80
-"""Words in the middle of a line that are compared one by one; of more, all are marked."""
-ALIKE: Final = 0.3
-"""How much of two lines must be equal: marks in lines that have little in common say nothing."""
-
-_WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
-_PIECE: Final = re.compile(r"(<[^>]*>)|(&[#\w]+;)|([^<&]+)")
-
-Range = tuple[int, int]
 
 
 def compare_words(old: str, new: str) -> tuple[list[Range], list[Range]]:

@@ -1,4 +1,4 @@
-"""Highlights source code: each line as HTML with a few class names; pure.
+"""Shows source code: nothing in it hidden, its lines highlighted, as code blocks of Markdown; pure.
 
 A lexer is a set of regular expressions, and code comes from agents: long texts and long lines stay
 plain, and only widespread languages have a lexer here.
@@ -110,6 +110,13 @@ CLASSES: Final = {
     "Generic.Prompt": "hl-c",
 }
 """The class of a kind of token, which its sub-kinds share."""
+PATCH: Final = "udiff"
+SPANS: Final = {"lang", "add", "del", "hunk", *CLASSES.values()}
+"""The classes that a code block may have inside."""
+COPY: Final = '<button type="button" class="copy" data-copy="">Copy</button>'
+
+_LANGUAGE: Final = re.compile(r"[\w+#.-]{1,30}")
+_LINES: Final = (("+++", "hunk"), ("---", "hunk"), ("@@", "hunk"), ("+", "add"), ("-", "del"))
 
 
 def show(text: str) -> str:
@@ -138,15 +145,14 @@ def language_of(path: str) -> str:
 def lines(code: str, language: str) -> list[str]:
     """Return each line as HTML; escaped and plain where the language or the size says so."""
     lexer = _LANGUAGES.get(language.lower(), language)
-    if lexer not in _LEXERS or len(code) > CHARACTERS:
-        return _plain(code)
-    if any(len(line) > LINE_CHARACTERS for line in code.split("\n")):
-        return _plain(code)
+    plain = code.split("\n")
+    if (
+        lexer not in _LEXERS
+        or len(code) > CHARACTERS
+        or any(len(line) > LINE_CHARACTERS for line in plain)
+    ):
+        return [escape(line) for line in plain]
     return list(_highlight(code, lexer))
-
-
-def _plain(code: str) -> list[str]:
-    return [escape(line) for line in code.split("\n")]
 
 
 @lru_cache(CACHED)
@@ -158,12 +164,9 @@ def _highlight(code: str, lexer: str) -> tuple[str, ...]:
             if number:
                 made.append([])
             if part:
-                made[-1].append(_span(name, escape(part)))
+                shown = escape(part)
+                made[-1].append(f'<span class="{name}">{shown}</span>' if name else shown)
     return tuple("".join(line) for line in made[:-1])
-
-
-def _span(name: str, words: str) -> str:
-    return f'<span class="{name}">{words}</span>' if name else words
 
 
 class _Lexer(Protocol):
@@ -191,17 +194,11 @@ def _class_of(kind: _Kind) -> str:
     return next((CLASSES[name] for name in names if name in CLASSES), "")
 
 
-PATCH: Final = "udiff"
-SPANS: Final = {"lang", "add", "del", "hunk", *CLASSES.values()}
-"""The classes that a code block may have inside."""
-COPY: Final = '<button type="button" class="copy" data-copy="">Copy</button>'
-
-_LANGUAGE: Final = re.compile(r"[\w+#.-]{1,30}")
-_LINES: Final = (("+++", "hunk"), ("---", "hunk"), ("@@", "hunk"), ("+", "add"), ("-", "del"))
-
-
 def render_fence(_self: object, tokens: Sequence[Token], index: int, *_: Any) -> str:
-    """Render one code block."""
+    """Render one code block: a label, a copy button, highlighted lines.
+
+    One that is not closed stays plain: it may still be growing, and would be read again and again.
+    """
     token = tokens[index]
     found = _LANGUAGE.match(token.info.strip())
     language = found[0] if found else ""

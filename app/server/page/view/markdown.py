@@ -8,7 +8,7 @@ Characters that reorder others are made visible, and each block has its own dire
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from html import escape
 from itertools import pairwise
@@ -191,7 +191,6 @@ def _words(token: Token) -> str:
 
 def _show_only(state: StateCore) -> None:
     """Remove everything from the parsed text that would do more than show."""
-    mark = _marker(state.env.get("at"))
     for before, token in pairwise([None, *state.tokens]):
         assert token is not None
         if token.type in {"th_open", "td_open"}:
@@ -201,7 +200,7 @@ def _show_only(state: StateCore) -> None:
             if item and (task := _TASK.match(token.children[0].content)):
                 box = "☐ " if task[1] == " " else "☑ "
                 token.children[0].content = box + token.children[0].content[task.end() :]
-            token.children = list(_make_harmless(token.children, mark))
+            token.children = list(_make_harmless(token.children, state.env.get("at")))
 
 
 def _align(token: Token) -> None:
@@ -211,7 +210,7 @@ def _align(token: Token) -> None:
         token.attrs["class"] = side
 
 
-def _make_harmless(tokens: list[Token], mark: Callable[[str], Iterator[Token]]) -> Iterator[Token]:
+def _make_harmless(tokens: list[Token], at: re.Pattern[str] | None) -> Iterator[Token]:
     """Turn pictures into links, links without an address into text; mark names and addresses.
 
     A link whose text is another address shows its host.
@@ -231,7 +230,7 @@ def _make_harmless(tokens: list[Token], mark: Callable[[str], Iterator[Token]]) 
             yield Token("link_close", inside.pop(), -1)
             yield from _host_of(words, target)
         elif token.type == "text" and "a" not in inside:
-            yield from mark(token.content)
+            yield from _mark(token.content, at)
         else:
             yield token
 
@@ -250,7 +249,7 @@ def _host_of(words: str, target: str) -> Iterator[Token]:
 
 def _picture(token: Token, *, linked: bool) -> Iterator[Token]:
     address = str(token.attrGet("src") or "")
-    words = Token("text", "", 0, content=token.content or address or "picture")
+    words = _text(token.content or address or "picture")
     if not linked:
         yield words
         return
@@ -259,19 +258,15 @@ def _picture(token: Token, *, linked: bool) -> Iterator[Token]:
     yield from _host_of(words.content, address)
 
 
-def _marker(at: re.Pattern[str] | None) -> Callable[[str], Iterator[Token]]:
-    """Make a function that marks names and bare addresses in plain text."""
-
-    def mark(words: str) -> Iterator[Token]:
-        begin = 0
-        for start, end, tokens in _finds(words, at):
-            if start >= begin:
-                yield Token("text", "", 0, content=words[begin:start])
-                yield from tokens
-                begin = end
-        yield Token("text", "", 0, content=words[begin:])
-
-    return mark
+def _mark(words: str, at: re.Pattern[str] | None) -> Iterator[Token]:
+    """Mark names and bare addresses in plain text."""
+    begin = 0
+    for start, end, tokens in _finds(words, at):
+        if start >= begin:
+            yield _text(words[begin:start])
+            yield from tokens
+            begin = end
+    yield _text(words[begin:])
 
 
 def _finds(words: str, at: re.Pattern[str] | None) -> list[tuple[int, int, list[Token]]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -67,12 +67,14 @@ class Renderer:
         `begin` is the row that it begins after, `steps` how many steps of a turn are shown.
         """
         self._roster = roster
-        self._place = place
-        self._begin = begin
+        self.place = place
+        """The path of the thread."""
+        self.begin = begin
+        """The row that the thread on the page begins after."""
         self._steps = steps
         self._at = roster.names.pattern
-        self._macros: Any = _environment().get_template("blocks.html").module
-        self._talk: Any = _environment().get_template("talk.html").module
+        self._macros = _macros("blocks.html")
+        self._talk = _macros("talk.html")
 
     def block(self, block: Block) -> str:
         """Render one block with its content."""
@@ -103,14 +105,9 @@ class Renderer:
         return str(self._macros.listed(blocks, home, self))
 
     @property
-    def begin(self) -> int:
-        """The row that the thread on the page begins after."""
-        return self._begin
-
-    @property
     def longer(self) -> str:
         """The address of a page with more steps."""
-        return f"{self._place}?steps={self._steps + MORE_STEPS}"
+        return f"{self.place}?steps={self._steps + MORE_STEPS}"
 
     def markdown(self, text: str, *, breaks: bool = False) -> Markup:
         """Render a message."""
@@ -150,55 +147,51 @@ class Renderer:
     @property
     def is_own(self) -> bool:
         """Whether messages can be sent from this page."""
-        return self._place.startswith("/t/web/")
+        return self.place.startswith("/t/web/")
 
     @property
     def can_fork(self) -> bool:
         """Whether the thread can be continued apart: not where agents work for others."""
-        return not self._place.startswith(f"/t/{SERVICE}/")
-
-    @property
-    def place(self) -> str:
-        """The path of the thread."""
-        return self._place
+        return not self.place.startswith(f"/t/{SERVICE}/")
 
     def changes(self, call: CallBlock, *, whole: bool = False) -> list[cards.Change]:
         """Compare the files that a call changed."""
         return [cards.change(diff, whole=whole) for diff in call.data.get("diffs") or ()]
 
 
+def template(name: str, **shown: object) -> str:
+    """Render a template."""
+    return _environment().get_template(name).render(**shown)
+
+
 def page(shown: PageView, *, lost: str = "") -> str:
     """Render a whole page; `lost` says what was not found."""
-    return _environment().get_template("page.html").render(page=shown, lost=lost)
+    return template("page.html", page=shown, lost=lost)
 
 
 def changes(shown: WorkspacePage, made: WorkspaceChanges) -> str:
     """Render the page with the changes of a workspace."""
-    return (
-        _environment().get_template("changes.html").render(shown=shown, changes=made, on="changes")
-    )
+    return template("changes.html", shown=shown, changes=made, on="changes")
 
 
 def change_lines(shown: WorkspacePage, digest: str, number: int, piece: ChangeHunk) -> str:
     """Render some lines of one changed file."""
-    macros: Any = _environment().get_template("diff.html").module
-    return str(macros.piece(shown, digest, number, piece))
+    return str(_macros("diff.html").piece(shown, digest, number, piece))
 
 
 def change_gone(shown: WorkspacePage) -> str:
     """Render that the changes of a page are no longer those of its workspace."""
-    macros: Any = _environment().get_template("diff.html").module
-    return str(macros.gone(shown))
+    return str(_macros("diff.html").gone(shown))
 
 
 def files(shown: WorkspacePage, folder: Folder) -> str:
     """Render the page with the files of a workspace."""
-    return _environment().get_template("files.html").render(shown=shown, folder=folder, on="files")
+    return template("files.html", shown=shown, folder=folder, on="files")
 
 
 def agent_list(shown: AgentList) -> str:
     """Render the page with all agents."""
-    return _environment().get_template("crew.html").render(crew=shown, on="/agents")
+    return template("crew.html", crew=shown, on="/agents")
 
 
 def with_agents(template: Path, crew: AgentList, **shown: object) -> str:
@@ -223,19 +216,16 @@ def place_panels(place: Place, roster: PageRoster) -> dict[str, str]:
 
 def start_panels(roster: PageRoster, picked: str) -> dict[str, str]:
     """Render the agents of a page without a thread, by the id of their element."""
-    macros: Any = _environment().get_template("panels.html").module
-    made = {
-        "cards": macros.cards(roster),
-        "to": macros.options(roster, picked),
-        "crew": macros.agents(roster, picked),
+    return {
+        "cards": _panel("cards", roster),
+        "to": _panel("options", roster, picked),
+        "crew": _panel("agents", roster, picked),
     }
-    return {name: str(html).strip() for name, html in made.items()}
 
 
 def paused_panel(sentences: Sequence[str], roster: PageRoster) -> str:
     """Render which agents lost their isolation, and what the operator paused."""
-    macros: Any = _environment().get_template("panels.html").module
-    return str(macros.paused(sentences, roster)).strip()
+    return _panel("paused", sentences, roster)
 
 
 def threads_panel(threads: ThreadList, roster: PageRoster) -> str:
@@ -243,9 +233,12 @@ def threads_panel(threads: ThreadList, roster: PageRoster) -> str:
     return _panel("threads", threads, roster)
 
 
-def _panel(name: str, shown: Place | ThreadList, roster: PageRoster) -> str:
-    macros: Any = _environment().get_template("panels.html").module
-    return str(getattr(macros, name)(shown, roster)).strip()
+def _panel(name: str, *shown: object) -> str:
+    return str(getattr(_macros("panels.html"), name)(*shown)).strip()
+
+
+def _macros(name: str) -> Any:
+    return _environment().get_template(name).module
 
 
 @cache
@@ -258,10 +251,10 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        ago=_ago,
-        clock=_clock,
+        ago=partial(_time, form="%d %b", mark="ago"),
+        clock=partial(_time, form="%H:%M"),
         coded=_coded,
-        date=_date,
+        date=partial(_time, form="%Y-%m-%d"),
         granted=_granted,
         duration=duration,
         delegated_words=DELEGATED.__getitem__,
@@ -330,18 +323,14 @@ def _file_address(path: str) -> str:
     return address_of(PurePosixPath(path))
 
 
-def _clock(at: float) -> Markup:
-    """Render a time, for the page to show in the reader's time zone."""
+def _time(at: float, form: str, mark: str = "") -> Markup:
+    """Render a time, for the page to show in the reader's time zone, or as how long ago it was."""
     moment = datetime.fromtimestamp(at, UTC).replace(microsecond=0)
-    return Markup('<time datetime="{}">{}</time>').format(
-        moment.isoformat(), moment.strftime("%H:%M")
+    return Markup('<time{} datetime="{}">{}</time>').format(
+        Markup(' class="{}"').format(mark) if mark else "",
+        moment.isoformat(),
+        moment.strftime(form),
     )
-
-
-def _date(at: float) -> Markup:
-    """Render a day far away, for the page to show in the reader's time zone."""
-    moment = datetime.fromtimestamp(at, UTC).replace(microsecond=0)
-    return Markup('<time datetime="{}">{:%Y-%m-%d}</time>').format(moment.isoformat(), moment)
 
 
 def _coded(text: str) -> Markup:
@@ -363,14 +352,6 @@ def _titled(text: str) -> Markup:
     shown = reveal_line(text)
     found = _COMMAND.fullmatch(shown)
     return Markup("{}<code>{}</code>").format(*found.groups("")) if found else escape(shown)
-
-
-def _ago(at: float) -> Markup:
-    """Render a time, for the page to show as how long ago it was."""
-    moment = datetime.fromtimestamp(at, UTC).replace(microsecond=0)
-    return Markup('<time class="ago" datetime="{}">{}</time>').format(
-        moment.isoformat(), moment.strftime("%d %b")
-    )
 
 
 def _kind_of(call: CallBlock) -> str:

@@ -1,4 +1,4 @@
-"""Describes a workspace for the page: where it is, what changed in it, what was pushed; pure."""
+"""Describes a workspace for the page: what changed in it, its folders and files; pure."""
 
 from __future__ import annotations
 
@@ -40,6 +40,11 @@ REPOSITORIES = (
 )
 NOT_SEARCHED = "The folder is too large to find every git repository in it."
 _NUMBER = re.compile(r"/(\d{1,12})/?$")
+SHOWN_BYTES = 512 * 1024
+"""What is shown of a file: more than people read. The rest is downloaded."""
+_PROBED_BYTES = 8 * 1024
+"""Where a zero byte tells that a file is not text, as git does it."""
+_UNSAFE = re.compile(rb"[^A-Za-z0-9._~/-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,15 +200,6 @@ def piece(change: FileChange, after: int = 0) -> ChangeHunk:
         after + len(lines) if left else 0,
         left,
     )
-
-
-SHOWN_BYTES = 512 * 1024
-"""What is shown of a file: more than people read. The rest is downloaded."""
-_PROBED_BYTES = 8 * 1024
-"""Where a zero byte tells that a file is not text, as git does it."""
-
-
-_UNSAFE = re.compile(rb"[^A-Za-z0-9._~/-]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from app.acp.card import Card, ProbeStep, card_path, write_card
-from app.agents.availability import check_command, check_key
 from app.agents.catalog import AgentProgram, known_agents
-from app.agents.isolation import shelter_all
+from app.agents.checks import check_command, check_key
+from app.agents.isolation import isolate_all
 from app.agents.network import SHARED
 from app.children.sandbox import Bubblewrap
 from app.config import Configuration, ensure_secrets, load
@@ -86,8 +86,8 @@ def verdicts(findings: Iterator[Finding]) -> list[tuple[str, Severity]]:
 
 async def versions(configuration: Configuration, about: AgentProgram) -> list[Finding]:
     entry = configuration.agents[configuration.default_agent]
-    shelter = shelter_all(configuration)[entry.name]
-    return [each async for each in agents.versions(configuration, entry, about, shelter)]
+    isolation = isolate_all(configuration)[entry.name]
+    return [each async for each in agents.versions(configuration, entry, about, isolation)]
 
 
 def test_before_the_first_start_all_is_well_and_nothing_is_made(
@@ -379,10 +379,10 @@ async def test_what_a_session_may_use_is_told_with_what_cannot_be_held(
     configure: Configure, data: Path
 ) -> None:
     configuration = configure()
-    entry, shelter = configuration.agents["demo"], shelter_all(configuration)["demo"]
-    old = replace(shelter, sandbox=Bubblewrap("bwrap", can_size=False))
+    entry, isolation = configuration.agents["demo"], isolate_all(configuration)["demo"]
+    old = replace(isolation, sandbox=Bubblewrap("bwrap", can_size=False))
 
-    held, not_held = agents.limits(entry, shelter), agents.limits(entry, old)
+    held, not_held = agents.limits(entry, isolation), agents.limits(entry, old)
 
     assert held.verdict is Severity.OK
     assert held.reason.startswith("limits: 2000 processes, ")
@@ -432,7 +432,7 @@ async def test_what_a_running_bridge_found_out_is_believed(
 def test_an_agent_in_the_network_of_this_machine_is_worth_a_warning(configure: Configure) -> None:
     words = f"isolated (bubblewrap), {SHARED}"
 
-    finding = agents.isolation(configure().agents["demo"], words)
+    finding = agents.read_isolation(configure().agents["demo"], words)
 
     assert (finding.verdict, finding.reason) == (Severity.WARNING, words)
     assert "--unshare-net" in finding.remedy

@@ -13,9 +13,8 @@ import pytest
 from typing_extensions import override
 
 from app.agents.catalog import known_agents
-from app.agents.enrolling import label
 from app.agents.files import AgentFiles
-from app.agents.registry import Registry
+from app.agents.registry import Registry, label
 from app.config import load
 from app.core.hooks import Hook, Hooks
 from app.core.turns.prompt import SystemPrompt

@@ -17,10 +17,15 @@ from app.core.commands import Command, parse
 from app.core.hooks import FeatureCommand, Hook, Hooks
 from app.errors import AgentRefused, Conflict, PostRejected
 from app.features.schedules import model as command
-from app.features.schedules.model import ScheduleCommand, find_due, first_times
-from app.features.schedules.service import ScheduleBook
+from app.features.schedules.model import (
+    MOST_MISSED,
+    Schedule,
+    ScheduleCommand,
+    find_due,
+    first_times,
+)
+from app.features.schedules.service import Schedules
 from app.features.schedules.store import ScheduleStore, run_name, to_delivery
-from app.features.schedules.values import MOST_MISSED, Schedule
 from app.model.inbound import Heard
 from app.model.keys import PlaceKey, SessionKey
 from app.model.types import Speaker
@@ -99,7 +104,7 @@ def test_the_command_is_read_only_if_it_is_one(text: str, read: ScheduleCommand 
 class Reading(Hook):
     """Reads the command."""
 
-    command_names = ScheduleBook.command_names
+    command_names = Schedules.command_names
 
     @override
     def read_command(self, line: str, agents: object) -> ScheduleCommand | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.core.tools import wording
+from app.features.schedules import wording
 from app.features.schedules.service import MOST
 from app.model.asks import LEAVE, TAKE
 from app.model.types import Speaker

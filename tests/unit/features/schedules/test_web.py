@@ -76,7 +76,7 @@ async def test_what_cannot_be_scheduled_is_refused_in_words(
 
     assert answered == status
     assert words in problem["detail"]
-    assert desk.schedules.book.all() == []
+    assert desk.schedules.all() == []
 
 
 async def test_the_page_makes_lists_and_changes_schedules(desk: Office) -> None:
