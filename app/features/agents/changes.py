@@ -118,8 +118,7 @@ class AgentChanges:
             NotFound: there is no such agent.
             Conflict: it has an entry already, or nothing can be isolated on this machine.
         """
-        path = self._runtime.configuration.path
-        found = await asyncio.to_thread(find_bubblewrap, path)
+        found = await asyncio.to_thread(find_bubblewrap, self._runtime.configuration.path)
         if isinstance(found, Unavailable):
             raise Conflict(f"{name} cannot be isolated here: {found.reason}. {found.remedy}")
         return await self.add(self._registry.find(name).name, {})
@@ -248,10 +247,9 @@ class AgentChanges:
             reader = self._reader.read_agents_again()
             records = self._registry.records
             given = label(await asyncio.to_thread(reader.read, records), self._runtime.files)
-            enrolled = tuple(enrol(given, records))
             before, self._reader = self._reader, reader
             try:
-                await self._reconcile(given, enrolled)
+                await self._reconcile(given, tuple(enrol(given, records)))
             except BaseException:
                 self._reader = before
                 raise
@@ -279,11 +277,10 @@ class AgentChanges:
 
     async def _reconcile(self, given: Configuration, records: Sequence[AgentRecord]) -> None:
         """Apply which agents there are; those without an entry anywhere are gone."""
-        needs = self._stored.open_sessions
         there = {
             entry.name
             for entry in given.agents.values()
-            if not entry.is_left_over or needs(entry.id)
+            if not entry.is_left_over or self._stored.open_sessions(entry.id)
         }
         gone = {
             record.id: self._gone(record)
