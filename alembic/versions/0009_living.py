@@ -15,6 +15,17 @@ NEW_NOTES = {"steered": "Taken into the running turn."}
 """Codes that the release before does not know, as plain words."""
 
 
+_POST = sa.table("post", sa.column("id", sa.Integer), sa.column("content", sa.JSON))
+
+
+def _forget_steered(connection: sa.Connection) -> None:
+    """Take out of posts what the release before does not read."""
+    for row in connection.execute(sa.select(_POST)).all():
+        if "steered" in row.content:
+            content = {key: row.content[key] for key in row.content if key != "steered"}
+            connection.execute(sa.update(_POST).where(_POST.c.id == row.id).values(content=content))
+
+
 def upgrade() -> None:
     op.add_column("heard", sa.Column("steered", sa.String))
     op.add_column(
@@ -24,5 +35,6 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     write_out_notes(op.get_bind(), NEW_NOTES)
+    _forget_steered(op.get_bind())
     op.drop_column("turn", "steerable")
     op.drop_column("heard", "steered")

@@ -30,7 +30,7 @@ from app.model.workspaces import (
 from app.repos import clone as clones
 from app.repos import differences
 from app.repos.agent_remote import FOLDER, AgentRemote
-from app.repos.gate import Gate, Guard, conflicts
+from app.repos.gate import Gate, GateContext, Guard, conflicts
 from app.repos.git import CredentialSource, Git, is_damage
 from app.repos.in_place import FoldersInPlace
 from app.repos.lfs import LargeFiles
@@ -69,12 +69,10 @@ class GitCheckouts:
         self._isolate = isolation
         self._git = git
         self._mirrors = mirrors
-        self._tokens = tokens
-        self._vault = vault
         self._person = dict(person)
-        self._guard = guard
         self._unshared = unshared
-        self._large = LargeFiles(git, mirrors, tokens)
+        large = LargeFiles(git, mirrors, tokens)
+        self._shared = GateContext(git, mirrors, large, tokens, vault, self._person, guard)
         self._preparation = Preparation(
             git, mirrors, root, self._inside, self._has_lfs, variables or {}
         )
@@ -351,16 +349,10 @@ class GitCheckouts:
         gate = Gate(
             self.gates / clone.folder.name,
             clone,
-            git=self._git,
-            mirrors=self._mirrors,
-            tokens=self._tokens,
-            vault=self._vault,
-            large=self._large,
-            person=self._person,
+            self._shared,
             on_sent=on_sent,
             ask=ask,
             user=self._isolation(clone.agent).confinement.user,
-            guard=self._guard,
         )
         self._open[clone.folder] = gate  # first, so that a half-opened one is closed, too
         await gate.open()

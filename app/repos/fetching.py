@@ -18,7 +18,7 @@ import logging
 import os
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -63,6 +63,8 @@ class Fetcher:
         access = await self.access(repository, agent)
         was_filtered = is_filtered(mirror)
         filtered = not whole and repository in self.partial and (is_new or was_filtered)
+        # Every tag would bring the files of another release.
+        wanted = _EVERYTHING[:1] if repository in self.shallow else _EVERYTHING
         refs = [f"+{ref}:{ref if ref.startswith('refs/') else f'refs/kept/{ref}'}" for ref in also]
         words = await self.git.run_for_stderr(
             mirror,
@@ -70,7 +72,7 @@ class Fetcher:
             *(f"--filter={FILTER}",) * filtered,
             *("--refetch",) * (was_filtered and not filtered),
             *(*self._depth(repository, mirror, is_new=is_new), "--", repository.url),
-            *(*self._wanted(repository), *refs),
+            *(*wanted, *refs),
             access=with_promise(access, repository) if filtered else access,
         )
         if filtered and is_new and not was_heeded(words):
@@ -131,10 +133,6 @@ class Fetcher:
         if repository in self.shallow:
             return (_LATEST,) if is_new else ()
         return ("--unshallow",) if (mirror / "shallow").exists() else ()
-
-    def _wanted(self, repository: Repository) -> tuple[str, ...]:
-        # Every tag would bring the files of another release.
-        return _EVERYTHING[:1] if repository in self.shallow else _EVERYTHING
 
 
 def with_promise(access: RemoteAccess, repository: Repository) -> RemoteAccess:
@@ -308,14 +306,8 @@ async def _unpack(git: Git, pack: Path, new: Path) -> None:
 
 
 def _copy_loose(old: Path, new: Path) -> int:
-    return sum(_copy_object(old, new, name) for name in _loose(old))
-
-
-def _loose(objects: Path) -> Iterator[str]:
-    for file in objects.glob("??/*"):
-        name = f"{file.parent.name}/{file.name}"
-        if _LOOSE.fullmatch(name):
-            yield name
+    names = (f"{file.parent.name}/{file.name}" for file in old.glob("??/*"))
+    return sum(_copy_object(old, new, name) for name in names if _LOOSE.fullmatch(name))
 
 
 def _copy_object(old: Path, new: Path, name: str) -> bool:

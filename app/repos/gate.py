@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -60,6 +60,20 @@ class PushVerdict:
     refusal: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class GateContext:
+    """What all gates share."""
+
+    git: Git
+    mirrors: Mirrors
+    large: LargeFiles
+    tokens: CredentialSource | None
+    vault: Vault
+    person: Mapping[str, str]
+    """The environment of the person who runs the bridge."""
+    guard: Guard | None
+
+
 class Gate:
     """One session's gate while its agent may push."""
 
@@ -67,38 +81,30 @@ class Gate:
         self,
         folder: Path,
         clone: Clone,
+        shared: GateContext,
         *,
-        git: Git,
-        mirrors: Mirrors,
-        tokens: CredentialSource | None,
-        vault: Vault,
-        large: LargeFiles,
-        person: dict[str, str],
         on_sent: Callable[[str], Awaitable[None]],
         ask: Ask,
-        user: int | None = None,
-        guard: Guard | None = None,
+        user: int | None,
     ) -> None:
         self._folder = folder
         self._clone = clone
-        self._git = git
-        self._mirrors = mirrors
-        self._tokens = tokens
-        self._vault = vault
-        self._person = person
+        self._shared = shared
+        self._git, self._mirrors, self._vault = shared.git, shared.mirrors, shared.vault
         self._on_sent = on_sent
         self._ask = ask
-        self._guard = guard
         self._repository = folder / "repository.git"
         self._hooks = folder / "hooks"
         self._large = LargeFileTransfer(
-            folder / "lfs", clone, files=large, mirrors=mirrors, vault=vault
+            folder / "lfs", clone, files=shared.large, mirrors=self._mirrors, vault=self._vault
         )
-        self._inspector = Inspector(git, self._repository, vault, clone.branch, clone.author)
+        self._inspector = Inspector(
+            self._git, self._repository, self._vault, clone.branch, clone.author
+        )
         self._lock = asyncio.Lock()
         self._bringing = asyncio.Semaphore(_AT_ONCE)
         self.remote = AgentRemote(folder / FOLDER, str(clone.session), user)
-        self.mirror = mirrors.path(clone.repository)
+        self.mirror = self._mirrors.path(clone.repository)
         self._is_open = True
         self._pushes: set[asyncio.Task[Any]] = set()
         self.last: PushVerdict | None = None
@@ -286,8 +292,8 @@ class Gate:
         clone = self._clone
         if clone.branch == await self._mirrors.default_branch(clone.repository):
             reason = "it is the default branch"
-        elif self._guard is not None:
-            reason = await self._guard(clone.repository, clone.agent, clone.branch)
+        elif self._shared.guard is not None:
+            reason = await self._shared.guard(clone.repository, clone.agent, clone.branch)
         else:
             reason = ""
         if not reason:
@@ -303,8 +309,8 @@ class Gate:
     async def _check_workflows(self, files: Sequence[str]) -> str:
         """Ask a person about changes to workflow files, if they can be pushed; returns why not."""
         clone, named = self._clone, ", ".join(map(plain, files))
-        if self._tokens is not None:
-            reason = await self._tokens.workflow_refusal(clone.repository, clone.agent)
+        if self._shared.tokens is not None:
+            reason = await self._shared.tokens.workflow_refusal(clone.repository, clone.agent)
             if reason:
                 return f"Changes to workflow files cannot be pushed ({named}): {reason}"
         if await self._ask("Push changes to workflow files", files):
@@ -315,7 +321,11 @@ class Gate:
         """Push a commit to the remote; returns why the remote rejects it."""
         clone = self._clone
         access = await access_to(
-            clone.repository, clone.agent, self._tokens, self._person, workflows=workflows
+            clone.repository,
+            clone.agent,
+            self._shared.tokens,
+            self._shared.person,
+            workflows=workflows,
         )
         # The branches of the remote may have moved on: only asking it tells what it has.
         access = replace(

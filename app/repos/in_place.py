@@ -88,7 +88,9 @@ class _Search:
             return
         here = origin.parent if section in {"include", "includeif"} else worktree
         home = Path(self.git.surroundings.get("HOME", "/"))
-        paths = [here / _without_tilde(word, home) for word in _words(value)]
+        paths = [
+            here / (home / word[2:] if word.startswith("~/") else word) for word in _words(value)
+        ]
         # What git obeys as soon as it exists must not be created by the agent.
         if section in {"include", "includeif"}:
             self.protect(paths[0], is_folder=False)
@@ -177,10 +179,6 @@ def _entry(entry: str) -> tuple[str, str]:
     key, _, value = entry.partition("\n")
     section, _, rest = key.partition(".")
     return f"{section}.{rest.rpartition('.')[2]}", value
-
-
-def _without_tilde(word: str, home: Path) -> str:
-    return str(home / word[2:]) if word.startswith("~/") else word
 
 
 def _exists(path: Path) -> bool:

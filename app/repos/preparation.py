@@ -138,7 +138,11 @@ class Preparation:
         if commit is None:
             raise RepositoryError("the repository names no commit of it.")
         trusted = await self._is_trusted(clone, level, child)
-        mirror = await self._fetch(child, clone.agent if trusted else None, commit)
+        agent = clone.agent if trusted else None
+        # Whole: from inside a submodule nothing can be fetched later.
+        mirror = await self.mirrors.refresh(child, agent, whole=True)
+        if await self.mirrors.commit(child, commit) is None:
+            await self.mirrors.refresh(child, agent, commit, whole=True)
         await self.mirrors.check_size(child, commit)
         inside = self.inside(clone, mirror)
         there = ("-C", level.path)
@@ -159,13 +163,6 @@ class Preparation:
             return False
         named = await self.mirrors.submodules(level.repository, "HEAD")
         return child in [find_source(level.repository, each) for each in named]
-
-    async def _fetch(self, child: Repository, agent: str | None, commit: str) -> Path:
-        # Whole: from inside a submodule nothing can be fetched later.
-        mirror = await self.mirrors.refresh(child, agent, whole=True)
-        if await self.mirrors.commit(child, commit) is None:
-            await self.mirrors.refresh(child, agent, commit, whole=True)
-        return mirror
 
     async def _set_up(self, clone: Clone) -> str | None:
         """Run `.agent-bridge/setup` in a new clone; returns its output, None if there is none.

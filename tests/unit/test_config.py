@@ -213,6 +213,7 @@ def test_every_key_of_an_entry_is_understood(tmp_path: Path) -> None:
         "network": "restricted",
         "network_hosts": ["api.example.com", "*.example.org", "127.0.0.1:11434", "@registries"],
         "ship": "push",
+        "while_busy": "queue",
         "idle_minutes": 5,
         "limits": {"max_turns": 2, "budget_usd": 1.5},
         "tool_exposure": "mixed",

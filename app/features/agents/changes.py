@@ -24,8 +24,7 @@ from app.config.roster import check_name
 from app.core.runtime import Runtime
 from app.errors import Conflict
 from app.features.agents.applying import AppliedChanges
-from app.features.agents.connecting import set_up, try_out
-from app.services.service import Setup
+from app.features.agents.connecting import try_out
 from app.signals import Topic
 from app.tasks import Tasks
 
@@ -50,7 +49,7 @@ class AgentChanges:
         self._tasks = Tasks("changes of other members")
         self._signals = runtime.signals
         self._signals.on(Topic.AGENTS, lambda _facts: self._follow_soon())
-        self._signals.on(Topic.LABELS, lambda _facts: self._relabel_soon())
+        self._signals.on(Topic.LABELS, lambda _facts: self._follow_labels())
         self._signals.on_sweep(self._follow_soon)
 
     async def close(self) -> None:
@@ -61,7 +60,7 @@ class AgentChanges:
     def _follow_soon(self) -> None:
         self._tasks.start(self._follow(), name="agents")
 
-    def _relabel_soon(self) -> None:
+    def _follow_labels(self) -> None:
         self._tasks.start(label_again(self._registry, self._runtime.files), name="labels")
 
     async def _follow(self) -> None:
@@ -82,9 +81,8 @@ class AgentChanges:
             NotFound: there is no such agent.
             AgentRemoved: there was one.
         """
-        registry = self._registry
-        agent = registry.find(name)
-        record = registry.record(agent.id)
+        agent = self._registry.find(name)
+        record = self._registry.record(agent.id)
         fields = {service: sorted(given) for service, given in record.credentials.items()}
         return show_entry(agent.config, record), fields
 
@@ -101,9 +99,13 @@ class AgentChanges:
             there = next((each for each in registry.values() if each.name == name), None)
             if there is not None and there.config.source != "found":
                 raise Conflict(f"there is an agent {name!r} already. Choose another name.")
+            keys = _without_default(entry)
+            if there is not None and keys.keys().isdisjoint({"command", "driver", EXTENDS}):
+                keys = {"driver": there.config.driver, **keys}
+            new = AgentRecord(id=new_id(name, (each.id for each in registry.records)), name=name)
             record = replace(
-                registry.record(there.id) if there is not None else self._new_record(name),
-                entry=_complete(_without_default(entry), there),
+                registry.record(there.id) if there is not None else new,
+                entry=keys,
                 credentials=credentials or {},
             )
             await self._commit(*self._with_default(record, entry.get(DEFAULT)))
@@ -160,17 +162,6 @@ class AgentChanges:
         warnings = await try_out(configuration, service, record.id, self._runtime.stores)
         await self.change(name, {}, {service: credentials})
         return warnings
-
-    def set_up(self, name: str, service: str) -> Setup:
-        """Say how to make an agent's application on a service.
-
-        Raises:
-            NotFound: there is no such agent or service.
-            ConfigurationError: the service cannot reach the bridge.
-        """
-        registry = self._registry
-        agent = registry.find(name)
-        return set_up(registry.configuration, service, agent.config, agent.title)
 
     async def rename(self, name: str, to: str) -> Agent:
         """Give an agent another name; its sessions, its home and its old addresses stay with it.
@@ -287,7 +278,18 @@ class AgentChanges:
                 await asyncio.to_thread(restore, self._runtime.configuration.shared_dir, record.id)
 
     async def _reconcile(self, given: Configuration, records: Sequence[AgentRecord]) -> None:
-        gone = {record.id: self._gone(record) for record in self._missing(given, records)}
+        """Apply which agents there are; those without an entry anywhere are gone."""
+        needs = self._stored.open_sessions
+        there = {
+            entry.name
+            for entry in given.agents.values()
+            if not entry.is_left_over or needs(entry.id)
+        }
+        gone = {
+            record.id: self._gone(record)
+            for record in records
+            if record.present and record.entry is None and record.name not in there
+        }
         settled = [gone.get(record.id, record) for record in records]
         before = {record.id: record for record in self._registry.records}
         changed = [each for each in settled if each != before.get(each.id)]
@@ -319,20 +321,6 @@ class AgentChanges:
         else:
             await self._applied.clear(record.id)
 
-    def _missing(self, given: Configuration, records: Sequence[AgentRecord]) -> list[AgentRecord]:
-        """List the agents without a stored entry that are not there any more, or not needed."""
-        needs = self._stored.open_sessions
-        there = {
-            entry.name
-            for entry in given.agents.values()
-            if not entry.is_left_over or needs(entry.id)
-        }
-        return [
-            record
-            for record in records
-            if record.present and record.entry is None and record.name not in there
-        ]
-
     def _with_default(self, record: AgentRecord, wanted: object) -> list[AgentRecord]:
         """Return a record as the default, with the one that was it; else the record alone."""
         if wanted is None:
@@ -348,19 +336,18 @@ class AgentChanges:
 
     def _titled(self, record: AgentRecord) -> AgentRecord:
         """Note what people call an agent that is here."""
-        registry = self._registry
-        return replace(record, title=registry.title(record.id)) if record.present else record
+        title = self._registry.title(record.id)
+        return replace(record, title=title) if record.present else record
 
     def _gone(self, record: AgentRecord) -> AgentRecord:
         """Return what stays of an agent: its id and its names, and none of its secrets."""
-        now = self._runtime.clock.now()
         return replace(
             self._titled(record),
             entry=None,
             credentials={},
             default=False,
             isolation_was="",
-            removed_at=now,
+            removed_at=self._runtime.clock.now(),
         )
 
     def _changeable(self, name: str) -> AgentRecord:
@@ -368,9 +355,6 @@ class AgentChanges:
         if words := explain_fixed(agent.config, self._runtime.configuration.agents_source):
             raise Conflict(words)
         return self._registry.record(agent.id)
-
-    def _new_record(self, name: str) -> AgentRecord:
-        return AgentRecord(id=new_id(name, (each.id for each in self._registry.records)), name=name)
 
     def _read(self, records: Sequence[AgentRecord]) -> Configuration:
         return label(self._reader.read(records), self._runtime.files)
@@ -412,13 +396,6 @@ class AgentChanges:
             await self._applied.apply(configuration, records, isolations)
         finally:
             registry.leaving -= gone
-
-
-def _complete(entry: dict[str, Any], found: Agent | None) -> dict[str, Any]:
-    """Return the keys for an agent; one that was found is its program unless they name another."""
-    if found is None or not entry.keys().isdisjoint({"command", "driver", EXTENDS}):
-        return entry
-    return {"driver": found.config.driver, **entry}
 
 
 def _without_default(entry: Entry) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""Connects an agent to a service: how its application is made, and whether its credentials work.
-
-Credentials are tried with the checks of `doctor` before they are stored.
-"""
+"""Tries an agent's credentials on a service with the checks of `doctor`, before they are stored."""
 
 from __future__ import annotations
 
@@ -11,28 +8,15 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from app.config import AgentConfig, Configuration
+from app.config import Configuration
 from app.errors import Conflict, NotFound
 from app.services import registered_services
-from app.services.service import CheckContext, Finding, Service, Setup, Severity
+from app.services.service import CheckContext, Finding, Service, Severity
 from app.store.stores import Stores
 from app.vault import Vault
 
 CHECK_SECONDS: Final = 40.0
 """How long a service may take to judge credentials: a few requests, each with its own bound."""
-
-
-def set_up(configuration: Configuration, service: str, agent: AgentConfig, title: str) -> Setup:
-    """Say how to make an agent's application on a service.
-
-    Raises:
-        NotFound: there is no such service, or nothing is to be made there.
-        ConfigurationError: the service cannot reach the bridge.
-    """
-    found = _find(service)
-    if found.set_up is None:
-        raise NotFound("application to make for", service)
-    return found.set_up(configuration, agent, title)
 
 
 async def try_out(
@@ -44,7 +28,7 @@ async def try_out(
         NotFound: there is no such service.
         Conflict: they do not work.
     """
-    found = _find(service)
+    found = find_service(service)
     owner = service, agent
     if owner not in configuration.credentials:
         raise Conflict(
@@ -70,7 +54,12 @@ async def try_out(
     return [vault.redact(_words(each)) for each in findings if each.verdict is Severity.WARNING]
 
 
-def _find(name: str) -> Service:
+def find_service(name: str) -> Service:
+    """Return the service of that name.
+
+    Raises:
+        NotFound: there is no such service.
+    """
     found = next((each for each in registered_services() if each.name == name), None)
     if found is None:
         raise NotFound("service", name)

@@ -14,7 +14,8 @@ from app.agents.catalog import find_missing, known_agents
 from app.config.names import is_secret
 from app.errors import AgentRemoved, ConfigurationError, NotFound
 from app.features.agents import form as agent_form
-from app.features.agents.form import ENV, Around, Group
+from app.features.agents.fields import Group
+from app.features.agents.form import ENV, Around
 from app.features.agents.service import Agents
 from app.model.conversations import ListFilter, headline
 from app.model.types import SessionState
@@ -241,7 +242,7 @@ def _connection(
     made, unreachable = Setup("", ()), ""
     if agent.config.source == "stored" and service.set_up is not None:
         try:
-            made = agents.changes.set_up(agent.name, service.name)
+            made = service.set_up(agents.runtime.configuration, agent.config, agent.title)
         except ConfigurationError as error:
             unreachable = str(error)
     return ServiceConnection(

@@ -12,7 +12,9 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from app.errors import ConfigurationError, Conflict, LoginTooOld, NotFound
 from app.features.agents import form as agent_form
-from app.features.agents.form import ENV, FIELDS
+from app.features.agents.connecting import find_service
+from app.features.agents.fields import FIELDS
+from app.features.agents.form import ENV
 from app.features.agents.pages import NAME, show_agent, show_new
 from app.features.agents.service import Agents
 from app.features.agents.shapes import AgentDetail, ChangedAgent, NewAgent, NewName
@@ -25,8 +27,6 @@ from app.server.page.agents import list_agents, to_html
 from app.server.page.view import done, render
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
-from app.services import registered_services
-from app.services.service import Service
 
 _ABOUT_NAMES: Final = ("The name ", "There is an agent ")
 """How the words of errors about a new name begin."""
@@ -225,7 +225,7 @@ async def connect(
 ) -> Response:
     """Try the credentials of an agent on a service, then store them."""
     form = await _read(request)
-    agent, fields = agents.runtime.agents.find(name), _service(service).credentials.model_fields
+    agent, fields = agents.runtime.agents.find(name), find_service(service).credentials.model_fields
     given = {key: form[key].strip() for key in fields if form.get(key, "").strip()}
     try:
         warnings = await agents.changes.connect(name, service, given)
@@ -241,7 +241,7 @@ async def disconnect(agents: AgentsOf, who: Who, name: str, service: str) -> Res
     """Forget the credentials of an agent on a service."""
     agent = agents.runtime.agents.find(name)
     try:
-        await agents.changes.change(name, {}, {_service(service).name: None})
+        await agents.changes.change(name, {}, {find_service(service).name: None})
     except _WRONG as error:
         problems = {f"service:{service}": agent_form.locate(error)[1]}
         return await show_agent(agents, who, name, problems)
@@ -307,13 +307,6 @@ async def remove(request: Request, agents: AgentsOf, who: Who, name: str) -> Res
     except _WRONG as error:
         return await show_agent(agents, who, name, {"remove": agent_form.locate(error)[1]})
     return RedirectResponse(done.address("/agents", "agent-removed"), 303)
-
-
-def _service(name: str) -> Service:
-    found = next((each for each in registered_services() if each.name == name), None)
-    if found is None:
-        raise NotFound("service", name)
-    return found
 
 
 async def _read(request: Request) -> dict[str, str]:

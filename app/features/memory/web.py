@@ -96,13 +96,13 @@ async def _show(
     runtime: Runtime, memory: Memory, who: Visitor, name: str, query: str = "", *, problem: str = ""
 ) -> HTMLResponse:
     card = runtime.agents.find(name)
-    crew = await list_agents(runtime, who, problem)
-    line = next(line for line in crew.lines if line.agent.id == card.id)
+    listed = await list_agents(runtime, who, problem)
+    line = next(line for line in listed.lines if line.agent.id == card.id)
     notes = [
         MemoryNote(each, _where(runtime, each.session))
         for each in await memory.entries(card.id, query)
     ]
-    shown = render.with_agents(TEMPLATE, crew, line=line, notes=notes, query=query, on=line.path)
+    shown = render.with_agents(TEMPLATE, listed, line=line, notes=notes, query=query, on=line.path)
     return to_html(shown, 409 if problem else 200)
 
 

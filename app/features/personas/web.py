@@ -303,8 +303,8 @@ async def _show(
         versions=versions,
         there=file is not None,
     )
-    crew = await list_agents(runtime, who)
-    shown = render.with_agents(EDITOR_TEMPLATE, crew, editor=editor, on=editor.back)
+    listed = await list_agents(runtime, who)
+    shown = render.with_agents(EDITOR_TEMPLATE, listed, editor=editor, on=editor.back)
     return to_html(shown, 422 if problem else 200)
 
 

@@ -211,8 +211,8 @@ async def _page(
     *,
     wrong: str = "",
 ) -> HTMLResponse:
-    crew = await list_agents(runtime, who, wrong)
-    names = {line.agent.id: line.agent.title for line in crew.lines}
+    listed = await list_agents(runtime, who, wrong)
+    names = {line.agent.id: line.agent.title for line in listed.lines}
     lines = [
         ScheduleLine(
             each,
@@ -224,7 +224,7 @@ async def _page(
     ]
     form = ScheduleForm(dict(given), book.zone, problem)
     return to_html(
-        render.with_agents(TEMPLATE, crew, lines=lines, form=form, on=PATH),
+        render.with_agents(TEMPLATE, listed, lines=lines, form=form, on=PATH),
         status=400 if problem or wrong else 200,
     )
 

@@ -191,12 +191,12 @@ def files(shown: WorkspacePage, folder: Folder) -> str:
 
 def agent_list(shown: AgentList) -> str:
     """Render the page with all agents."""
-    return template("crew.html", crew=shown, on="/agents")
+    return template("agents.html", listed=shown, on="/agents")
 
 
-def with_agents(template: Path, crew: AgentList, **shown: object) -> str:
+def with_agents(template: Path, listed: AgentList, **shown: object) -> str:
     """Render a page of a feature, which has its template, with the agents at its side."""
-    return feature_page(template, crew=crew, **shown)
+    return feature_page(template, listed=listed, **shown)
 
 
 def feature_page(template: Path, **shown: object) -> str:

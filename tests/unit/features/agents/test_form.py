@@ -8,9 +8,8 @@ import pytest
 
 from app.config.agents import KEYS, AgentConfig, Preset
 from app.errors import ConfigurationError, Conflict
+from app.features.agents.fields import FIELDS, RULES
 from app.features.agents.form import (
-    FIELDS,
-    RULES,
     Around,
     groups,
     locate,

@@ -54,7 +54,7 @@ async def test_a_schedule_is_made_read_changed_and_removed_over_the_api(desk: Of
     assert paused["next"] is None
     assert (paused["status"], resumed["status"]) == ("paused", made["status"])
     said = await notices(desk, "daily")
-    assert said[0].startswith("Schedule 1 for claude: look around\n0 9 * * 1-5 (Europe/Berlin), ")
+    assert said[0].startswith("Schedule 1 for Claude: look around\n0 9 * * 1-5 (Europe/Berlin), ")
     assert said[1] == ("By operator: Schedule 1 is paused. To go on, send `schedule resume 1`.")
     assert said[-1] == "By operator: Schedule 1 was removed."
 

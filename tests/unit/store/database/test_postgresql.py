@@ -18,7 +18,7 @@ from app.store.database import Database, postgresql, server_check
 from app.store.stores import name_store, reading, revision
 from app.store.tables import sealed
 from tests.support.postgres import locked, need_server, run, server
-from tests.unit.store.test_schema import difference_of
+from tests.unit.store.database.test_schema import difference_of
 
 pytestmark = pytest.mark.anyio
 

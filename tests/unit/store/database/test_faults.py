@@ -18,7 +18,7 @@ from app.store.database import Database, postgresql
 from app.store.tables import sealed
 from tests.support.clock import HastyClock
 from tests.support.postgres import need_server, run, server
-from tests.unit.store.test_postgresql import OTHERS
+from tests.unit.store.database.test_postgresql import OTHERS
 
 pytestmark = pytest.mark.anyio
 
