@@ -114,7 +114,7 @@ class RepoProvider:
                 readonly = await self._checkouts.in_place.protected(folder, session.key.agent)
             elif session.acp_session_id is not None and not had_folder:
                 await self._clones.note(session, wording.FOLDER_LOST)
-            delegated = self._base.stores.tree.errand(session.id)
+            delegated = self._base.stores.tree.begun_for(session.id)
             within = delegated.folder if delegated is not None and target is not None else ""
             if within and not await asyncio.to_thread(is_folder_below, folder, within):
                 raise RepositoryError(wording.NO_FOLDER.format(folder=within))

@@ -329,7 +329,7 @@ class CommandEffects:
         # In this order: a turn that begins between the two reads is seen by the second.
         waits = self._turns.next_turn(session.id) is not None
         now = self._sessions.session(session.id) or session
-        runs = waits or now.state in RUNNING or self._turns.has_errands(session.id)
+        runs = waits or now.state in RUNNING or self._turns.has_delegations(session.id)
         stop = (Effect("stop", session.id),) if runs else ()
         dropped = drop and session.state in AT_WORK
         return (*stop, Effect("drop", session.id)) if dropped else stop

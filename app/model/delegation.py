@@ -86,7 +86,7 @@ class NewDelegation:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class DelegatedWork:
     """What a session was begun for by another one, and on what it works."""
 
     caller: int

@@ -182,10 +182,12 @@ def _after(which: ColumnElement[bool], after: int, limit: int) -> Select[Any]:
     return begin.order_by(transcript.c.id).limit(limit)
 
 
-def _errand_of(row: Row[Any]) -> Entry:
+def _delegated_entry(row: Row[Any]) -> Entry:
     """Read a row; a message for an agent that works for others belongs to its turn."""
     entry = entry_of(row)
-    return entry if row.asked is None else replace(entry, session=row.asked, turn=row.errand)
+    return (
+        entry if row.asked is None else replace(entry, session=row.asked, turn=row.delegated_turn)
+    )
 
 
 class TranscriptStore(Store):
@@ -239,12 +241,12 @@ class TranscriptStore(Store):
                 return [entry_of(row) for row in rows]
             query = (
                 _after(transcript.c.place.in_([here, *below]), after, limit)
-                .add_columns(heard.c.session.label("asked"), heard.c.turn.label("errand"))
+                .add_columns(heard.c.session.label("asked"), heard.c.turn.label("delegated_turn"))
                 .outerjoin(
                     heard, (heard.c.message == transcript.c.id) & (transcript.c.place != here)
                 )
             )
-            return [_errand_of(row) for row in connection.execute(query)]
+            return [_delegated_entry(row) for row in connection.execute(query)]
 
         return await self._database.read(read)
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, Select, bindparam, exists, func, select, update
 
-from app.model.delegation import SERVICE, Branch, BranchState, Errand
+from app.model.delegation import SERVICE, Branch, BranchState, DelegatedWork
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import PostContent
 from app.model.types import TurnState
@@ -108,7 +108,7 @@ _ABOVE = (
     .where(session.c.id.in_(select(_asked.c.session)))
     .distinct()
 )
-_ERRAND = (
+_BEGUN_FOR = (
     select(
         delegation.c.caller_session,
         delegation.c.workspace,
@@ -185,13 +185,13 @@ class DelegationTree(Store):
         said = content_of(row.content).said if row.content else ""
         return said.strip() if row.state == TurnState.DONE else turn_error(row.error)
 
-    def errand(self, session_id: int) -> Errand | None:
+    def begun_for(self, session_id: int) -> DelegatedWork | None:
         """Read what a session was begun for; None if people began it."""
-        row = self._database.one(_ERRAND, of=session_id)
+        row = self._database.one(_BEGUN_FOR, of=session_id)
         return (
             None
             if row is None
-            else Errand(row.caller_session, row.workspace, row.branch, row.folder)
+            else DelegatedWork(row.caller_session, row.workspace, row.branch, row.folder)
         )
 
     def author_of(self, session_id: int) -> int | None:

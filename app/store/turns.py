@@ -91,7 +91,7 @@ _HEARERS = (
     .where(heard.c.message.in_(select(heard.c.message).where(heard.c.turn == bindparam("of"))))
 )
 
-_ERRANDS = (
+_OPEN_DELEGATIONS = (
     select(delegation.c.id)
     .join(turn, turn.c.id == delegation.c.turn)
     .where(delegation.c.caller_session == bindparam("of"), OPEN_TURN, turn.c.stopped.is_(False))
@@ -171,9 +171,9 @@ class TurnStore(Store):
         )
         return int(row[0]) if row else 0
 
-    def has_errands(self, session_id: int) -> bool:
+    def has_delegations(self, session_id: int) -> bool:
         """Tell whether other agents still work on what a session asked for."""
-        return self._database.one(_ERRANDS, of=session_id) is not None
+        return self._database.one(_OPEN_DELEGATIONS, of=session_id) is not None
 
     def messages(self, turn_id: int) -> Sequence[Message]:
         """List the messages that became part of a turn, in order."""

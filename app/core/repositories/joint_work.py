@@ -15,7 +15,7 @@ from app.core.repositories.clones import Ask
 from app.core.repositories.forge import Forge
 from app.core.repositories.shipping import SharedClones
 from app.errors import RepositoryError
-from app.model.delegation import Errand
+from app.model.delegation import DelegatedWork
 from app.model.proposals import Subject, branch_ref
 from app.model.types import Session, SessionState
 from app.model.wording import PULL_REQUEST
@@ -138,7 +138,7 @@ class JointWork:
         """
         if (author := self._base.stores.tree.author_of(session.id)) is not None:
             return await self._review_work_of(author, session, target)
-        if (delegated := self._base.stores.tree.errand(session.id)) is not None:
+        if (delegated := self._base.stores.tree.begun_for(session.id)) is not None:
             return await self._share(session, target, delegated)
         if (theirs := self._find_inherited(session, target)) is not None:
             return await self._take_over(session, target, theirs, ask)
@@ -222,7 +222,9 @@ class JointWork:
 
     # What one agent gives another to do.
 
-    async def _share(self, session: Session, target: Repository, delegated: Errand) -> SharedWork:
+    async def _share(
+        self, session: Session, target: Repository, delegated: DelegatedWork
+    ) -> SharedWork:
         """Let a session work on the branch of the one that asked, or read it, as was said."""
         if delegated.branch:
             return await self._take_branch(session, target, delegated)
@@ -240,7 +242,7 @@ class JointWork:
         return SharedWork((wording.READS.format(agent=name, branch=branch, commit=commit[:12]),))
 
     async def _take_branch(
-        self, session: Session, target: Repository, delegated: Errand
+        self, session: Session, target: Repository, delegated: DelegatedWork
     ) -> SharedWork:
         """Let a session work on a branch that was named, start from it, or read it."""
         branch = delegated.branch

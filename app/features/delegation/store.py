@@ -32,7 +32,7 @@ from app.store.commits.delegating import (
     list_open_trees,
     tell_limit,
 )
-from app.store.commits.endings import stop_errands
+from app.store.commits.endings import stop_delegations
 from app.store.database import Store, write
 from app.store.posts import insert_post
 from app.store.tables import delegation, place, session, turn
@@ -118,7 +118,7 @@ class DelegationStore(Store):
     def stop(self, connection: Connection, delegations: Sequence[int]) -> Sequence[int]:
         """Stop delegations and all that they led to, in one commit; return the posts."""
         asked = delegation.c.id.in_(delegations)
-        return stop_errands(connection, asked, self._now())
+        return stop_delegations(connection, asked, self._now())
 
     def due(self, seconds: float) -> float | None:
         """Tell when the first tree with open work has gone on for this long."""
@@ -131,7 +131,7 @@ class DelegationStore(Store):
         now, posts = self._now(), list[int]()
         for root, since in list_open_trees(connection):
             if since + seconds <= now:
-                posts += stop_errands(connection, in_tree(root), now)
+                posts += stop_delegations(connection, in_tree(root), now)
                 mark = f"limit:time:{root['root_turn'] or 0}:{since}"
                 posts += tell_limit(connection, root, "time", mark, now)
         return posts

@@ -8,6 +8,6 @@ FEATURE = Feature(
     name="together",
     package=__name__,
     part="service:Together",
-    tools="tools:list_tools",
+    tools="service:list_tools",
     needs=("delegation",),
 )

@@ -133,7 +133,9 @@ def begin(
     if caller is not None and caller.continued and (known := _find_same(connection, new)):
         return StartedDelegation(known, is_known=True)
     first = _first_of_group(connection, new)
-    parent = _parent(connection, new) if first is None else None
+    parent = None
+    if first is None and new.caller_turn is not None:  # people work for no one
+        parent = connection.execute(OF_TURN, {"of": new.caller_turn}).first()
     root = _root(connection, new, caller, first or parent)
     said = connection.execute(_LAST_WORD, {"of": root["root_place"]}).first()
     counts = _count_tree(connection, new, root, parent, said.at if said else 0.0, now, limits)
@@ -210,13 +212,6 @@ def _first_of_group(connection: Connection, new: NewDelegation) -> Row[Any] | No
     if not new.group or new.caller_turn is not None:
         return None
     return connection.execute(IN_GROUP, {"of": new.group}).first()
-
-
-def _parent(connection: Connection, new: NewDelegation) -> Row[Any] | None:
-    """Find the delegation that the one who asks works for; people work for none."""
-    if new.caller_turn is None:
-        return None
-    return connection.execute(OF_TURN, {"of": new.caller_turn}).first()
 
 
 def _root(

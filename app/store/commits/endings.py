@@ -81,7 +81,7 @@ def end_parked(connection: Connection, session_id: int, now: float) -> list[int]
         for turn_id in parked.scalars().all()
         for post in (
             *end_waiting(connection, turn_id, STOPPED, now),
-            *stop_errands(connection, delegation.c.caller_turn == turn_id, now),
+            *stop_delegations(connection, delegation.c.caller_turn == turn_id, now),
         )
     ]
 
@@ -170,7 +170,7 @@ def stop_session(
             .values(held=True)
         )
         ended += stop_turn(connection, first.id, now)
-    return ended + stop_errands(connection, delegation.c.caller_session == session_id, now)
+    return ended + stop_delegations(connection, delegation.c.caller_session == session_id, now)
 
 
 def stop_turn(connection: Connection, turn_id: int, now: float) -> list[int]:
@@ -185,10 +185,10 @@ def stop_turn(connection: Connection, turn_id: int, now: float) -> list[int]:
         posts = end_turn(connection, turn_id, TurnState.CANCELLED, ended_by(STOPPED), now)
         # A turn that never started has no rows, and its notice must not split another turn's rows.
         say(connection, row.session, None, STOPPED, now)
-    return posts + stop_errands(connection, delegation.c.caller_turn == turn_id, now)
+    return posts + stop_delegations(connection, delegation.c.caller_turn == turn_id, now)
 
 
-def stop_errands(connection: Connection, which: ColumnElement[bool], now: float) -> list[int]:
+def stop_delegations(connection: Connection, which: ColumnElement[bool], now: float) -> list[int]:
     """Stop what agents were asked for and have not finished, and all that this led to."""
     still = connection.execute(
         select(delegation.c.turn)

@@ -248,14 +248,14 @@ def _forget(connection: Connection, scope: _Scope, now: float) -> None:
         delete(memory_note).where(memory_note.c.session.in_(scope.sessions), proposed)
     )
     connection.execute(delete(post).where(or_(scope.posted, post.c.turn.in_(turns))))
-    _forget_errands(connection, scope)
+    _forget_delegations(connection, scope)
     connection.execute(delete(message).where(message.c.place.in_(scope.places)))
     connection.execute(delete(transcript).where(scope.said))
     connection.execute(delete(turn).where(turn.c.session.in_(scope.sessions)))
     connection.execute(delete(decision).where(decision.c.place.in_(scope.places)))
 
 
-def _forget_errands(connection: Connection, scope: _Scope) -> None:
+def _forget_delegations(connection: Connection, scope: _Scope) -> None:
     """Delete what agents asked of each other, and what they found in each other's work."""
     mine = (delegation.c.session, delegation.c.caller_session, delegation.c.root_session)
     connection.execute(delete(delegation).where(or_(*(each.in_(scope.sessions) for each in mine))))

@@ -18,8 +18,8 @@ from app.features.together import review
 from app.features.together.group import Announcer
 from app.features.together.model import Review
 from app.features.together.review import Reviews
+from app.features.together.service import make_submit_tool
 from app.features.together.store import GroupStore, ReviewStore
-from app.features.together.tools import make_submit_tool
 from app.model.agents import Caller, Result
 from app.model.proposals import ReviewFinding, Submission
 from app.signals import ALONE, Signals
