@@ -110,7 +110,8 @@ def test_a_message_is_taken_and_joined_while_a_turn_runs(
     path = f"/api/v1/sessions/{session['id']}/messages"
     bridge.held(session["thread"], "begun")
 
-    answers = [api.post(path, json={"text": f"say {word}"}) for word in ("one", "two")]
+    later = {"while_busy": "queue"}
+    answers = [api.post(path, json={"text": f"say {word}", **later}) for word in ("one", "two")]
 
     assert [answer.status_code for answer in answers] == [202, 202]
     turns = {answer.json()["turn"] for answer in answers}

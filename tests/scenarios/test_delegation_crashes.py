@@ -16,8 +16,8 @@ from tests.support.world import World
 Step = tuple[str, int, Literal["before", "after"]]
 
 CALLER: list[Step] = [
-    ("delegations.begin", 1, "before"),
-    ("delegations.begin", 1, "after"),
+    ("delegation.begin", 1, "before"),
+    ("delegation.begin", 1, "after"),
 ]
 CHILD: list[Step] = [
     ("turns.starting", 2, "before"),
@@ -28,8 +28,8 @@ CHILD: list[Step] = [
     ("transcript.append.text", 1, "after"),
     ("turns.finish", 1, "before"),
     ("turns.finish", 1, "after"),
-    ("delegations.told", 1, "before"),
-    ("delegations.told", 1, "after"),
+    ("delegation.told", 1, "before"),
+    ("delegation.told", 1, "after"),
 ]
 SYNC = [("sync", step) for step in (*CALLER, *CHILD)]
 # In the background either of the two may end first.

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from tests.support.invariants import disorder, outcomes, repetitions, told, violations
+from tests.support.observe import Observed
+from tests.support.observe import demo as observed_demo
+from tests.support.platform import Platform
 from tests.support.world import World
 
 STEERED: dict[str, Any] = {"while_busy": "steer"}
@@ -145,6 +148,29 @@ def test_words_that_a_kill_took_are_told_again_once(tmp_path: Path, who: str) ->
         assert violations(world) == []
         assert len([prompt for prompt in told(world, word) if "<!-- bridge:m-" in prompt]) == 1
         assert [state for _, state in steered(world)] == [None, "read"]
+
+
+def test_a_message_over_the_api_goes_into_the_running_turn_or_waits_as_asked(
+    tmp_path: Path,
+) -> None:
+    agents = {"demo": observed_demo(**STEERED)}
+    with Platform() as platform, Observed(tmp_path, platform, agents=agents, hooks=False) as bridge:
+        words = {"agent": "demo", "text": "tell begun\nhold go"}
+        session = bridge.http.post("/api/v1/sessions", json=words).json()
+        path = f"/api/v1/sessions/{session['id']}/messages"
+        bridge.held(session["thread"], "begun")
+
+        inside = bridge.http.post(path, json={"text": "say inside"})
+        later = bridge.http.post(path, json={"text": "say later", "while_busy": "queue"})
+        odd = bridge.http.post(path, json={"text": "say what", "while_busy": "soon"})
+        bridge.release(session["thread"], "go")
+        bridge.ended(session["id"], 2)
+        rows = bridge.http.get(f"/api/v1/sessions/{session['id']}/transcript").json()["items"]
+
+        assert (inside.status_code, later.status_code, odd.status_code) == (202, 202, 422)
+        assert inside.json()["turn"] == session["turn"] != later.json()["turn"]
+        said = [row["text"] for row in rows if row["kind"] == "text"]
+        assert "".join(said) == "go is here.\n\ninsidelater"
 
 
 @pytest.mark.long

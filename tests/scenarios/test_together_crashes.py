@@ -13,10 +13,10 @@ from tests.support.variants import quick
 Point = tuple[str, Literal["before", "after"], int]
 
 POINTS: list[Point] = [
-    ("delegations.begin", "after", 1),
+    ("delegation.begin", "after", 1),
     ("together.give", "after", 1),
     ("together.end", "after", 1),
-    ("delegations.begin", "before", 1),
+    ("delegation.begin", "before", 1),
     ("decisions.accept", "before", 1),
     ("decisions.accept", "after", 1),
     ("together.give", "before", 1),
@@ -26,13 +26,13 @@ POINTS: list[Point] = [
     ("together.sent", "after", 1),
     ("turns.finish", "before", 1),
     ("turns.finish", "after", 1),
-    ("delegations.begin", "before", 2),
-    ("delegations.begin", "after", 2),
+    ("delegation.begin", "before", 2),
+    ("delegation.begin", "after", 2),
     ("turns.finish", "before", 2),
     ("turns.finish", "after", 2),
     ("together.tell", "after", 2),
-    ("delegations.begin", "before", 3),
-    ("delegations.begin", "after", 3),
+    ("delegation.begin", "before", 3),
+    ("delegation.begin", "after", 3),
     ("together.give", "after", 2),
     ("turns.finish", "after", 3),
     ("together.end", "before", 1),
@@ -75,8 +75,8 @@ def test_a_review_goes_on_after_kill_9(
 
 BEFORE_THE_PICK: list[Point] = [
     ("together.ask", "after", 1),
-    ("delegations.begin", "after", 1),
-    ("delegations.begin", "after", 2),
+    ("delegation.begin", "after", 1),
+    ("delegation.begin", "after", 2),
     ("turns.finish", "after", 1),
     ("together.ask", "before", 1),
 ]

@@ -30,7 +30,7 @@ QUICK = {"initialize": 8.0, "new": 8.0, "load": 6.0, "configure": 8.0, "cancel":
 def demo(faults: str = "1", **more: Any) -> dict[str, Any]:
     """Make the entry of a demo agent that knows the fault commands."""
     own = {"AGENT_BRIDGE_DEMO_FAULTS": faults, **more.pop("env", {})}
-    return {"command": DEMO, "sandbox": "none", "env": own, **more}
+    return {"command": DEMO, "sandbox": "none", "env": own, "while_busy": "queue", **more}
 
 
 @dataclass
