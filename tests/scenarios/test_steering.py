@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.invariants import disorder, outcomes, repetitions, told, violations
+from tests.support.invariants import (
+    agent_processes,
+    disorder,
+    outcomes,
+    repetitions,
+    told,
+    violations,
+)
 from tests.support.observe import Observed
 from tests.support.observe import demo as observed_demo
 from tests.support.platform import Platform
@@ -27,6 +37,13 @@ def steered(world: World) -> list[tuple[str, str | None]]:
             "join transcript on transcript.id = heard.message order by heard.message"
         )
     ]
+
+
+def kill_agents(world: World) -> None:
+    """Kill every agent process of a bridge."""
+    for pid, _ in agent_processes(world.bridge.data_dir):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_words_go_into_the_running_turn_in_order_with_their_speakers(tmp_path: Path) -> None:
@@ -131,15 +148,13 @@ def test_words_wait_while_a_person_is_asked_and_are_read_then(tmp_path: Path) ->
         assert len(told(world, second)) == 1
 
 
-@pytest.mark.parametrize("who", ["bridge", "agent"])
-def test_words_that_a_kill_took_are_told_again_once(tmp_path: Path, who: str) -> None:
+def test_words_that_a_kill_of_the_bridge_took_are_told_again_once(tmp_path: Path) -> None:
     with World(tmp_path, entry=STEERED) as world:
         world.say("t1", "say begun\ntell here\nhold go")
         world.wait_file("here")
         word = world.say("t1", "say steered")
         world.bridge.wait(lambda: steered(world)[-1][1] == "taken", "not taken")
 
-        world.touch("go") if who == "agent" else None
         world.kill()
         world.touch("go")
         world.settle()
@@ -148,6 +163,26 @@ def test_words_that_a_kill_took_are_told_again_once(tmp_path: Path, who: str) ->
         assert violations(world) == []
         assert len([prompt for prompt in told(world, word) if "<!-- bridge:m-" in prompt]) == 1
         assert [state for _, state in steered(world)] == [None, "read"]
+
+
+def test_an_agent_that_dies_with_words_it_has_not_read_fails_its_turn_and_the_next_one_works(
+    tmp_path: Path,
+) -> None:
+    with World(tmp_path, entry=STEERED) as world:
+        world.say("t1", "say begun\ntell here\nhold never")
+        world.wait_file("here")
+        lost = world.say("t1", "say unread")
+        world.bridge.wait(lambda: steered(world)[-1][1] == "taken", "not taken")
+
+        kill_agents(world)
+        world.wait_for("failed")
+        world.say("t1", "say after")
+        world.settle()
+        world.end()
+
+        assert [*outcomes(world), *repetitions(world), *disorder(world)] == []
+        assert [turn.state for turn in world.turns()] == ["failed", "done"]
+        assert told(world, lost) == []
 
 
 def test_a_message_over_the_api_goes_into_the_running_turn_or_waits_as_asked(
@@ -173,23 +208,35 @@ def test_a_message_over_the_api_goes_into_the_running_turn_or_waits_as_asked(
         assert "".join(said) == "go is here.\n\ninsidelater"
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_steered_words_arrive_once_and_in_order_whenever_the_bridge_dies(
-    tmp_path: Path, seed: int
+@pytest.mark.parametrize(
+    ("seed", "rounds"),
+    [
+        *(pytest.param(seed, 12, marks=pytest.mark.long) for seed in range(SEEDS)),
+        pytest.param(SEEDS, 500, marks=[pytest.mark.slow, pytest.mark.timeout(1800)]),
+    ],
+)
+def test_steered_words_arrive_once_and_in_order_whenever_bridge_or_agent_die(
+    tmp_path: Path, seed: int, rounds: int
 ) -> None:
     chance = random.Random(seed)
     with World(tmp_path, entry=STEERED) as world:
-        for number in range(12):
+        for number in range(rounds):
             world.say("t1", f"tell here-{number}\nhold go-{number}")
-            for _ in range(chance.randrange(4)):
+            for _ in range(chance.randrange(5)):
                 world.say("t1", "say steered")
-            if chance.random() < 0.4:
+            if chance.random() < 0.2:
                 world.kill()
-            world.touch(f"go-{number}")
-            for each in range(number + 1):
+            elif chance.random() < 0.1:
+                kill_agents(world)
+            for each in range(max(0, number - 20), number + 1):
                 world.touch(f"go-{each}")
         world.settle()
         world.end()
 
-        assert violations(world) == []
+        assert [*outcomes(world), *repetitions(world), *disorder(world)] == []
+        told_twice = [
+            said.word
+            for said in world.said
+            if len([each for each in told(world, said.word) if "<!-- bridge:m-" in each]) > 1
+        ]
+        assert told_twice == []
