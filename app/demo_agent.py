@@ -10,7 +10,7 @@ Commands, each on its own line, also after a mention, in any case; other text ge
     say TEXT    plan A; B; C    write FILE TEXT    run COMMAND    ask QUESTION | OPTION | OPTION
     slow N      big N           hold NAME          recall         fail   crash   hang   limit N
     give NAME.ENDING TEXT           note TEXT          instructions
-    tool NAME JSON                  tools              steerable
+    tool NAME JSON                  tools              steerable      notice TEXT    compact
 
 `ask` asks in a form where the client takes forms, else as a permission request; without options,
 `ask QUESTION?` takes any text as an answer, and needs a form for that.
@@ -22,6 +22,8 @@ names a server, else by the command on PATH.
 `note` is what it says when it is asked after its turn what is worth keeping.
 Words that are steered into a turn are read, and obeyed, between two lines; until then they are in
 memory alone, as with real agents. `steerable` waits for some.
+`notice` tells the client something besides the answer, `compact` that it goes on with a summary;
+a client that does not take these gets them as text.
 Kinds of calls that `$HOME/.agent-bridge-demo/settings.json` lists under `allow` are not asked for.
 `limit N` works once: the same line in the very next prompt finds the limit over, so that a turn
 that waited can go on. `hang` answers nothing any more, not even cancel, until stdin closes.
@@ -104,7 +106,8 @@ COMMANDS = {
     **dict.fromkeys(("say", "plan", "run", "note"), TEXT),
     **dict.fromkeys(("slow", "big", "limit"), NUMBER),
     **dict.fromkeys(("recall", "instructions", "tools", "fail", "crash", "hang"), NOTHING),
-    "steerable": NOTHING,
+    **dict.fromkeys(("steerable", "compact"), NOTHING),
+    "notice": TEXT,
     "tool": r"\S+(\s+\{.*\})?",
     "write": r"\S+\s+.+",
     "ask": r"[^|]+(\|[^|]+)+|[^|]+\?",
@@ -139,6 +142,7 @@ class Wire:
     def __init__(self) -> None:
         self.asks: dict[int, DemoTurn] = {}
         self.takes_forms = False
+        self.takes: Json = {}
         self.muted = False
         self._lock = threading.Lock()
         self._ids = count(1)
@@ -698,6 +702,20 @@ class DemoTurn:
         while not self._steered:
             self.pause(POLL_SECONDS)
 
+    def _do_notice(self, text: str) -> None:
+        if "notices" in self.wire.takes:
+            self.update("notice", severity="warning", title=text)
+        else:
+            self.say(f"Notice: {text}")
+
+    def _do_compact(self, _: str) -> None:
+        if "compaction" not in self.wire.takes:
+            self.say("Compacted.")
+            return
+        compaction = new_id("compaction")
+        for status in ("in_progress", "completed", "completed"):  # real agents repeat the last one
+            self.update("compaction_update", compactionId=compaction, status=status)
+
     def _do_limit(self, seconds: str) -> None:
         earlier = [record for record in self.before if record["role"] != "session"]
         if earlier[-1:] == [{"role": "limit", "text": seconds}]:
@@ -862,6 +880,7 @@ class DemoAgent:
 
     def _on_initialize(self, params: Json) -> Json:
         able = params.get("clientCapabilities") or {}
+        self.wire.takes = able.get("session") or {}
         self.wire.takes_forms = (able.get("elicitation") or {}).get("form") is not None
         offered = [n for n in ("list", "close", "resume") if f"session/{n}" not in self.missing]
         offered += ["systemPrompt"] * ("system-prompt" in FAULTS)

@@ -11,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from acp import CLIENT_METHODS, Client, RequestError
 from acp.schema import (
@@ -49,8 +48,6 @@ from app.errors import BridgeError
 from app.model.ports import AgentListener
 from app.model.steering import MARK_CHARACTERS, find_marks
 from app.model.updates import (
-    AskFact,
-    AskOption,
     AskRequest,
     BridgeUpdate,
     NoticeUpdate,
@@ -73,11 +70,6 @@ _NO_ONE = object()
 _KEPT_NOTICES = 20
 """Notices kept for the next turn: an agent may try things between turns for days."""
 
-_ALLOW: Final = "allow"
-_OPTIONS: Final = (
-    AskOption(_ALLOW, "Allow for this session", "allow_once"),
-    AskOption("reject", "Reject", "reject_once"),
-)
 _DECLINED = DeclineElicitationResponse(action="decline")
 _GIVEN_UP = CancelElicitationResponse(action="cancel")
 _CANCELLED = RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
@@ -98,6 +90,7 @@ class Audience:
         self._news: dict[str, StateUpdate] = {}
         self._notices: list[NoticeUpdate] = []
         self._replayed = ""
+        self._compaction = ""
         self.marks: set[int] = set()
         """The messages whose marks a replayed conversation showed."""
         self.session_id: str | None = None
@@ -177,7 +170,12 @@ class Audience:
 
     async def note(self, words: str) -> None:
         """Put a notice into the transcript: into this turn, or else into the next one."""
-        notice = NoticeUpdate(words)
+        await self._note(NoticeUpdate(words))
+
+    async def _note(self, notice: NoticeUpdate) -> None:
+        if notice.compaction and notice.compaction == self._compaction:
+            return  # some agents tell it twice
+        self._compaction = notice.compaction or self._compaction
         if self._listener is None:
             self._notices = [*self._notices, notice][-_KEPT_NOTICES:]
         else:
@@ -196,7 +194,9 @@ class Audience:
             return
         if isinstance(update, UnknownUpdate):
             self._count("unknown_kind")
-        if self._listener is not None:
+        if isinstance(update, NoticeUpdate):
+            await self._note(update)
+        elif self._listener is not None:
             await self._tell(self._listener, update)
         elif isinstance(update, StateUpdate):
             await self._keep(update)
@@ -240,33 +240,6 @@ class Audience:
         if text and self._listener is not None:
             update = ThoughtUpdate(text) if self._joining is ThoughtUpdate else TextUpdate(text)
             await self._listener.on_update(update)
-
-
-@dataclass(frozen=True, slots=True)
-class AudienceWitness:
-    """Reports to the running turn; implements `Witness`."""
-
-    agent: str
-    audience: Audience
-
-    async def note(self, words: str) -> None:
-        """Put a notice into the transcript."""
-        await self.audience.note(words)
-
-    async def ask(self, host: str, port: int) -> bool | None:
-        """Let a person decide on a host; None between turns, and without an answer."""
-        title = f"Let {self.agent} connect to {host} for this session?"
-        request = AskRequest(
-            "network",
-            title,
-            _OPTIONS,
-            # Finds an answer that came while the session was parked.
-            arguments_hash=f"network:{host}",
-            subject=f"{host}:{port}",
-            facts=(AskFact("host", host),),
-        )
-        answer = await self.audience.ask(request)
-        return None if answer is None else answer == _ALLOW
 
 
 def _refusal(name: str) -> Callable[..., Coroutine[Any, Any, NoReturn]]:

@@ -45,6 +45,8 @@ CAPABILITIES = {
     "fs": {"readTextFile": False, "writeTextFile": False},
     "terminal": False,
     "elicitation": {"form": {}, "url": {}},
+    # Else notices come as the agent's words, and a compaction as a tool call.
+    "session": {"notices": {}, "compaction": {}},
 }
 
 

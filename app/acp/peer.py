@@ -10,11 +10,12 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from acp import RequestError, connect_to_agent
 from pydantic import ValidationError
 
-from app.acp.client import Audience, AudienceWitness, BridgeAcpClient
+from app.acp.client import Audience, BridgeAcpClient
 from app.acp.transport import AgentTransport
 from app.children.proc_table import TICKS_PER_SECOND, ticks_now
 from app.children.process import Child, StopReport
@@ -29,6 +30,7 @@ from app.errors import (
     StoreUnavailable,
 )
 from app.model.ports import AgentListener, Counters
+from app.model.updates import AskFact, AskOption, AskRequest
 from app.tasks import Tasks
 
 logger = logging.getLogger(__name__)
@@ -44,6 +46,12 @@ LOG_CHARACTERS = 16_000  # a little more than is kept once secrets are removed f
 LAST_WORDS = 500  # characters; the end of a traceback, and still one line in a thread
 LOGIN_NEEDED = -32000  # ACP's meaning of this JSON-RPC code
 DISCONNECT_SECONDS = 5.0  # handlers are cancelled, and cancelling takes no longer than a commit
+
+_ALLOW: Final = "allow"
+_OPTIONS: Final = (
+    AskOption(_ALLOW, "Allow for this session", "allow_once"),
+    AskOption("reject", "Reject", "reject_once"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,33 @@ class AgentTimeouts:
     """Twenty times the slowest measured; a person waits for it."""
     close: float = 2.0
     """It frees what it holds; what it does not free in time ends with its process."""
+
+
+@dataclass(frozen=True, slots=True)
+class AudienceWitness:
+    """Reports to the running turn; implements `Witness`."""
+
+    agent: str
+    audience: Audience
+
+    async def note(self, words: str) -> None:
+        """Put a notice into the transcript."""
+        await self.audience.note(words)
+
+    async def ask(self, host: str, port: int) -> bool | None:
+        """Let a person decide on a host; None between turns, and without an answer."""
+        title = f"Let {self.agent} connect to {host} for this session?"
+        request = AskRequest(
+            "network",
+            title,
+            _OPTIONS,
+            # Finds an answer that came while the session was parked.
+            arguments_hash=f"network:{host}",
+            subject=f"{host}:{port}",
+            facts=(AskFact("host", host),),
+        )
+        answer = await self.audience.ask(request)
+        return None if answer is None else answer == _ALLOW
 
 
 class AgentPeer:

@@ -22,6 +22,7 @@ from app.model.updates import (
     BridgeUpdate,
     FileDiff,
     FileUpdate,
+    NoticeUpdate,
     PlanStep,
     PlanUpdate,
     StateUpdate,
@@ -37,8 +38,10 @@ TOO_DEEP = "(nested too deeply to be shown)"
 MAX_OPTIONS = 50  # more answers than people read
 MAX_LOCATIONS = 200  # files that one call can be said to touch
 MAX_TITLE = 300  # characters of a title that is made from the tool's input
+MAX_NOTICE = 500  # characters of what an agent reports besides its answer
 MAX_NAME = 200  # characters of a name or an address
 MAX_ADDRESS = 4096  # characters: no path on Linux is longer
+COMPACTED = "The agent compacted its context: it goes on with a summary of what was said."
 TERMINAL = "[output in a terminal of the agent]"
 
 Status = Literal["pending", "in_progress", "completed"]
@@ -195,6 +198,23 @@ def _unknown(kind: str, update: Json) -> UnknownUpdate:
     return UnknownUpdate(label(kind) or "", update if is_shallow(update, MAX_DEPTH) else {})
 
 
+def _notice(update: Json) -> BridgeUpdate | None:
+    # Whose words they are is said: a notice of the bridge itself looks the same.
+    said = [label(update.get(name)) for name in ("title", "description")]
+    words = ". ".join(each.rstrip(".") for each in said if each)[:MAX_NOTICE]
+    return NoticeUpdate(f"The agent reports: {words}.") if words else None
+
+
+def _compaction(update: Json) -> BridgeUpdate | None:
+    match update.get("status"):
+        case "completed":
+            return NoticeUpdate(COMPACTED, compaction=label(update.get("compactionId")) or "?")
+        case "failed":
+            return NoticeUpdate("The agent could not compact its context.")
+        case _:
+            return None
+
+
 _KINDS: dict[str, Callable[[Json], BridgeUpdate | None]] = {
     "agent_message_chunk": _text,
     "agent_thought_chunk": _thought,
@@ -209,6 +229,9 @@ _KINDS: dict[str, Callable[[Json], BridgeUpdate | None]] = {
     "config_option_update": _config_options,
     "session_info_update": _info,
     "usage_update": _usage,
+    "notice": _notice,
+    "compaction_update": _compaction,
+    "compaction_summary_chunk": _nothing,
 }
 
 

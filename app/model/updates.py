@@ -112,9 +112,11 @@ class FileUpdate:
 
 @dataclass(frozen=True, slots=True)
 class NoticeUpdate:
-    """A line by the bridge about what an agent tried."""
+    """A line by the bridge about what an agent tried, or reports besides its answer."""
 
     text: str
+    compaction: str = ""
+    """The id of the compaction after which the agent goes on without what was said before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from app.model.updates import AskRequest
 from app.store.commits.admission import SUSPENDED
 from app.store.commits.asks import close_asks, leave_questions, open_ask
 from app.store.commits.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, ended_by, say
-from app.store.commits.steering import hand_back, note_read, note_taken
+from app.store.commits.steering import hand_back, note_read, note_taken, settle_steered
 from app.store.database import Store, write
 from app.store.guarding import Kept
 from app.store.posts import insert_post, keep_content, turn_post_key
@@ -201,16 +201,17 @@ class TurnStore(Store):
         system: str = "",
         standing: Mapping[str, str] | None = None,
         steerable: bool = False,
+        read: Collection[int] = (),
     ) -> bool:
         """Record what the agent is about to be told, before it is sent.
 
-        Words that went into an earlier turn are told with it, or are known to the agent.
+        Words that went into an earlier turn are told with it, but for those that were `read`.
         """
         prompted = {"of": turn_id, "prompt": prompt, "told": told, "system": system}
         row = connection.execute(_PROMPT, {**prompted, "steerable": steerable}).first()
         if row is None:
             return False
-        note_read(connection, turn_id, Steered.SENT, Steered.TAKEN)
+        settle_steered(connection, turn_id, read)
         known = {"of": row.session, "in": generation, "acp_session_id": acp_session_id}
         kept = {"acp_session_id": acp_session_id, "parts": dict(standing or {})}
         connection.execute(_KNOW, known | {"standing": kept})
@@ -251,6 +252,11 @@ class TurnStore(Store):
     def taken(self, connection: Connection, turn_id: int, number: int) -> None:
         """Note that the agent of a turn has a message."""
         note_taken(connection, turn_id, number, self._now())
+
+    @write
+    def read(self, connection: Connection, turn_id: int) -> None:
+        """Note that the agent of a turn has read all that it took."""
+        note_read(connection, turn_id, Steered.TAKEN)
 
     @write
     def hand_back(self, connection: Connection, turn_id: int, number: int) -> Sequence[int]:

@@ -162,7 +162,30 @@ def test_words_that_a_kill_of_the_bridge_took_are_told_again_once(tmp_path: Path
 
         assert violations(world) == []
         assert len([prompt for prompt in told(world, word) if "<!-- bridge:m-" in prompt]) == 1
-        assert [state for _, state in steered(world)] == [None, "read"]
+        assert [state for _, state in steered(world)] == [None, None]
+
+
+def test_words_before_a_compaction_are_not_told_again_after_a_crash(tmp_path: Path) -> None:
+    with World(tmp_path, entry=STEERED) as world:
+        world.say("t1", "tell here\nhold go\ncompact\nnotice Low on room\ntell there\nhold on")
+        world.wait_file("here")
+        word = world.say("t1", "say steered")
+        world.bridge.wait(lambda: steered(world)[-1][1] == "taken", "not taken")
+        world.touch("go")
+        world.wait_file("there")
+        world.wait_row("The agent reports: Low on room.")
+
+        world.kill()
+        world.touch("on")
+        world.settle()
+        world.end()
+
+        assert violations(world) == []
+        assert len([prompt for prompt in told(world, word) if "<!-- bridge:m-" in prompt]) == 1
+        notices = world.bridge.rows(
+            "select count(*) from transcript where kind = 'notice' and text like ?", "%compacted%"
+        )
+        assert notices[0][0] in {1, 2}  # the turn may be told to compact again
 
 
 def test_an_agent_that_dies_with_words_it_has_not_read_fails_its_turn_and_the_next_one_works(

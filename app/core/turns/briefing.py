@@ -10,6 +10,7 @@ from app.core.turns.agents import LiveAgent
 from app.core.turns.prompt import SystemPrompt, TurnPrompt, compose, write_for_prompt
 from app.core.turns.turn_context import TurnContext
 from app.model import wording
+from app.model.steering import Steered
 from app.model.types import Attachment, Entry, Session, Turn
 from app.model.workspaces import Target
 from app.retry import persist
@@ -52,7 +53,9 @@ async def brief(
     if live.how == "lost" or (live.how == "new" and is_fork):
         history = await _read_history(context, session, turn)
     messages = [
-        each for each in context.stores.turns.messages(turn.id) if each.number not in live.known
+        each
+        for each in context.stores.turns.messages(turn.id)
+        if each.number not in live.known and each.steered is not Steered.READ
     ]
     around = await context.surroundings.gather(session, turn, messages)
     named = [*around.files, *(file for message in messages for file in message.files)]

@@ -31,6 +31,7 @@ from app.model.updates import (
     AskRequest,
     BridgeUpdate,
     FileUpdate,
+    NoticeUpdate,
     PromptEnd,
     TextUpdate,
     ToolUpdate,
@@ -188,6 +189,9 @@ class TurnRun:
                 await self._display.files.take(update, self._live.workspace.start)
             return
         await self._router.take(update)
+        if type(update) is NoticeUpdate and update.compaction:
+            # What it took is in its summary, where no mark shows it.
+            await persist(self._context.clock, self._context.stores.turns.read, self._turn.id)
         if type(update) is UsageUpdate:
             await self._spend(update)
         elif type(update) is ToolUpdate:
@@ -342,6 +346,7 @@ class TurnRun:
             told=briefing.told,
             system=live.system,
             standing=digests,
+            read=live.known,
             steerable=live.agent.steerable and self._agent.config.while_busy == "steer",
         )
         if not committed:

@@ -77,6 +77,16 @@ def note_read(connection: Connection, turn_id: int, *states: Steered) -> None:
     )
 
 
+def settle_steered(connection: Connection, turn_id: int, read: Collection[int]) -> None:
+    """Settle words of which it was not known whether the agent has them, once it is prompted."""
+    of_turn = heard.c.turn == turn_id
+    connection.execute(
+        update(heard).where(of_turn, heard.c.message.in_(read)).values(steered=Steered.READ)
+    )
+    unsettled = heard.c.steered.in_((Steered.SENT, Steered.TAKEN))
+    connection.execute(update(heard).where(of_turn, unsettled).values(steered=None))
+
+
 def hand_back(
     connection: Connection,
     turn_id: int,

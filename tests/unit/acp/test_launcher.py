@@ -177,6 +177,7 @@ async def test_the_agent_is_told_who_asks_and_what_is_not_on_offer(bench: Bench)
         "fs": {"readTextFile": False, "writeTextFile": False},
         "terminal": False,
         "elicitation": {"form": {}, "url": {}},
+        "session": {"notices": {}, "compaction": {}},
     }
     assert beginning == {
         "cwd": str(workbench.workspace),

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.acp.updates import TOO_DEEP, arguments_hash, ask_request, bridge_update
+from app.acp.updates import COMPACTED, TOO_DEEP, arguments_hash, ask_request, bridge_update
 from app.model.updates import (
     AskOption,
     BridgeUpdate,
     FileDiff,
     FileUpdate,
+    NoticeUpdate,
     PlanStep,
     PlanUpdate,
     StateUpdate,
@@ -108,6 +109,28 @@ def nested(depth: int) -> Any:
         ({"sessionUpdate": "agent_message_chunk", "content": TEXT}, TextUpdate("hello")),
         ({"sessionUpdate": "agent_thought_chunk", "content": TEXT}, ThoughtUpdate("hello")),
         ({"sessionUpdate": "user_message_chunk", "content": TEXT}, None),
+        (
+            {
+                "sessionUpdate": "notice",
+                "severity": "warning",
+                "title": "No key.",
+                "description": "x",
+            },
+            NoticeUpdate("The agent reports: No key. x."),
+        ),
+        ({"sessionUpdate": "notice", "title": 7}, None),
+        (
+            {"sessionUpdate": "compaction_update", "compactionId": "c", "status": "in_progress"},
+            None,
+        ),
+        (
+            {"sessionUpdate": "compaction_update", "compactionId": "c", "status": "completed"},
+            NoticeUpdate(COMPACTED, compaction="c"),
+        ),
+        (
+            {"sessionUpdate": "compaction_update", "compactionId": "c", "status": "failed"},
+            NoticeUpdate("The agent could not compact its context."),
+        ),
         (
             {
                 "sessionUpdate": "agent_message_chunk",
