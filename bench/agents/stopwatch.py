@@ -1,4 +1,4 @@
-"""The demo agent with a stopwatch: it notes when it has read a prompt.
+"""The demo agent with a stopwatch: it notes when it has read a prompt, or words for its turn.
 
 Run as `python stopwatch.py PATH_OF_THE_DEMO_AGENT [FILE]`. The clock is the machine's monotonic
 one, the same in every process. The last prompt is noted in its HOME, with the network of the agent.
@@ -30,7 +30,7 @@ class Input:
         """The lines that arrive."""
         for line in sys.__stdin__.buffer:  # type: ignore[union-attr]  # a child always has a stdin
             now = time.monotonic_ns()
-            if b'"session/prompt"' in line:
+            if b'"session/prompt"' in line or b'"_session/steering"' in line:
                 if len(sys.argv) == 2:
                     _note(now)
                 else:
