@@ -224,7 +224,7 @@ NOTES = {
         "They work in folders of their own."
     ),
     NoteCode.DELEGATION_LIMIT: "The agents reached a limit of asking each other: {about}",
-    NoteCode.STEERED: "Taken into the running turn.",
+    NoteCode.STEERED: "Taken into the running turn: “{about}”",
     NoteCode.SUSPENDED: (
         "The operator has paused the work here. Messages are kept, and answered when it goes on."
     ),

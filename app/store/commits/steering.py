@@ -7,6 +7,8 @@ its agent took; the others are queued.
 from __future__ import annotations
 
 from collections.abc import Collection
+from textwrap import shorten
+from typing import Final
 
 from sqlalchemy import Connection, bindparam, select, update
 
@@ -17,8 +19,11 @@ from app.model.types import BridgeSessionRequest, Entry, TurnRef, TurnState
 from app.store.commits.admission import WAITING, begin_turn, find_surface
 from app.store.dialects import insert
 from app.store.posts import insert_post, turn_post_key
-from app.store.tables import heard, message, session, surface, turn
+from app.store.tables import heard, message, session, surface, transcript, turn
 from app.store.transcript import insert_entries
+
+WORDS_CHARACTERS: Final = 80
+"""How much of a message is repeated where it was taken: enough to know which one it is."""
 
 _STEERABLE = (
     select(turn.c.id)
@@ -63,7 +68,9 @@ def note_taken(connection: Connection, turn_id: int, number: int, now: float) ->
         .returning(heard.c.session)
     ).scalar()
     if taken is not None:
-        note, data = Note(NoteCode.STEERED), {"message": number}
+        said = connection.execute(select(transcript.c.text).where(transcript.c.id == number))
+        words = shorten(said.scalar_one(), WORDS_CHARACTERS, placeholder=" …")
+        note, data = Note(NoteCode.STEERED, about=words), {"message": number}
         entry = Entry("notice", note=note, data=data, session=taken, turn=turn_id)
         insert_entries(connection, [entry], now)
 

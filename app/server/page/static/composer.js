@@ -175,7 +175,8 @@
   };
   instead.addEventListener("click", (event) => {
     const how = event.target.dataset.instead;
-    if (how) send(how === "reject" ? instead.dataset.ask : "");
+    if (how === "reject") send(instead.dataset.ask);
+    if (how === "keep") send("", "queue");
   });
   instead.addEventListener("keydown", (event) => { if (event.key === "Escape") { offer(null); text.focus(); } });
   text.addEventListener("input", () => { offer(null); window.bridge.complain(""); });
@@ -190,7 +191,7 @@
     const ask = openAsk();
     if (ask) offer(ask); else send("");
   });
-  const send = async (rejects) => {
+  const send = async (rejects, later) => {
     offer(null);
     sending = true;
     form.classList.add("sending");
@@ -201,6 +202,7 @@
     fields.set("to", to?.value || "");
     for (const each of form.querySelectorAll("[data-send]")) fields.set(each.name, each.value);
     if (rejects) fields.set("rejects", rejects);
+    if (later) fields.set("while_busy", later);
     for (const file of files) fields.append("files", file);
     try {
       const answer = await window.bridge.deliver("/send", fields);
@@ -208,6 +210,8 @@
       if (!answer) return;
       if (thread) {
         if (to) to.value = "";
+        const when = document.getElementById("when");
+        if (when) when.selectedIndex = 0;
         window.bridge.toEnd();
       } else {
         location.href = (await answer.json()).path;
