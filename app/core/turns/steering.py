@@ -65,7 +65,7 @@ class TurnSteering:
                 compose_steered(self._turn.surface, message, paths), files=attached
             )
         except AgentError as error:
-            logger.warning("turn %d: it is not known whether words arrived: %s", number, error)
+            logger.warning("message %d: it is not known whether it arrived: %s", number, error)
             return
         if is_taken:
             await persist(context.clock, turns.taken, self._turn.id, number)
