@@ -459,6 +459,26 @@ def test_a_message_is_marked_when_the_agent_is_done_with_it(tmp_path: Path) -> N
     assert marks == [["white_check_mark"], ["x"], []]
 
 
+def test_a_message_into_the_running_turn_is_marked_when_it_is_there_and_when_it_is_answered(
+    tmp_path: Path,
+) -> None:
+    with SlackWorld(tmp_path, entry={"while_busy": "steer"}) as world:
+        thread = world.say(f"{world.at('claude')} say begun\nsteerable")
+        world.wait(lambda: any("begun" in each.words for each in world.answers(thread)))
+
+        steered = world.say("say hello\nhold go", thread=thread)
+        world.wait(lambda: "eyes" in world.slack.message(steered).reactions)
+        is_answered = "white_check_mark" in world.slack.message(steered).reactions
+        (world.bridge.workspace("claude") / "go").touch()
+        world.wait(lambda: "white_check_mark" in world.slack.message(steered).reactions)
+        world.settle()
+
+    assert not is_answered
+    assert world.turns() == 1
+    assert list(world.slack.message(steered).reactions) == ["eyes", "white_check_mark"]
+    assert world.too_often() == []
+
+
 def test_a_direct_message_needs_no_mention(tmp_path: Path) -> None:
     with SlackWorld(tmp_path) as world:
         direct = world.slack.channel("dm", [world.ann, world.apps["claude"]], "im")
