@@ -264,3 +264,5 @@ def test_steered_words_arrive_once_and_in_order_whenever_bridge_or_agent_die(
             if len([each for each in told(world, said.word) if "<!-- bridge:m-" in each]) > 1
         ]
         assert told_twice == []
+        read = [state for _, state in steered(world)].count("read")
+        assert read >= rounds // 2  # else nothing was shown
