@@ -336,7 +336,7 @@ def test_login_without_a_bridge_is_one_line_with_the_remedy(machine: Machine) ->
 
 
 @pytest.mark.slow
-def test_serve_in_a_terminal_ends_with_the_one_line_to_open_and_opens_it(machine: Machine) -> None:
+def test_serve_in_a_terminal_ends_with_what_to_open_and_opens_it(machine: Machine) -> None:
     programs = machine.folder / "programs"
     programs.mkdir()
     os.mkfifo(seen := machine.folder / "seen")
@@ -361,7 +361,8 @@ def test_serve_in_a_terminal_ends_with_the_one_line_to_open_and_opens_it(machine
     os.close(person)
 
     lines = [line for line in shown.splitlines() if line and "stopping: " not in line]
-    assert lines[-1] == f"Open {opened} (works once, for 15 minutes)"
+    assert lines[-2] == f"Open {opened} (works once, for 15 minutes)"
+    assert lines[-1].startswith("Or, if your browser does not find that name, http://127.0.0.1:")
     assert f"{COMMAND} ask demo" in shown
     assert "uvicorn" not in shown
     assert answered.stdout == "hello\n"
