@@ -170,7 +170,7 @@ REQUEST_GRACE_SECONDS = 3
 BACKLOG = 65535
 """Connections that may wait in a burst: as many as the kernel lets wait (`net.core.somaxconn`).
 
-The kernel loses whoever comes when the queue is full; they try again a second later at the soonest.
+The kernel drops connections when the queue is full; their clients try again after a second or more.
 """
 
 

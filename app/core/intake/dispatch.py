@@ -99,7 +99,7 @@ class Dispatcher:
             floor = Floor((last,), floor.reason)  # people still talk to it
         if heard.overheard and not floor.agents and not view.present:
             return Reason.NOT_FOR_US
-        if timing := read_timing(heard.words):
+        if heard.speaker.kind != "agent" and (timing := read_timing(heard.words)):
             when, words = timing
             heard = replace(heard, text=words, spoken=None, while_busy=when)
             return await self._hand_on(delivery, heard, floor)

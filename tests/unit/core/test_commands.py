@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.commands import Command, parse
+from app.core.commands import Command, parse, read_timing
 from app.features.together import wording as together
 from app.model.wording import HELP
 
@@ -136,3 +136,24 @@ def test_no_text_breaks_the_parser(text: str) -> None:
 )
 def test_help_names_every_command(name: str) -> None:
     assert name in HELP + together.HELP
+
+
+@pytest.mark.parametrize(
+    ("text", "timing"),
+    [
+        ("!queue fix the tests", ("queue", "fix the tests")),
+        ("Queue: fix\nthe tests", ("queue", "fix\nthe tests")),
+        (" !NOW turn left", ("now", "turn left")),
+        ("now: turn left", ("now", "turn left")),
+        ("now fix the tests", None),
+        ("queue the songs", None),
+        ("!queue now", None),
+        ("!queue drop", None),
+        ("!now", None),
+        ("now:", None),
+    ],
+)
+def test_words_say_when_they_are_meant_to_be_read_and_plain_sentences_do_not(
+    text: str, timing: tuple[str, str] | None
+) -> None:
+    assert read_timing(text) == timing

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -20,7 +20,7 @@ from app.model.updates import AskOption, AskRequest
 from app.store.upkeep import DAY_SECONDS, forget
 from tests.support.clock import ManualClock
 from tests.support.desk import STRANGER, Desk, Presence, Rules, open_desk, running_desk
-from tests.support.memory import decision, delivery, heard, opened
+from tests.support.memory import ANN, decision, delivery, heard, opened
 
 pytestmark = pytest.mark.anyio
 
@@ -355,3 +355,15 @@ async def test_a_change_that_cannot_be_read_leaves_a_message_as_it_was(
 
         assert (await desk.last_delivery()).state == "failed"
         assert [each.text for each in desk.stores.turns.messages(turn.turn)] == ["hello"]
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("person", "turn left"), ("agent", "!now turn left")])
+async def test_only_people_say_when_their_words_are_meant_to_be_read(
+    desk: Desk, kind: Literal["person", "agent"], kept: str
+) -> None:
+    said = heard("!now turn left", speaker=replace(ANN, kind=kind))
+
+    await desk.hear(replace(said, mentions=("demo",)))
+
+    rows = await desk.stores.transcript.read_place(said.place, after=0, limit=100)
+    assert [row.text for row in rows if row.kind == "message"] == [kept]
