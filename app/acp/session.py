@@ -9,38 +9,28 @@ on.
 from __future__ import annotations
 
 import asyncio
-import base64
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 from acp import (
-    audio_block,
-    embedded_text_resource,
-    image_block,
-    resource_block,
-    resource_link_block,
     text_block,
 )
 from acp.schema import (
-    AudioContentBlock,
-    EmbeddedResourceContentBlock,
-    ImageContentBlock,
     PromptCapabilities,
-    ResourceContentBlock,
     TextContentBlock,
     Usage,
 )
 from pydantic import ValidationError
 
+from app.acp.blocks import Block, blocks_of
 from app.acp.handshake import OpenedConversation
 from app.acp.json_values import mapping
 from app.acp.offers import NotOffered, SetMode, SetModel, SetOption, Value, Way
 from app.acp.peer import AT_ONCE, AgentPeer, AgentTimeouts
 from app.errors import AgentError, AgentRefused, AgentTimedOut, Conflict
 from app.model.agents import Choices
+from app.model.background import Woken, Work
 from app.model.ports import AgentListener
 from app.model.types import Attachment
 from app.model.updates import (
@@ -52,20 +42,11 @@ from app.model.updates import (
     Tokens,
     UsageUpdate,
 )
+from app.tasks import Tasks
 
 ANNOUNCED_SECONDS = 0.25
 """A command may have begun this long before the update that tells of it is read."""
 NOT_OFFERED = -32602  # JSON-RPC's "invalid params": what the agent itself would say
-
-Block = AudioContentBlock | EmbeddedResourceContentBlock | ImageContentBlock | ResourceContentBlock
-
-IMAGE_BYTES = 3 * 1024 * 1024  # models take 5 MB of base64, which is a third longer
-AUDIO_BYTES = 10 * 1024 * 1024  # some ten minutes of speech
-TEXT_BYTES = 64 * 1024  # a long source file; more is better read in parts, by its path
-ALL_BYTES = 16 * 1024 * 1024  # what one prompt may carry; an agent reads it as one line
-
-_IMAGES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
-_IMAGES |= dict.fromkeys((b"GIF87a", b"GIF89a"), "image/gif")
 
 
 class AcpSession:
@@ -86,6 +67,7 @@ class AcpSession:
         self._cancelled = False
         self._overdue = False
         self._prompted = False
+        self._made_way = asyncio.Event()
 
     @property
     def acp_session_id(self) -> str:
@@ -102,10 +84,27 @@ class AcpSession:
         """The modes and models that it offers."""
         return self.offers.choices
 
+    @property
+    def woken(self) -> Woken | None:
+        """What woke the agent, if it began something by itself that no turn has taken."""
+        return self._peer.audience.woken
+
+    @property
+    def work(self) -> tuple[Work, ...]:
+        """What goes on besides its turns."""
+        return self._peer.audience.background.work
+
     async def prompt(
-        self, text: str, listener: AgentListener, *, files: Sequence[Attachment] = ()
+        self,
+        text: str,
+        listener: AgentListener,
+        *,
+        files: Sequence[Attachment] = (),
+        turn: int = 0,
     ) -> PromptEnd:
         """Send a prompt and follow it until the agent ends its turn.
+
+        `turn` is what later updates of calls that begin now are told by.
 
         Raises:
             Conflict: it is still at an earlier prompt.
@@ -120,12 +119,71 @@ class AcpSession:
         try:
             async with self._peer.at_work():
                 try:
-                    return await self._converse(await self._blocks(text, files), listener)
+                    blocks = await self._blocks(text, files)
+                    return await self._converse(blocks, listener, turn)
                 except asyncio.CancelledError:
                     self._peer.abandon()
                     raise
         finally:
             self._idle.set()
+
+    async def follow(self, listener: AgentListener, *, turn: int) -> PromptEnd:
+        """Follow what the agent began by itself until it rests, or makes way for a prompt.
+
+        Raises:
+            Conflict: it is at a prompt.
+            AgentError: it died or misbehaved.
+        """
+        if not self._idle.is_set():
+            raise Conflict(f"{self._peer.name} is still working on an earlier prompt")
+        self._idle.clear()
+        self._cancelled = False
+        self._made_way.clear()
+        audience = self._peer.audience
+        try:
+            async with self._peer.at_work(), self._peer.step("its own work", None):
+                try:
+                    for update in audience.listen(listener, turn):
+                        await listener.on_update(update)
+                    await audience.catch_up()
+                    await self._until_it_rests()
+                except asyncio.CancelledError:
+                    self._peer.abandon()
+                    raise
+                finally:
+                    audience.leave(deaf=self._cancelled)
+        finally:
+            self._idle.set()
+        return PromptEnd("cancelled" if self._cancelled else "end_turn")
+
+    async def _until_it_rests(self) -> None:
+        """Wait for the end of the agent's own work.
+
+        Raises:
+            ConnectionError: its stream ended.
+        """
+        tasks = Tasks("own work")
+        ends = [
+            tasks.start(self._peer.audience.own_work.ended(), name="rest"),
+            tasks.start(self._made_way.wait(), name="way"),
+            tasks.start(self._peer.transport.finished.wait(), name="stream"),
+        ]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await tasks.close()
+        if self._peer.transport.finished.is_set():
+            raise ConnectionError("the agent's stream ended")
+
+    def make_way(self) -> None:
+        """End `follow`: what the agent does from now on belongs to the prompt that comes."""
+        self._made_way.set()
+
+    async def silence(self) -> None:
+        """Ask the agent to end what it does by itself, and take no turn for it until a prompt."""
+        self._peer.audience.ignore()
+        with suppress(ConnectionError):  # it is gone, which ends all that it does
+            await self._peer.connection.cancel(session_id=self._session_id)
 
     async def steer(self, text: str, *, files: Sequence[Attachment] = ()) -> bool:
         """Put words into the running turn; False if the agent did not take them.
@@ -215,15 +273,16 @@ class AcpSession:
         return [words, *await asyncio.to_thread(blocks_of, files, offered)]
 
     async def _converse(
-        self, blocks: list[TextContentBlock | Block], listener: AgentListener
+        self, blocks: list[TextContentBlock | Block], listener: AgentListener, turn: int
     ) -> PromptEnd:
         audience = self._peer.audience
-        news = audience.listen(listener)
+        news = audience.listen(listener, turn)
         try:
             async with self._peer.step("session/prompt", None):
                 try:
                     for update in news:
                         await listener.on_update(update)
+                    await audience.catch_up()
                     if self._cancelled:  # a cancel that overtook its prompt would be ignored
                         return PromptEnd("cancelled")
                     if not self._prompted:
@@ -233,8 +292,8 @@ class AcpSession:
                         session_id=self._session_id, prompt=blocks
                     )
                 finally:
-                    # At once: what comes after the answer belongs to no turn.
-                    audience.leave()
+                    # At once: what comes after the answer is the agent's own work.
+                    audience.leave(deaf=self._cancelled)
         except AgentRefused:
             if self._cancelled:  # some agents answer a cancelled prompt with an error
                 return PromptEnd("cancelled")
@@ -330,68 +389,3 @@ def _tokens(usage: Usage) -> Tokens:
     if apart:
         return Tokens(usage.input_tokens, usage.output_tokens + thought, read, write)
     return Tokens(max(0, usage.input_tokens - read - write), usage.output_tokens, read, write)
-
-
-def blocks_of(files: Sequence[Attachment], capabilities: PromptCapabilities) -> list[Block]:
-    """Convert files to content blocks; one that cannot be read or sent becomes a link."""
-    blocks: list[Block] = []
-    room = ALL_BYTES
-    for file in files:
-        data = _read(file.path, min(room, max(IMAGE_BYTES, AUDIO_BYTES, TEXT_BYTES)))
-        block = None if data is None else _rich(file, data, capabilities)
-        if block is None:
-            name, kind = file.path.name, file.media_type or None
-            block = resource_link_block(name, file.path.as_uri(), mime_type=kind)
-        elif data is not None:
-            room -= len(data)
-        blocks.append(block)
-    return blocks
-
-
-def _rich(file: Attachment, data: bytes, capabilities: PromptCapabilities) -> Block | None:
-    image = _image_type(data)
-    if image is not None:
-        fits = capabilities.image and len(data) <= IMAGE_BYTES
-        return image_block(_encode(data), image, uri=file.path.as_uri()) if fits else None
-    if file.media_type.startswith("audio/"):
-        return audio_block(_encode(data), file.media_type) if capabilities.audio else None
-    if not capabilities.embedded_context or len(data) > TEXT_BYTES:
-        return None
-    text = _text(data)
-    if text is None:
-        return None
-    return resource_block(
-        embedded_text_resource(file.path.as_uri(), text, mime_type=file.media_type or None)
-    )
-
-
-def _read(path: Path, limit: int) -> bytes | None:
-    """Read a file that is not too large; links are not followed."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    with os.fdopen(handle, "rb") as file:
-        try:
-            data = file.read(limit + 1)
-        except OSError:
-            return None
-    return data if data is not None and len(data) <= limit else None
-
-
-def _image_type(data: bytes) -> str | None:
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for start, kind in _IMAGES.items() if data.startswith(start)), None)
-
-
-def _text(data: bytes) -> str | None:
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return None
-    return None if "\0" in text else text
-
-
-def _encode(data: bytes) -> str:
-    return base64.b64encode(data).decode()

@@ -157,6 +157,10 @@ class Hearer(Protocol):
         """Take the parameters of one `session/update`."""
         ...
 
+    def notify(self, method: str, params: object) -> bool:
+        """Take any other notification; False if it says nothing."""
+        ...
+
     def settle(self) -> Awaitable[None] | None:
         """Pass on what was queued, because something else comes next."""
         ...
@@ -312,7 +316,12 @@ class AgentTransport:
         """Return what the SDK has to see; drop, refuse or take everything else."""
         identifier, method = message.get("id"), message.get("method")
         if type(identifier) is not int and type(identifier) is not str:
-            self._count("notification" if isinstance(method, str) else "no_id")
+            if not isinstance(method, str):
+                self._count("no_id")
+            else:
+                await self._settle()
+                if not self._hearer.notify(method, message.get("params")):
+                    self._count("notification")
             return None
         if method is None:
             return await self._answer(message, identifier)

@@ -224,7 +224,8 @@ def _isolate(
     files = program.home if program else None
     root = homes_root(configuration)
     homes = SessionHomes(home, root, files, user=user) if entry.home == "own" else None
-    own = {name: key.get_secret_value() for name, key in keys.items()}
+    own = dict(program.defaults) if program else {}
+    own |= {name: key.get_secret_value() for name, key in keys.items()}
     own |= program.environment if program else {}
     trust = configuration.data_dir / "git.config"
     if user is not None:

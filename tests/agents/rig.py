@@ -37,6 +37,7 @@ from app.store.sessions import ProcessStore
 from tests.agents.kits import Kit
 from tests.agents.model import Model
 from tests.agents.script import FILLER
+from tests.support.bystander import Bystander
 
 BOUND = 300.0
 """A real agent starts within five seconds, and gemini rests a minute before it is brought back; on
@@ -49,7 +50,7 @@ Choice = Literal["allow_once", "reject_once"]
 
 
 @dataclass
-class Listener:
+class Listener(Bystander):
     """Hears one turn, remembers it, and answers every ask in the same way."""
 
     choice: Choice = "reject_once"

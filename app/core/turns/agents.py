@@ -15,16 +15,15 @@ from typing import Literal, Protocol
 
 from app.core.base import Base
 from app.core.repo_provider import RepoProvider
+from app.core.turns.between import BetweenTurns
 from app.core.turns.prompt import SystemPrompt, write_system_prompt
 from app.model.agents import Choices
+from app.model.background import Woken
 from app.model.ports import AgentLauncher, AgentSession, OpenedSession
 from app.model.types import Session
-from app.model.updates import AskRequest, BridgeUpdate, StateUpdate
 from app.model.workspaces import Target, Workspace
 from app.signals import Facts, Topic
-from app.store.sessions import SessionStore
 from app.tasks import Tasks
-from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
@@ -116,6 +115,8 @@ class LiveAgents:
         self._waiting = 0
         self._room = asyncio.Condition()
         self._tasks = Tasks("agents")
+        self.on_woken: Callable[[int, Woken], None] = lambda _session, _woken: None
+        """Is told when an agent began something by itself."""
         base.signals.on(Topic.CHOICES, self._hear)
 
     async def take(
@@ -178,7 +179,7 @@ class LiveAgents:
         self, session: Session, workspace: Workspace, system: str, *, replay: bool
     ) -> OpenedSession:
         """Start an agent in its workspace; without an agent the workspace is closed again."""
-        between = _BetweenTurns(session, self._sessions, self._base.vault)
+        between = BetweenTurns(self._base, session, self._tasks, self._wake)
         try:
             return await self._launcher.open(
                 session, workspace, between, system=system, replay=replay
@@ -186,6 +187,26 @@ class LiveAgents:
         except BaseException:
             await asyncio.shield(self._workspaces.close(session.id))
             raise
+
+    async def borrow(self, session_id: int) -> LiveAgent | None:
+        """Take a session's agent for a turn that it began; None if its process is gone."""
+        live = self._live.get(session_id)
+        if live is None or not live.agent.alive:
+            return None
+        live.stay()
+        live.busy = True
+        live.how = "live"
+        return live
+
+    async def silence(self, session_id: int) -> None:
+        """Ask an agent to end what it does by itself, until it is prompted again."""
+        if (live := self._live.get(session_id)) is not None:
+            await live.agent.silence()
+
+    def _wake(self, session_id: int, woken: Woken) -> None:
+        # One that is busy is asked again when it is given back.
+        if (live := self._live.get(session_id)) is not None and not live.busy:
+            self.on_woken(session_id, woken)
 
     async def give_back(self, session_id: int) -> None:
         """Give an agent back after its turn: it idles from now on."""
@@ -201,6 +222,8 @@ class LiveAgents:
             self._park(session_id, live), name=f"parking of session {session_id}"
         )
         await self._notify_room()
+        if (woken := live.agent.woken) is not None:
+            self.on_woken(session_id, woken)
 
     async def end(self, session_id: int) -> None:
         """End a session's process, if it has one; a second caller waits for the end."""
@@ -373,22 +396,3 @@ def _recall(session: Session, acp_session_id: str) -> Mapping[str, str] | None:
     """Return what a conversation was told of its agent, if it is the one that was told last."""
     told = session.told
     return told.parts if told is not None and told.acp_session_id == acp_session_id else None
-
-
-class _BetweenTurns:
-    """Receives what an agent reports between turns."""
-
-    def __init__(self, session: Session, sessions: SessionStore, vault: Vault) -> None:
-        self._session = session
-        self._sessions = sessions
-        self._vault = vault
-
-    async def on_update(self, update: BridgeUpdate) -> None:
-        """Keep a new title; the rest belongs to turns."""
-        if isinstance(update, StateUpdate) and update.what == "title" and update.value:
-            title = self._vault.redact(str(update.value))
-            await self._sessions.rename(self._session.id, title)
-
-    async def on_ask(self, _request: AskRequest) -> str | None:
-        """Refuse: no turn runs that could need it."""
-        return None

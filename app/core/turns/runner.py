@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack
+from functools import partial
 
 from app.core.turns.agents import LiveAgent
-from app.core.turns.briefing import Briefing, brief
+from app.core.turns.briefing import brief
 from app.core.turns.display import TurnDisplay
 from app.core.turns.ending import TurnEnding
 from app.core.turns.limits import GRACE_SECONDS, Budget, Slot
+from app.core.turns.own import Talk, join_agent
 from app.core.turns.prompt import SystemPrompt, brings_words
 from app.core.turns.steering import TurnSteering
 from app.core.turns.turn_context import TurnContext
@@ -107,7 +109,7 @@ class TurnRun:
     async def run(self) -> None:
         """Run the turn to its end; only a shutdown leaves it open."""
         try:
-            question = await self._settle_repository()
+            question = None if self._turn.is_own else await self._settle_repository()
             end = None if question else await self._run_in_workspace()
         except asyncio.CancelledError:
             if not self._course.recover():
@@ -277,12 +279,18 @@ class TurnRun:
     async def _work(self) -> PromptEnd | None:
         await self._budget.look()
         if self._budget.is_spent:
+            await self._context.live.silence(self._session.id)
             return PromptEnd("cancelled")
         if self._turn.continued:
             self._display.add(wording.PICKS_UP.format(agent=self._name))
         self._display.progress()
-        live, briefing = await self._begin()
-        if briefing is None:
+        if self._turn.is_own:
+            await self._display.wait_until_announced()
+            live, talk = await join_agent(self._context, self._session, self._turn, self)
+            self._live = live
+        else:
+            live, talk = await self._begin()
+        if talk is None:
             self._course.take(Event.STOP)
             return None
         self._context.feed.notify(self._session.id)
@@ -292,7 +300,7 @@ class TurnRun:
         self._watches.start(self._asks.park_when_idle(self._idle_seconds), name="parking")
         self._context.ensure()
         try:
-            return await live.agent.prompt(briefing.prompt, self, files=briefing.files)
+            return await talk()
         finally:
             self._course.take(Event.END)
             self.waits.close()
@@ -305,16 +313,16 @@ class TurnRun:
         self._context.ledger.withdraw(self._turn.id)
         await agent.cancel()
 
-    async def _begin(self) -> tuple[LiveAgent, Briefing | None]:
-        """Start the agent and commit the prompt; no briefing if the turn was stopped."""
+    async def _begin(self) -> tuple[LiveAgent, Talk | None]:
+        """Start the agent and commit the prompt, which is then to be sent unless it was stopped."""
         context, display = self._context, self._display
         await context.check_room()
         await display.wait_until_announced()
         parts = await context.hooks.system_parts(self._session.key, self._turn.id)
         system_prompt = SystemPrompt(**parts)
         messages = context.stores.turns.messages(self._turn.id)
-        texts = [each.text for each in messages]
-        joined = await context.workspaces.join(self._session, display.target, texts)
+        said = [each.text for each in messages]
+        joined = await context.workspaces.join(self._session, display.target, said)
         display.add(joined.told)
         live = self._live = await context.live.take(
             self._session,
@@ -359,7 +367,8 @@ class TurnRun:
         for call in briefing.on_sent:
             await call()
         live.told, live.system = digests, ""
-        return live, briefing
+        send = partial(live.agent.prompt, files=briefing.files, turn=self._turn.id)
+        return live, partial(send, briefing.prompt, self)
 
     async def _ship(self, end: PromptEnd | None) -> None:
         """Deliver the work of a turn that is done; a stop stops this as well."""

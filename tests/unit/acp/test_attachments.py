@@ -9,8 +9,8 @@ import orjson
 import pytest
 from acp.schema import PromptCapabilities
 
-from app.acp import session
-from app.acp.session import TEXT_BYTES, blocks_of
+from app.acp import blocks
+from app.acp.blocks import TEXT_BYTES, blocks_of
 from app.model.types import Attachment
 from tests.unit.acp.helpers import Bench, Memory, scripted
 from tests.unit.acp.test_session import opened
@@ -72,7 +72,7 @@ def test_a_large_text_is_pointed_at(tmp_path: Path) -> None:
 def test_images_beyond_what_a_prompt_may_carry_are_pointed_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "ALL_BYTES", 2 * len(PNG))
+    monkeypatch.setattr(blocks, "ALL_BYTES", 2 * len(PNG))
     files = [laid(tmp_path, f"{number}.png", PNG) for number in range(3)]
 
     assert kinds(files, ALL) == ["image", "image", "resource_link"]

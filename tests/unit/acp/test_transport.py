@@ -44,6 +44,9 @@ class Ear:
             await asyncio.sleep(0)
         self.heard.append(params)
 
+    def notify(self, method: str, params: object) -> bool:
+        return False
+
     def settle(self) -> Awaitable[None] | None:
         self.settled_at.append(len(self.heard))
         return None
