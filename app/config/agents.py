@@ -28,6 +28,7 @@ from app.config.network import GROUP, parse_host
 from app.config.sources import refusal
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
+_ACCOUNT = re.compile(r"[a-z][a-z0-9_]*:[\w./-]{1,100}")
 _GLOB = re.compile(r"[A-Za-z0-9_.*?-]{1,100}")
 
 # The longest command line that Linux takes as one argument.
@@ -157,6 +158,16 @@ def _name_globs(value: object) -> object:
     return globs
 
 
+def _accounts(value: object) -> object:
+    accounts = text_list(value)
+    if not isinstance(accounts, tuple) or not all(map(_ACCOUNT.fullmatch, accounts)):
+        raise refusal(
+            "has an entry that is not an account",
+            'Write accounts such as "slack:U0123", "slack:S0123" (a user group) or "github:ann".',
+        )
+    return accounts
+
+
 Globs = Annotated[tuple[str, ...], BeforeValidator(_name_globs)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT)]
@@ -279,6 +290,11 @@ class AgentConfig(BaseModel):
     auth: Word | None = Field(None, title="Login method", description="If it offers several.")
     permissions: Permissions = Field(
         "careful", title="Permissions", description="What it may do without asking people."
+    )
+    approvers: Annotated[tuple[str, ...], BeforeValidator(_accounts)] = Field(
+        (),
+        title="Approvers",
+        description="Who is reminded of its questions that the person who asked did not answer.",
     )
     unasked: Literal["stop", "tell"] | None = Field(
         None,

@@ -121,6 +121,11 @@ GROUPS = (
                 usual="Careful, as usual",
             ),
             _field(
+                "approvers",
+                "words",
+                hint="Reminded of what it asks, one per line: slack:U0123, github:octocat.",
+            ),
+            _field(
                 "unasked",
                 "choice",
                 choices=(("stop", "Its turn ends"), ("tell", "People are told")),
