@@ -15,7 +15,8 @@ from typing import Final
 from acp import RequestError, connect_to_agent
 from pydantic import ValidationError
 
-from app.acp.client import Audience, BridgeAcpClient
+from app.acp.audience import Audience
+from app.acp.client import BridgeAcpClient
 from app.acp.transport import AgentTransport
 from app.children.proc_table import TICKS_PER_SECOND, ticks_now
 from app.children.process import Child, StopReport

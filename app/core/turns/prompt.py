@@ -15,7 +15,7 @@ from pathlib import PurePath
 
 from app.markdown.hidden import strip
 from app.model.keys import SessionKey
-from app.model.steering import mark, strip_marks
+from app.model.steering import MAYBE_KNOWN, mark, strip_marks
 from app.model.types import Entry, Message
 from app.model.updates import Ask, ToolUpdate
 from app.model.workspaces import WorkspaceView
@@ -205,7 +205,7 @@ def _words(messages: Sequence[Message]) -> str:
 def _marked(message: Message) -> str:
     """Return what was said; what went into a turn before carries its mark again."""
     said = strip_marks(message.text)
-    return said if message.steered is None else f"{said}\n{mark(message.number)}"
+    return f"{said}\n{mark(message.number)}" if message.steered in MAYBE_KNOWN else said
 
 
 def _quote(words: str) -> str:

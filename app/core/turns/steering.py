@@ -1,7 +1,7 @@
 """Puts what people say into a running turn, where its agent takes words.
 
-They go one after another, in order. What the agent hands back is queued, and what it may or may
-not have is looked for in its conversation before it is told again.
+They go one after another, in order. What the agent hands back or cannot take is queued, and what it
+may or may not have is looked for in its conversation before it is told again.
 """
 
 from __future__ import annotations
@@ -14,14 +14,10 @@ from app.core.turns.prompt import compose_steered
 from app.core.turns.turn_context import TurnContext
 from app.errors import AgentError
 from app.model.ports import AgentSession
-from app.model.steering import Steered
 from app.model.types import Attachment, Message, Session, Turn
 from app.retry import persist
 
 logger = logging.getLogger(__name__)
-
-MAYBE_KNOWN = {Steered.SENT, Steered.TAKEN}
-"""States of words that the agent may have read, or not."""
 
 
 class TurnSteering:
@@ -61,7 +57,7 @@ class TurnSteering:
         ]
         self._display.unsure.add(number)
         try:
-            is_taken = await agent.steer(
+            is_taken = agent.steerable and await agent.steer(
                 compose_steered(self._turn.surface, message, paths), files=attached
             )
         except AgentError as error:
