@@ -1,9 +1,6 @@
 """Sends prompts to one live agent, one at a time, with their files, and cancels them.
 
-A prompt that is no longer awaited must not continue: its agent is ended. Each file is sent in the
-richest form that the agent accepts. Its name is not trusted: an image is one only if it begins like
-one, because a model that gets something else as an image refuses the whole conversation from then
-on.
+A prompt that is no longer awaited must not continue: its agent is ended.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from acp.schema import (
 )
 from pydantic import ValidationError
 
-from app.acp.blocks import Block, blocks_of
+from app.acp.attachments import Block, blocks_of
 from app.acp.handshake import OpenedConversation
 from app.acp.json_values import mapping
 from app.acp.offers import NotOffered, SetMode, SetModel, SetOption, Value, Way
@@ -270,7 +267,8 @@ class AcpSession:
         if not files:
             return [words]
         offered = self.capabilities.prompt_capabilities or PromptCapabilities()
-        return [words, *await asyncio.to_thread(blocks_of, files, offered)]
+        is_remote = bool(self._peer.remote_folder)
+        return [words, *await asyncio.to_thread(blocks_of, files, offered, is_remote=is_remote)]
 
     async def _converse(
         self, blocks: list[TextContentBlock | Block], listener: AgentListener, turn: int
