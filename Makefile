@@ -34,11 +34,11 @@ test-long: .venv/.dev ## The longer stories, which CI runs after the quick tests
 	@$(PYTEST) -m 'long and not slow' $(ARGS)
 
 test-postgres: .venv/.dev ## The stories and crashes of the quick tests, with every bridge on PostgreSQL
-	@TEST_DATABASE=postgresql $(PYTEST) -m 'not slow and not long' \
+	@TEST_DATABASE=postgresql $(PYTEST) -m 'not slow and not long and not one_database' \
 		tests/contracts/test_adapters.py tests/scenarios $(ARGS)
 
 test-postgres-long: .venv/.dev ## The longer stories, with every bridge on PostgreSQL
-	@TEST_DATABASE=postgresql $(PYTEST) -m 'long and not slow' \
+	@TEST_DATABASE=postgresql $(PYTEST) -m 'long and not slow and not one_database' \
 		tests/contracts/test_adapters.py tests/scenarios $(ARGS)
 
 test-all: .venv/.dev ## All tests: quick, long and slow ones: many seeds, real agents

@@ -24,6 +24,7 @@ BUILT_IN = (
     "together",
     "schedules",
     "grants",
+    "reminders",
     "spending",
     "erasing",
     "backup",

@@ -19,12 +19,18 @@ MARK_CHARACTERS: Final = 40
 class Steered(StrEnum):
     """Where words are that were said to a working agent."""
 
+    JOINED = "joined"
+    """They are told with the prompt of a turn that was being started."""
     SENT = "sent"
     """They are on their way into the running turn, or may be."""
     TAKEN = "taken"
     """The agent has them, but may not have read them."""
     READ = "read"
     """They are part of the agent's conversation."""
+
+
+MAYBE_KNOWN: Final = frozenset({Steered.SENT, Steered.TAKEN})
+"""Words that the agent may have read, or not."""
 
 
 def mark(number: int) -> str:

@@ -201,17 +201,18 @@ class TurnStore(Store):
         system: str = "",
         standing: Mapping[str, str] | None = None,
         steerable: bool = False,
+        messages: Collection[int] = (),
         read: Collection[int] = (),
     ) -> bool:
         """Record what the agent is about to be told, before it is sent.
 
-        Words that went into an earlier turn are told with it, but for those that were `read`.
+        The prompt tells `messages`; those that were `read` the agent knows from an earlier one.
         """
         prompted = {"of": turn_id, "prompt": prompt, "told": told, "system": system}
         row = connection.execute(_PROMPT, {**prompted, "steerable": steerable}).first()
         if row is None:
             return False
-        settle_steered(connection, turn_id, read)
+        settle_steered(connection, turn_id, messages, read)
         known = {"of": row.session, "in": generation, "acp_session_id": acp_session_id}
         kept = {"acp_session_id": acp_session_id, "parts": dict(standing or {})}
         connection.execute(_KNOW, known | {"standing": kept})

@@ -32,6 +32,7 @@ NEEDED = {
     "chat.startStream": "chat:write",
     "chat.stopStream": "chat:write",
     "chat.update": "chat:write",
+    "conversations.open": "im:write",
     "files.completeUploadExternal": "files:write",
     "files.delete": "files:write",
     "files.getUploadURLExternal": "files:write",
@@ -58,6 +59,7 @@ TIERS = {
     "chat.stopStream": 20,
     "chat.update": 50,
     "conversations.history": 50,
+    "conversations.open": 50,
     "conversations.replies": 50,
     "reactions.add": 50,
     "users.conversations": 50,
@@ -100,6 +102,7 @@ class Methods:
             "chat.stopStream": self._stop_stream,
             "chat.update": self._update,
             **Reading(workspace).table(),
+            "conversations.open": self._open_direct,
             "files.completeUploadExternal": self._complete_upload,
             "files.delete": self._delete_file,
             "files.getUploadURLExternal": self._upload_url,
@@ -311,6 +314,12 @@ class Methods:
                 who.add(app.user)
                 return {}
         raise SlackSays("message_not_found")
+
+    def _open_direct(self, app: App, arguments: Arguments) -> dict[str, Any]:
+        person = arguments["users"]
+        if person not in self._workspace.people:
+            raise SlackSays("user_not_found")
+        return {"channel": {"id": self._workspace.direct(app, person)}}
 
     def _user_info(self, _: App, arguments: Arguments) -> dict[str, Any]:
         person = self._workspace.people.get(arguments["user"])

@@ -23,6 +23,7 @@ SCOPES = frozenset(
         "groups:read",
         "im:history",
         "im:read",
+        "im:write",
         "mpim:history",
         "mpim:read",
         "reactions:write",

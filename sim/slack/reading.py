@@ -77,8 +77,9 @@ class Reading:
             if not message.deleted or self._replies_to(message)
             if _between(message.ts, arguments)
         ]
+        metadata = _is_true(arguments, "include_all_metadata")
         page, cursor = _page(found, arguments, most=_most(app))
-        return self._answer([self._root(message) for message in page], cursor)
+        return self._answer([self._root(each, metadata=metadata) for each in page], cursor)
 
     def _replies(self, app: App, arguments: Arguments) -> dict[str, Any]:
         """List a thread, the oldest first; its first message comes regardless of the bounds."""
@@ -117,7 +118,7 @@ class Reading:
             each for each in self._workspace.thread(root.channel, root.ts) if each.ts != root.ts
         ]
 
-    def _root(self, message: Message, *, metadata: bool = False) -> dict[str, Any]:
+    def _root(self, message: Message, *, metadata: bool) -> dict[str, Any]:
         """Write a message of a channel, with what Slack says about its thread."""
         written = message.as_json(self._workspace.file_json, metadata=metadata)
         replies = self._replies_to(message)

@@ -133,7 +133,7 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
         yield bridge
 
 
-both = pytest.mark.parametrize("agent", ["apart", "bare"])
+both = pytest.mark.parametrize("agent", ["apart", pytest.param("bare", marks=pytest.mark.long)])
 
 
 @both

@@ -24,7 +24,7 @@ def test_words_go_into_the_turn_or_wait_as_the_person_chooses(
     when = page.locator("#when")
     expect(when).to_have_count(0)
     window.say("say begun\nhold go")
-    expect(window.log).to_contain_text("begun")
+    expect(window.turns.first).to_contain_text("begun")
     expect(when).to_be_visible()
 
     window.say("say turn left")

@@ -17,6 +17,8 @@ from tests.support.bridge import ADMIN_TOKEN, DEMO
 from tests.support.observe import PATIENCE, QUICK, Observed, demo
 from tests.support.platform import FINAL, Platform
 
+pytestmark = pytest.mark.one_database
+
 MEMORY = 96 * 2**20
 """Bytes by which the bridge may grow, whatever an agent writes."""
 SHOWN_AT_ONCE = 3

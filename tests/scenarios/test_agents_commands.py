@@ -13,6 +13,8 @@ from app.children.sandbox import Unavailable, find_bubblewrap
 from tests.scenarios.test_command_line import Machine
 from tests.support.bridge import DEMO
 
+pytestmark = pytest.mark.one_database
+
 FOUND = find_bubblewrap(os.environ["PATH"])
 
 # An agent that wants to be logged in by a program of its own, in a terminal.

@@ -17,6 +17,8 @@ from tests.support.bridge import ADMIN_TOKEN, DEMO, SECRET_KEY
 from tests.support.observe import PATIENCE, QUICK, Observed, demo
 from tests.support.platform import Platform
 
+pytestmark = pytest.mark.one_database
+
 # Faults of the whole process are read at its start, so that the next start may be a good one.
 SWITCHED = 'AGENT_BRIDGE_DEMO_FAULTS=$(cat "$SWITCH" 2>/dev/null || echo 1) exec "$@"'
 

@@ -23,6 +23,8 @@ import pytest
 from tests.support.bridge import DEMO
 from tests.support.nursery import COMMAND, nursery
 
+pytestmark = pytest.mark.one_database
+
 CANARY = "canary-0123456789abcdef"
 SECONDS = 60.0
 """Far beyond what any step takes; a test that needs it has failed."""

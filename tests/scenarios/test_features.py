@@ -18,6 +18,8 @@ from tests.support.bridge import ROOT, demo
 from tests.support.echo import install
 from tests.support.served import LOOK_SECONDS, SECONDS, Served
 
+pytestmark = pytest.mark.one_database
+
 EXAMPLE = ROOT / "examples" / "dice_feature"
 TOKEN = "Uv3-features-qX9-of-these-tests"
 AGENTS = {"AGENTS_JSON": json.dumps({"demo": demo()}), "BRIDGE_ADMIN_TOKEN": TOKEN}

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.found import install
 from tests.support.served import PLAIN_PATH
 from tests.support.slack import SlackWorld
+
+pytestmark = pytest.mark.one_database
 
 
 def test_a_found_agent_is_on_slack_isolated_and_its_threads_outlive_the_credentials(

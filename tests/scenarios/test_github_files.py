@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.github import GithubWorld
 
+pytestmark = pytest.mark.one_database
+
 PNG = b"\x89PNG\r\n\x1a\n a picture"
 
 

@@ -10,6 +10,8 @@ import pytest
 from sim.github.state import Issue
 from tests.support.github import GithubWorld
 
+pytestmark = pytest.mark.one_database
+
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GithubWorld]:

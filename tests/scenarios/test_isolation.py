@@ -16,6 +16,8 @@ from tests.support.bridge import ROOT
 from tests.support.observe import PATIENCE, Observed, demo
 from tests.support.platform import Platform
 
+pytestmark = pytest.mark.one_database
+
 FOUND = find_bubblewrap(os.environ["PATH"])
 needs_bubblewrap = pytest.mark.skipif(
     isinstance(FOUND, Unavailable), reason=f"{FOUND} cannot be tried without bubblewrap"

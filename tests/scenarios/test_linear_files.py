@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.linear import LinearWorld
+
+pytestmark = pytest.mark.one_database
 
 PNG = b"\x89PNG\r\n\x1a\n a door"
 

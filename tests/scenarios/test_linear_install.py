@@ -13,6 +13,8 @@ import pytest
 from tests.support.linear import LinearWorld
 from tests.support.postgres import read_store
 
+pytestmark = pytest.mark.one_database
+
 
 @contextmanager
 def uninstalled(folder: Path) -> Iterator[LinearWorld]:

@@ -14,6 +14,8 @@ import pytest
 from sim.slack.server import SimulatedSlack
 from tests.support.bridge import DEMO, ROOT
 
+pytestmark = pytest.mark.one_database
+
 SECONDS = 30.0
 
 

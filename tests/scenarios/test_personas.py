@@ -15,6 +15,8 @@ import pytest
 from tests.support.observe import PATIENCE, Observed, demo
 from tests.support.platform import Platform
 
+pytestmark = pytest.mark.one_database
+
 OPENING = '<instructions from="the operator of this bridge">'
 IDENTITY = "---\nname: Ada\nemoji: \N{OWL}\ncolour: teal\n---\nYou review code.\n"
 AGENTS = {

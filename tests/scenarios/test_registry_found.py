@@ -13,6 +13,8 @@ import pytest
 from tests.support.found import Unnamed
 from tests.support.platform import Platform
 
+pytestmark = pytest.mark.one_database
+
 KEY = "sk-a-key-that-the-added-agent-alone-has-01234"
 CHANGED = "Its isolation changed. Before: "
 OPENED = f"{CHANGED}isolated (bubblewrap), its own home, its own network. Now: not isolated"

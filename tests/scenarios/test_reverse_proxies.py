@@ -21,7 +21,10 @@ from tests.support.certificates import certified
 from tests.support.hook import message, request
 from tests.support.platform import Platform
 
-pytestmark = pytest.mark.timeout(180)  # a proxy, a bridge, and TLS of 24 MB
+pytestmark = [
+    pytest.mark.timeout(180),  # a proxy, a bridge, and TLS of 24 MB
+    pytest.mark.one_database,
+]
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 HOST = "localhost"

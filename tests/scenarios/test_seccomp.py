@@ -17,6 +17,8 @@ from tests.support.ordinary import IS_ROOT, ORDINARY_UID
 from tests.support.platform import Platform
 from tests.support.under_seccomp import LIBRARY, Filter
 
+pytestmark = pytest.mark.one_database
+
 PROFILE = Path(__file__).parents[2] / "deploy" / "seccomp.json"
 WHOLE: dict[str, Any] = json.loads(PROFILE.read_text())
 FOR_BUBBLEWRAP = {"clone", "clone3", "mount", "pivot_root", "umount2", "unshare"}

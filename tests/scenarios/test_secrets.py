@@ -17,6 +17,8 @@ from tests.support.platform import Platform
 from tests.support.postgres import read_store
 from tests.support.variants import quick
 
+pytestmark = pytest.mark.one_database
+
 KEY = "sk-7Qd2mXw9RtLk4BzVn8YpHc3F"
 FORMS = (
     KEY,

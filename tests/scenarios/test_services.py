@@ -24,6 +24,8 @@ from tests.support.bridge import ROOT, demo
 from tests.support.echo import SECRET, Receiver, message, signed
 from tests.support.served import SECONDS, Served
 
+pytestmark = pytest.mark.one_database
+
 NOWHERE = "http://127.0.0.1:1"
 SERVE = (sys.executable, "-m", "app", "serve")
 AGENTS = {"AGENTS_JSON": json.dumps({"demo": demo()})}

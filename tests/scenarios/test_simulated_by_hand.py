@@ -16,6 +16,8 @@ import pytest
 from tests.support.bridge import ROOT, SECONDS, BridgeProcess, demo
 from tests.support.platform import Platform
 
+pytestmark = pytest.mark.one_database
+
 SETTINGS = {
     "slack": ("SLACK_API_URL", "SLACK_BOT_TOKEN__CLAUDE", "SLACK_APP_TOKEN__CLAUDE"),
     "github": (

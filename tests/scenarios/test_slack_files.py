@@ -10,6 +10,8 @@ import pytest
 from sim.slack.model import SCOPES, Message
 from tests.support.slack import SlackWorld
 
+pytestmark = pytest.mark.one_database
+
 
 def shown(world: SlackWorld, thread: str) -> list[tuple[str, bytes]]:
     """List the files that an agent's app shows in a thread, by title."""

@@ -29,7 +29,7 @@ from tests.support.clock import ManualClock
 from tests.support.memory import open_stores
 from tests.support.slack import slack_adapter, too_often
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_database]
 
 LOOK_SECONDS = 0.005
 Plan = tuple[PlanStep, ...]

@@ -67,6 +67,53 @@ def test_words_go_into_the_running_turn_in_order_with_their_speakers(tmp_path: P
         assert [state for _, state in steered(world)] == [None, "read", "read"]
 
 
+def test_words_that_are_said_while_the_agent_starts_are_told_with_its_prompt(
+    tmp_path: Path,
+) -> None:
+    with World(tmp_path, entry=STEERED) as world:
+        world.bridge.arm("turns.starting", "after", act="pause")
+        world.say("t1", "say first")
+        world.bridge.wait_reached()
+        joined = world.say("t1", "say second", speaker="Bob")
+        world.wait_decided(joined)
+        world.bridge.let_go()
+        world.settle()
+        world.end()
+
+        assert violations(world) == []
+        (turn,) = world.turns()
+        assert turn.text == "first\n\nword-001\n\nsecond\n\nword-002"
+        assert len(told(world, joined)) == 1
+        assert [state for _, state in steered(world)] == [None, None]
+
+
+@pytest.mark.parametrize("takes_words", [True, False])
+def test_words_that_are_said_when_the_prompt_is_written_go_into_the_turn_or_follow_it(
+    tmp_path: Path, takes_words: bool
+) -> None:
+    faults = {"AGENT_BRIDGE_DEMO_FAULTS": "1" if takes_words else "1,no-steering"}
+    with World(tmp_path, entry={**STEERED, "env": faults}) as world:
+        world.bridge.arm("turns.prompted", act="pause")
+        world.say("t1", "tell here\nhold go")
+        world.bridge.wait_reached()
+        word = world.say("t1", "say second")
+        world.wait_decided(word)
+        world.bridge.let_go()
+        world.wait_file("here")
+        if takes_words:
+            world.bridge.wait(lambda: steered(world)[-1][1] == "taken", "not taken")
+        else:
+            world.wait_for("queued", number=1)
+        world.touch("go")
+        world.settle()
+        world.end()
+
+        assert violations(world) == []
+        assert len(world.turns()) == (1 if takes_words else 2)
+        assert "second\n\nword-002" in world.turns()[-1].text
+        assert len(told(world, word)) == 1
+
+
 def test_what_is_said_after_the_turn_begins_the_next_one(tmp_path: Path) -> None:
     with World(tmp_path, entry=STEERED) as world:
         world.say("t1", "say first")

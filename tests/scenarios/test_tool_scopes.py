@@ -14,6 +14,8 @@ from tests.support.scoping import ALL, CASES
 from tests.support.tools import Tooled
 from tests.support.variants import quick
 
+pytestmark = pytest.mark.one_database
+
 FORMS: dict[str, dict[str, Any]] = {
     "http": demo(),
     "stdio": demo("no-http"),

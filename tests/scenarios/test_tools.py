@@ -15,6 +15,8 @@ from tests.support.observe import demo
 from tests.support.platform import Platform
 from tests.support.tools import Tooled
 
+pytestmark = pytest.mark.one_database
+
 FOUND = find_bubblewrap(os.environ["PATH"])
 APART = "none" if isinstance(FOUND, Unavailable) else "bubblewrap"
 DOORS = ("http", "stdio", "apart", "skilled")

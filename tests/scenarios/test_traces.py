@@ -12,7 +12,10 @@ from tests.support.bridge import BridgeProcess
 from tests.support.collector import Collector, Span
 from tests.support.platform import Platform
 
-pytestmark = pytest.mark.timeout(180)  # spans are sent every five seconds
+pytestmark = [
+    pytest.mark.timeout(180),  # spans are sent every five seconds
+    pytest.mark.one_database,
+]
 
 STAGES = {"delivery", "intake", "queue", "start", "prompt", "ask", "post", "turn"}
 

@@ -22,6 +22,8 @@ from tests.support.linear import LinearWorld
 from tests.support.slack import SlackWorld
 from tests.support.typical import FILES, NARRATION, TITLE, WORDS, typical_agent
 
+pytestmark = pytest.mark.one_database
+
 GOLDEN = ROOT / "tests" / "golden" / "posts"
 REWRITE = "REWRITE_GOLDENS"
 """Set in the environment, it writes the goldens instead of comparing: read them afterwards."""

@@ -11,6 +11,8 @@ import pytest
 
 from tests.support.world import World
 
+pytestmark = pytest.mark.one_database
+
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 32
 ODD = b"\xff\xfe \x1b[31m<b>\n\"'?#%2e.txt"
 

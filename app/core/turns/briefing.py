@@ -11,7 +11,7 @@ from app.core.turns.prompt import SystemPrompt, TurnPrompt, compose, write_for_p
 from app.core.turns.turn_context import TurnContext
 from app.model import wording
 from app.model.steering import Steered
-from app.model.types import Attachment, Entry, Session, Turn
+from app.model.types import Attachment, Entry, Message, Session, Turn
 from app.model.workspaces import Target
 from app.retry import persist
 
@@ -27,6 +27,8 @@ class Briefing:
 
     prompt: str
     files: tuple[Attachment, ...]
+    messages: Sequence[Message]
+    """What people said, but for what the agent knows already."""
     told: int
     """The last row of the transcript that the prompt covers."""
     note: str
@@ -67,7 +69,7 @@ async def brief(
         TurnPrompt(
             surface=turn.surface,
             messages=messages,
-            files=paths,
+            files=live.workspace.show(paths),
             link=session.link,
             said=around.said,
             notes=[*(note for part in added for note in part.notes), *joined.notes],
@@ -87,6 +89,7 @@ async def brief(
         files=tuple(
             Attachment(path, file.media_type) for path, file in zip(paths, files, strict=True)
         ),
+        messages=messages,
         told=around.upto,
         note=_lost(context, session) if live.how == "lost" else "",
         on_sent=[part.on_sent for part in added if part.on_sent is not None],

@@ -15,7 +15,7 @@ from pathlib import PurePath
 
 from app.markdown.hidden import strip
 from app.model.keys import SessionKey
-from app.model.steering import mark, strip_marks
+from app.model.steering import MAYBE_KNOWN, mark, strip_marks
 from app.model.types import Entry, Message
 from app.model.updates import Ask, ToolUpdate
 from app.model.workspaces import WorkspaceView
@@ -49,7 +49,7 @@ class TurnPrompt:
     messages: Sequence[Message]
     link: str = ""
     files: Sequence[PurePath] = ()
-    """The attachments, at the paths where the agent finds them."""
+    """The attachments, at the paths where the agent finds them; only names on another machine."""
     workspace: WorkspaceView | None = None
     """Where the agent works; set only when its conversation begins."""
     outgoing: PurePath | None = None
@@ -165,6 +165,11 @@ def _workspace(view: WorkspaceView) -> str:
             return (
                 "Your folder is yours alone and started empty: no repository is set for this place."
             )
+        case "remote":
+            return (
+                "You work on your own machine with your own files: the bridge gives you no "
+                "repository and ships none of your changes."
+            )
         case "folder":
             return (
                 f"You work directly in the folder {view.name}, not in a copy. Its `.git` is "
@@ -205,7 +210,7 @@ def _words(messages: Sequence[Message]) -> str:
 def _marked(message: Message) -> str:
     """Return what was said; what went into a turn before carries its mark again."""
     said = strip_marks(message.text)
-    return said if message.steered is None else f"{said}\n{mark(message.number)}"
+    return f"{said}\n{mark(message.number)}" if message.steered in MAYBE_KNOWN else said
 
 
 def _quote(words: str) -> str:

@@ -15,7 +15,7 @@ from app.core.turns.display import TurnDisplay
 from app.core.turns.ending import TurnEnding
 from app.core.turns.limits import GRACE_SECONDS, Budget, Slot
 from app.core.turns.prompt import SystemPrompt, brings_words
-from app.core.turns.steering import MAYBE_KNOWN, TurnSteering
+from app.core.turns.steering import TurnSteering
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Course, TurnAsks, TurnWaits
 from app.errors import RepositoryError
@@ -27,6 +27,7 @@ from app.model.phase import CANCELLABLE, PROMPTED, Event, Phase
 from app.model.ports import AgentSession
 from app.model.posts import Verbosity
 from app.model.proposals import Work
+from app.model.steering import MAYBE_KNOWN, Steered
 from app.model.types import Session, Turn, TurnState
 from app.model.updates import (
     Ask,
@@ -275,8 +276,7 @@ class TurnRun:
         if isinstance(found, AskRequest):
             return found
         self._display.target = context.workspaces.target(self._session, found.repository)
-        has_files = any(each.files for each in context.stores.turns.messages(self._turn.id))
-        if has_files or self._display.target is not None:
+        if self._display.target is not None:
             await self._note_reading()
         if found.words:
             self._where = found.words
@@ -313,8 +313,7 @@ class TurnRun:
         self._context.feed.notify(self._session.id)
         self._course.take(Event.PROMPT)
         self._watches.start(self._watch(live.agent), name="time limit")
-        if live.agent.steerable:
-            self._watches.start(self._steering.follow(live.agent), name="steering")
+        self._watches.start(self._steering.follow(live), name="steering")
         self._watches.start(self._asks.park_when_idle(self._idle_seconds), name="parking")
         self._context.ensure()
         try:
@@ -360,6 +359,8 @@ class TurnRun:
             is_fork=self._place.is_fork,
         )
         display.add(briefing.note)
+        if briefing.files:
+            await self._note_reading()
         digests = system_prompt.digests()
         committed = await persist(
             context.clock,
@@ -371,11 +372,15 @@ class TurnRun:
             told=briefing.told,
             system=live.system,
             standing=digests,
+            messages=[each.number for each in briefing.messages],
             read=live.known,
             steerable=live.agent.steerable and self._agent.config.while_busy == "steer",
         )
         if not committed:
             return live, None
+        for message in briefing.messages:
+            if message.steered is Steered.JOINED:
+                display.mark(message.message_id)
         for call in briefing.on_sent:
             await call()
         live.told, live.system = digests, ""

@@ -27,13 +27,22 @@ SCOPES: Final[Mapping[str, str]] = {
     "groups:read": "the same as channels:read, for private channels",
     "im:history": "read direct messages to it",
     "im:read": "the same as channels:read, for direct messages",
+    "im:write": "remind people of its questions in a direct message",
     "mpim:history": "the same as channels:history, in group conversations",
     "mpim:read": "the same as channels:read, for group conversations",
     "reactions:write": "mark your message when the agent is done with it",
     "users:read": "know people's names, and tell members from guests",
 }
 OPTIONAL: Final = frozenset(
-    {"channels:read", "commands", "groups:read", "im:read", "mpim:read", "reactions:write"}
+    {
+        "channels:read",
+        "commands",
+        "groups:read",
+        "im:read",
+        "im:write",
+        "mpim:read",
+        "reactions:write",
+    }
 )
 """Scopes without which everything but their own feature works."""
 PROMPTS: Final[Mapping[str, str]] = {

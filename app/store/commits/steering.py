@@ -1,7 +1,7 @@
 """Puts messages into running turns and takes them out again, inside the caller's commit.
 
-Words are committed to a turn before they are sent to its agent. A turn that ends keeps those that
-its agent took; the others are queued.
+Words are committed to a turn before they are sent to its agent. Those that are said while it starts
+are told with its prompt. A turn that ends keeps those that its agent took; the others are queued.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection
 from textwrap import shorten
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, and_, bindparam, or_, select, update
 
 from app.model.keys import SessionKey
 from app.model.posts import NewPost, Note, NoteCode, PostContent
@@ -25,13 +25,13 @@ from app.store.transcript import insert_entries
 WORDS_CHARACTERS: Final = 80
 """How much of a message is repeated where it was taken: enough to know which one it is."""
 
+_STARTS = and_(turn.c.state == TurnState.STARTING, turn.c.continued.is_(False))
 _STEERABLE = (
-    select(turn.c.id)
+    select(turn.c.id, turn.c.state)
     .where(
         turn.c.session == bindparam("of"),
         turn.c.surface == bindparam("asked_in"),
-        turn.c.state == TurnState.PROMPTED,
-        turn.c.steerable.is_(True),
+        or_(_STARTS, and_(turn.c.state == TurnState.PROMPTED, turn.c.steerable.is_(True))),
         turn.c.stopped.is_(False),
     )
     .limit(1)
@@ -50,13 +50,14 @@ def steer(
         return None
     surface_id, session_id = find_surface(connection, request, place_id, now)
     here = {"of": session_id, "asked_in": surface_id}
-    running = connection.execute(_STEERABLE, here).scalar()
+    running = connection.execute(_STEERABLE, here).first()
     if running is None or connection.execute(WAITING, here).first() is not None:
         return None
     connection.execute(update(session).where(session.c.id == session_id).values(updated_at=now))
-    steered = {"message": number, "session": session_id, "turn": running}
-    connection.execute(_HEAR, {**steered, "steered": Steered.SENT})
-    return TurnRef(session_id, running)
+    steered = Steered.JOINED if running.state == TurnState.STARTING else Steered.SENT
+    said = {"message": number, "session": session_id, "turn": running.id}
+    connection.execute(_HEAR, {**said, "steered": steered})
+    return TurnRef(session_id, running.id)
 
 
 def note_taken(connection: Connection, turn_id: int, number: int, now: float) -> None:
@@ -84,14 +85,22 @@ def note_read(connection: Connection, turn_id: int, *states: Steered) -> None:
     )
 
 
-def settle_steered(connection: Connection, turn_id: int, read: Collection[int]) -> None:
-    """Settle words of which it was not known whether the agent has them, once it is prompted."""
-    of_turn = heard.c.turn == turn_id
-    connection.execute(
-        update(heard).where(of_turn, heard.c.message.in_(read)).values(steered=Steered.READ)
-    )
-    unsettled = heard.c.steered.in_((Steered.SENT, Steered.TAKEN))
-    connection.execute(update(heard).where(of_turn, unsettled).values(steered=None))
+def settle_steered(
+    connection: Connection, turn_id: int, told: Collection[int], read: Collection[int]
+) -> None:
+    """Settle what the agent of a turn knows once it is prompted: what it was told, and had read.
+
+    What was said after the prompt was written is on its way.
+    """
+    joined = and_(heard.c.steered == Steered.JOINED, heard.c.message.not_in(told))
+    for those, steered in (
+        (heard.c.message.in_(told), None),
+        (heard.c.message.in_(read), Steered.READ),
+        (joined, Steered.SENT),
+    ):
+        connection.execute(
+            update(heard).where(heard.c.turn == turn_id, those).values(steered=steered)
+        )
 
 
 def hand_back(

@@ -9,7 +9,8 @@ import pytest
 from acp import RequestError
 from acp.schema import PermissionOption, ToolCallUpdate
 
-from app.acp.client import Audience, BridgeAcpClient
+from app.acp.audience import Audience
+from app.acp.client import BridgeAcpClient
 from app.acp.peer import AudienceWitness
 from app.errors import StoreUnavailable
 from app.model.updates import (

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AnyUrl
 
-from app.acp.client import Audience, BridgeAcpClient
+from app.acp.audience import Audience
+from app.acp.client import BridgeAcpClient
 from app.acp.elicitation import (
     MAX_FIELDS,
     MAX_TRIES,
