@@ -28,6 +28,7 @@ BUILT_IN = (
     "spending",
     "erasing",
     "backup",
+    "missed",
 )
 """In the order in which they start; each is optional."""
 

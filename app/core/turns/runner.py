@@ -14,6 +14,7 @@ from app.core.turns.agents import LiveAgent
 from app.core.turns.briefing import brief
 from app.core.turns.display import TurnDisplay
 from app.core.turns.ending import TurnEnding
+from app.core.turns.lateness import find_lateness
 from app.core.turns.limits import GRACE_SECONDS, Budget, Slot
 from app.core.turns.own import Talk, join_agent
 from app.core.turns.prompt import SystemPrompt, brings_words
@@ -76,6 +77,8 @@ class TurnRun:
         self._has_read = session.read_others
         self._where = ""
         """What to say about the repository it works on, if anything."""
+        self._late = ""
+        """What to say about messages that were found late, if anything."""
         self._shipped = Shipped()
         self._place = context.stores.decisions.place(session.place)
         self._display = TurnDisplay(context, session, turn, self._place, name=self._name)
@@ -109,7 +112,7 @@ class TurnRun:
     async def run(self) -> None:
         """Run the turn to its end; only a shutdown leaves it open."""
         try:
-            question = None if self._turn.is_own else await self._settle_repository()
+            question = await self._settle()
             end = None if question else await self._run_in_workspace()
         except asyncio.CancelledError:
             if not self._course.recover():
@@ -124,7 +127,8 @@ class TurnRun:
         else:
             self._course.take(Event.END)
             if question:
-                await self._ending.pause(question, note=wording.PICKS_REPOSITORY)
+                picks = question.kind == "repository"
+                await self._ending.pause(question, note=wording.PICKS_REPOSITORY if picks else "")
             else:
                 await self._ending.finish(end, self._shipped)
                 await self._follow_up()
@@ -242,6 +246,15 @@ class TurnRun:
         await self._context.clock.sleep(GRACE_SECONDS)
         await agent.cancel()
 
+    async def _settle(self) -> AskRequest | None:
+        """Return what people have to decide before the agent works; it may do so already."""
+        if self._turn.is_own:
+            return None
+        self._late, question = await find_lateness(self._context, self._turn, self._name)
+        if self._late:
+            await self._display.tell(self._late)
+        return question or await self._settle_repository()
+
     async def _settle_repository(self) -> AskRequest | None:
         """Choose what to work on; returns a question if people have to choose."""
         context = self._context
@@ -281,6 +294,7 @@ class TurnRun:
         if self._budget.is_spent:
             await self._context.live.silence(self._session.id)
             return PromptEnd("cancelled")
+        self._display.add(self._late)
         if self._turn.continued:
             self._display.add(wording.PICKS_UP.format(agent=self._name))
         self._display.progress()
