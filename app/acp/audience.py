@@ -174,7 +174,9 @@ class Audience:
     def notify(self, method: str, params: object) -> bool:
         """Take a notification that is no update; False if it says nothing here."""
         is_ours = mapping(params).get("sessionId") in (None, self.session_id)
-        if not is_ours or not self.background.hear(method, params):
+        if not is_ours or not self.background.hear(
+            method, params, in_turn=self._listener is not None
+        ):
             return False
         if self.background.says_idle(method, params):
             self.own_work.sign_off()
@@ -231,7 +233,7 @@ class Audience:
             self._count("other_session")
             return
         raw = params["update"]
-        rests = self.background.hear_update(mapping(raw)) if self._session is not None else None
+        rests = self._hear_work(mapping(raw)) if self._session is not None else None
         if rests:
             self.own_work.sign_off()
         update = bridge_update(raw)
@@ -251,6 +253,9 @@ class Audience:
             await self._keep_state(update)
         else:
             self._keep(update)
+
+    def _hear_work(self, update: Json) -> bool | None:
+        return self.background.hear_update(update, in_turn=self._listener is not None)
 
     async def _pass_on(self, listener: AgentListener, update: BridgeUpdate) -> None:
         if self._catching_up:

@@ -75,7 +75,10 @@ class Background:
 
     @property
     def is_busy(self) -> bool:
-        """Whether work is left, or its end may just be waking the agent."""
+        """Whether work is left, or its end may just be waking the agent.
+
+        What the agent did not declare is no work.
+        """
         if self.work or any(self._busy.values()):
             return True
         return self._now() < self._quiet_since + SETTLE_SECONDS
@@ -106,30 +109,31 @@ class Background:
             for key, (kind, about) in list(work.items())[:MOST]
         }
         for key in before.keys() - after.keys():
-            self._ended = before[key], now
+            self._end(before[key])
         self._found[sign] = after
-        self._changed(is_new=before.keys() != after.keys())
+        if before.keys() != after.keys():
+            self._changed()
 
-    def hear(self, method: str, params: object) -> bool:
+    def hear(self, method: str, params: object, *, in_turn: bool) -> bool:
         """Take a notification of the agent; False if it is not about work."""
         facts = mapping(params)
         match method:
             case _ if method == SDK_MESSAGE:
-                self._hear_sdk(mapping(facts.get("message")))
+                self._hear_sdk(mapping(facts.get("message")), in_turn=in_turn)
             case _ if method == HEARTBEAT:
                 self.set("holds", dict(map(_hold, objects(facts.get("holds")))))
             case _:
                 return False
         return True
 
-    def hear_update(self, update: Json) -> bool | None:
+    def hear_update(self, update: Json, *, in_turn: bool) -> bool | None:
         """Take a session update; returns whether the agent rests, None if it does not say so."""
         match update.get("sessionUpdate"):
             case "session_info_update":
                 status = mapping(mapping(mapping(update.get("_meta")).get("codex")))
                 kind = mapping(status.get("threadStatus")).get("type")
                 if isinstance(kind, str):
-                    self._set_busy("thread", is_busy=kind == "active")
+                    self._set_busy("thread", is_busy=kind == "active" and not in_turn)
                     return kind != "active"
             case "tool_call" | "tool_call_update":
                 self._hear_call(update)
@@ -140,13 +144,14 @@ class Background:
         message = mapping(mapping(params).get("message"))
         return method == SDK_MESSAGE and message.get("state") == "idle"
 
-    def _hear_sdk(self, message: Json) -> None:
+    def _hear_sdk(self, message: Json, *, in_turn: bool) -> None:
         match message.get("subtype"):
             case "background_tasks_changed":
                 tasks = objects(message.get("tasks"))
                 self.set("tasks", dict(filter(None, map(_task, tasks))))
             case "session_state_changed":
-                self._set_busy("state", is_busy=message.get("state") != "idle")
+                is_busy = message.get("state") != "idle" and not in_turn
+                self._set_busy("state", is_busy=is_busy)
 
     def _hear_call(self, update: Json) -> None:
         call = label(str(update.get("toolCallId") or ""))
@@ -154,8 +159,8 @@ class Background:
             return
         if update.get("status", "pending") not in _OPEN:
             if (done := self._calls.pop(call, None)) is not None and "thread" in self._busy:
-                self._ended = done, self._now()
-                self._changed(is_new=True)
+                self._end(done)
+                self._changed()
         elif call not in self._calls and update.get("sessionUpdate") == "tool_call":
             if len(self._calls) >= MOST:
                 del self._calls[next(iter(self._calls))]
@@ -179,15 +184,18 @@ class Background:
             self.set("timer", {})
 
     def _set_busy(self, sign: str, *, is_busy: bool) -> None:
-        was_busy = self._busy.get(sign)
-        self._busy[sign] = is_busy
-        self._changed(is_new=was_busy != is_busy)
+        """Note whether the agent works without a prompt; in a turn it works anyway."""
+        if self._busy.get(sign) != is_busy:
+            self._busy[sign] = is_busy
+            self._changed()
 
-    def _changed(self, *, is_new: bool) -> None:
-        if is_new:
-            self._quiet_since = self._now()
-            self._stirred.set()
-            self._on_change()
+    def _end(self, work: Work) -> None:
+        self._ended = work, self._now()
+        self._quiet_since = self._now()
+
+    def _changed(self) -> None:
+        self._stirred.set()
+        self._on_change()
 
 
 def _task(task: Json) -> tuple[str, tuple[WorkKind, str]] | None:
