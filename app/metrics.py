@@ -20,6 +20,7 @@ from prometheus_client import (
     generate_latest,
 )
 
+from app.model.outcomes import OPEN_OUTCOMES, MessageOutcome
 from app.model.phase import MEASURED
 
 if TYPE_CHECKING:
@@ -66,6 +67,11 @@ COUNTERS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...] | None]] = {
         (_ADAPTER, "outcome"),
         ("accepted", "refused", "unavailable"),
     ),
+    "messages": (
+        "Messages by the adapter that heard them and outcome",
+        (_ADAPTER, "outcome"),
+        tuple(sorted(set(MessageOutcome) - OPEN_OUTCOMES)),
+    ),
     "turns": ("Turns by agent and final state", (_AGENT, "state"), _ENDS),
     "posts": ("Posts by adapter and outcome", (_ADAPTER, "outcome"), ("sent", "failed")),
     "platform_errors": (
@@ -87,6 +93,13 @@ _SLOW = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 7200.0)
 HISTOGRAMS: Mapping[str, tuple[str, tuple[str, ...], tuple[float, ...], tuple[str, ...]]] = {
     "ack_seconds": ("From a webhook's arrival to its acknowledgement", (), _FAST, ()),
     "commit_seconds": ("How long one commit of the store took", (), _FAST, ()),
+    "first_sign_seconds": (
+        "From sending a message to the first that people saw of the work on it",
+        ("service",),
+        _SLOW,
+        (),
+    ),
+    "answer_seconds": ("From sending a message to its answer", ("service",), _SLOW, ()),
     "queue_seconds": ("How long a turn waited before it began", (), _SLOW, ()),
     "turn_phase_seconds": (
         "How long turns stayed in a phase",
