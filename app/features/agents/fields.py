@@ -91,6 +91,14 @@ GROUPS = (
         (
             _field("driver", "choice", usual="Found from the command"),
             _field("command", "command"),
+            _field("url"),
+            _field("remote_folder", usual="Its relay's own"),
+            _field(
+                "tls",
+                "choice",
+                choices=(("required", "Required"), ("off", "Off, on a network of yours alone")),
+                usual="Required, as usual",
+            ),
             _field("model", usual="The agent's own choice"),
             _field("mode", usual="The one that asks"),
             _field(
