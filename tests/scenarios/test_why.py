@@ -171,7 +171,7 @@ def test_on_github_every_reason_for_silence_is_told_with_its_remedy(tmp_path: Pa
         off = why(f"{at}{lost.id}")
         assert off["outcome"] == "hook_off"
         assert "Turn the webhook on" in off["remedy"]
-        app.hook_url, app.events = hook, ["issues"]
+        app.hook_url, app.events = hook, ("issues",)
         deaf = why(f"{at}{lost.id}")
         assert deaf["outcome"] == "not_subscribed"
         assert "issue_comment" in deaf["words"]
