@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer import Argument
 
-from app.features.outcomes.web import WhyOut
+from app.features.outcomes.model import WhyOut
 from app.terminal.api import Api
 from app.terminal.framing import Json, commands, examples, printable, show_json, show_table, when
 

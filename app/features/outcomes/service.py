@@ -160,6 +160,11 @@ class Outcomes(Part):
     async def _explain_absence(self, sightings: Sequence[tuple[Adapter, Sighting]]) -> Explanation:
         adapter, seen = min(sightings, key=lambda each: _ORDER.index(each[1].obstacle))
         service = adapter.service_name.partition(":")[0]
+        if seen.obstacle in {None, Obstacle.NOT_LISTENING} and seen.sent_at is not None:
+            ended_since = await self.runtime.stores.gaps.since(seen.sent_at, adapter.service_name)
+            for gap in ended_since:
+                if gap.began <= seen.sent_at:
+                    return wording.explain_gap(seen, gap, self.clock_time)
         agent = self.runtime.agents.title(adapter.agent)
         name = self.runtime.agents.name(adapter.agent)
         return wording.explain_sighting(seen, service=service, agent=agent, name=name)

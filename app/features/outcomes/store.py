@@ -68,6 +68,7 @@ TRACED: Select[Any] = (
         delivery.c.adapter,
         delivery.c.received_at,
         delivery.c.delivery_id,
+        delivery.c.sent_at.label("looked_for"),
     )
     .join(place, place.c.id == decision.c.place)
     .join(
@@ -164,12 +165,13 @@ def _traced(connection: Connection, row: Row[Any]) -> TracedMessage:
         speaker=Speaker(row.speaker_id, row.speaker, row.speaker_kind),
         link=row.link,
         adapter=row.adapter or "",
-        sent_at=row.sent_at,
+        sent_at=row.sent_at or row.looked_for,
         received_at=row.received_at,
         decided_at=row.at,
         outcome=outcome,
         rule=row.reason,
         why=_told(connection, row) if is_told else "",
+        late=row.looked_for is not None,
         handlings=handlings,
     )
 

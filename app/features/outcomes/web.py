@@ -10,12 +10,13 @@ from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import HTMLResponse
-from pydantic import BaseModel
 
 from app.features.outcomes import wording
 from app.features.outcomes.level import Times, sum_up
+from app.features.outcomes.model import WhyOut
 from app.features.outcomes.service import Outcomes
 from app.features.part import find_part
+from app.model.gap_wording import gap_words
 from app.model.text import duration
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.agents import list_agents, to_html
@@ -33,25 +34,6 @@ LINK_CHARACTERS: Final = 2_000
 
 Book = Annotated[Outcomes, Depends(find_part(Outcomes))]
 Who = Annotated[Visitor, Depends(visitor)]
-
-
-class StepOut(BaseModel):
-    """One moment of a message."""
-
-    at: float
-    what: str
-
-
-class WhyOut(BaseModel):
-    """What became of a message."""
-
-    outcome: str
-    """`answered`, `refused` and so on, or why it never arrived: `absent`, `gone`, `never_sent`."""
-    words: str
-    remedy: str
-    steps: list[StepOut]
-    link: str
-    service: str
 
 
 router = APIRouter(
@@ -96,6 +78,10 @@ async def show(
             names=wording.OUTCOMES,
             waiting=[(each, duration(now - each.received_at)) for each in await book.waiting()],
             times=_write_times,
+            gaps=[
+                gap_words(each, book.clock_time)
+                for each in await runtime.stores.gaps.since(now - DAYS * 86_400)
+            ],
             troubles={name: words for name, words in runtime.troubles().items() if words},
         )
     )

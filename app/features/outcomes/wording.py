@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.model.inbound import Reason
+from app.model.gap_wording import gap_words
+from app.model.inbound import Gap, Reason
 from app.model.outcomes import Handling, MessageOutcome, Obstacle, Sighting, TracedMessage
 
 HELP: Final = "`why`: what became of the message before; `why LINK`: of the one with that link"
@@ -102,6 +103,8 @@ CHECK_EVENTS: Final = (
     "Send it again. If that happens more often, compare the app's events with "
     "`agent-bridge manifest {service} {name}`: without the event for such messages none arrives."
 )
+GAP: Final = "It never arrived: {gap}, and it was sent at {at}."
+LOOKED_FOR: Final = "Such messages are looked for and answered late. Send it again to be sure."
 UNKNOWN_MESSAGE: Final = "The bridge knows no such message, and no service knows the link."
 COPY_LINK: Final = (
     "Give the link that the platform copies for the message, or its id. Links of the page, of "
@@ -197,3 +200,16 @@ def explain_sighting(sighting: Sighting, *, service: str, agent: str, name: str)
     words, remedy = _OBSTACLES[sighting.obstacle]
     remedy = remedy.format(service=service, name=name)
     return Explanation(sighting.obstacle, words.format(**known), remedy, steps, service=service)
+
+
+def explain_gap(sighting: Sighting, gap: Gap, clock: Callable[[float], str]) -> Explanation:
+    """Say that a message was sent while the bridge could not hear."""
+    assert sighting.sent_at is not None, "it lies in the gap"
+    words = GAP.format(gap=gap_words(gap, clock), at=clock(sighting.sent_at))
+    service = gap.adapter.partition(":")[0]
+    steps = (
+        Step(gap.began, "not heard from here on"),
+        Step(sighting.sent_at, "sent"),
+        Step(gap.ended, "heard again"),
+    )
+    return Explanation("gap", words, LOOKED_FOR, steps, service=service)
