@@ -49,10 +49,10 @@ def test_days_and_services_are_apart_and_outcomes_and_times_are_counted() -> Non
 
 
 def test_a_message_that_one_of_two_agents_answered_has_no_answer_yet() -> None:
-    done = Handling("claude", MessageOutcome.ANSWERED, 1, 1.0, 2.0, 3.0)
-    working = Handling("codex", MessageOutcome.WORKING, 2, 1.0, 2.5, None)
+    done = Handling("claude", MessageOutcome.ANSWERED, 1, 10.0, 11.0, 12.0)
+    working = Handling("codex", MessageOutcome.WORKING, 2, 10.0, 11.5, None)
 
-    found = message("slack", 1.0, handlings=(done, working))
+    found = message("slack", 10.0, handlings=(done, working))
 
     assert found.first_sign_seconds == 2.0
     assert found.answer_seconds is None
