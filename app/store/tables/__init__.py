@@ -43,7 +43,16 @@ from app.store.tables.pipe import (
     transcript,
     turn,
 )
-from app.store.tables.work import checkout, delegation, repository, review, saved_folder, told
+from app.store.tables.work import (
+    SUBAGENT_RUNS,
+    checkout,
+    delegation,
+    repository,
+    review,
+    saved_folder,
+    subagent,
+    told,
+)
 
 __all__ = [
     "ANSWER",
@@ -53,6 +62,7 @@ __all__ = [
     "DELIVERY_IS_NEW",
     "OFFER",
     "OPEN_TURN",
+    "SUBAGENT_RUNS",
     "agent",
     "ask",
     "checkout",
@@ -84,6 +94,7 @@ __all__ = [
     "sealed",
     "session",
     "spending",
+    "subagent",
     "surface",
     "suspension",
     "told",
