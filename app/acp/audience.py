@@ -3,25 +3,31 @@
 Pieces of text that arrived together are passed on together. What an agent begins while no turn
 runs is kept until a turn takes it; what is late for a call belongs to the turn that began the call.
 The state of the session is kept as news for the next turn. Nothing is dropped without a trace:
-what no one can be shown is counted, and named where the session is described.
+what no one can be shown is counted, and named where the session is described. Traffic of the
+session's sub-agents is told apart by its session id.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from app.acp.background import Background
 from app.acp.json_values import Json, mapping
 from app.acp.own_work import OwnWork, is_words
+from app.acp.subagents import ANNOUNCES, Subagents
+from app.acp.transport import MAX_OPEN_REQUESTS
 from app.acp.updates import bridge_update, message_words
 from app.errors import BridgeError
 from app.model.background import Woken
 from app.model.ports import AgentListener, SessionListener
 from app.model.steering import MARK_CHARACTERS, find_marks
+from app.model.subagents import SubagentUpdate
 from app.model.updates import (
     AskRequest,
     BridgeUpdate,
@@ -32,6 +38,7 @@ from app.model.updates import (
     ToolUpdate,
     UnknownUpdate,
     UsageUpdate,
+    Withdrawal,
 )
 from app.retry import hold
 
@@ -45,8 +52,18 @@ KNOWN_CALLS: Final = 2000
 """Calls of which it is known which turn began them."""
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class OpenRequest:
+    """A request of the agent that waits for people."""
+
+    id: object
+    """Its JSON-RPC id."""
+    session_id: str
+    withdrawal: Withdrawal = field(default_factory=Withdrawal)
+
+
 class Audience:
-    """Receives the updates and asks of one session."""
+    """Receives the updates and asks of one session and of its sub-agents."""
 
     def __init__(self, between: AgentListener, count: Callable[[str], None]) -> None:
         self._between = between
@@ -57,6 +74,10 @@ class Audience:
         self._joining: object = _NO_ONE
         self._pieces: list[str] = []
         self._asks: set[asyncio.Timeout] = set()
+        self._requests: list[OpenRequest] = []
+        self._withdrawn: deque[object] = deque(maxlen=MAX_OPEN_REQUESTS)
+        """Requests that were taken back before they were handled."""
+        self._replays = False
         self._hushed = False
         self._deaf = False
         self._catching_up = False
@@ -72,6 +93,8 @@ class Audience:
         """What it does without a prompt."""
         self.background = Background(self._tell_work)
         """What goes on between turns."""
+        self.subagents = Subagents(count)
+        """The sub-agents of the session."""
         self.marks: set[int] = set()
         """The messages whose marks a replayed conversation showed."""
         self.session_id: str | None = None
@@ -146,11 +169,62 @@ class Audience:
                 scope.reschedule(now)
 
     @property
+    def is_busy(self) -> bool:
+        """Whether work is left that needs the process: declared, or that of sub-agents."""
+        return self.background.is_busy or bool(self.subagents.running)
+
+    async def settled(self) -> None:
+        """Wait until no work is left."""
+        while self.is_busy:
+            await self.background.settled()
+            await self.subagents.wait_until_calm()
+
+    @property
     def woken(self) -> Woken | None:
         """What woke the agent, if it began something that no turn has taken."""
         return self.background.woken() if self._is_woken else None
 
     # What the agent sends.
+    @contextmanager
+    def replay(self) -> Iterator[None]:
+        """Hear what an agent repeats of a conversation: none of its sub-agents runs any more."""
+        self._replays = True
+        try:
+            yield
+        finally:
+            self._replays = False
+            self.subagents.clear()
+
+    def is_ours(self, session_id: str) -> bool:
+        """Tell whether a session is this one, or that of one of its sub-agents."""
+        return self.session_id in (None, session_id) or session_id in self.subagents
+
+    @contextmanager
+    def request(self, identifier: object, session_id: str) -> Iterator[OpenRequest]:
+        """Hold a request of the agent for as long as people are asked about it."""
+        opened = OpenRequest(identifier, session_id)
+        if identifier in self._withdrawn:
+            self._withdrawn.remove(identifier)
+            opened.withdrawal.make()
+        self._requests.append(opened)
+        try:
+            yield opened
+        finally:
+            self._requests.remove(opened)
+
+    def withdraw(self, identifier: object) -> None:
+        """Take back a request that the agent no longer wants answered."""
+        opened = [each for each in self._requests if each.id == identifier]
+        for each in opened:
+            each.withdrawal.make()
+        if not opened:
+            self._withdrawn.append(identifier)
+
+    def withdraw_asks_of(self, subagent: str) -> None:
+        """Take back what a sub-agent, or one below it, asks."""
+        for each in self._requests:
+            if self.subagents.is_within(each.session_id, subagent):
+                each.withdrawal.make()
 
     def take(self, params: Any) -> Awaitable[None] | None:
         """Take one update; the usual piece of text is only queued and passed on later."""
@@ -186,12 +260,16 @@ class Audience:
         """Pass the joined text on."""
         return self._flush() if self._pieces else None
 
-    async def ask(self, request: AskRequest) -> str | None:
+    async def ask(self, request: AskRequest, opened: OpenRequest | None = None) -> str | None:
         """Get a person's answer: an option, free text where it is allowed, or None if cancelled."""
         if self._listener is None and self._session is not None and not self._deaf:
             self._wake()
             await self._listening.wait()
         listener = self._listener
+        if opened is not None:
+            request = replace(request, withdrawal=opened.withdrawal)
+            if opened.session_id in self.subagents:
+                request = self.subagents.address(opened.session_id, request)
         if listener is None or self._hushed:
             self._count("late_ask")
             self._name("ask")
@@ -229,28 +307,34 @@ class Audience:
         if not isinstance(params, dict) or "update" not in params:
             self._count("senseless_update")
             return
-        if self.session_id is not None and params.get("sessionId") != self.session_id:
+        session_id, raw = params.get("sessionId"), params["update"]
+        subagent = "" if self.session_id in (None, session_id) else str(session_id)
+        if subagent and subagent not in self.subagents:
             self._count("other_session")
             return
-        raw = params["update"]
-        rests = self._hear_work(mapping(raw)) if self._session is not None else None
-        if rests:
+        if not subagent and self._session is not None and self._hear_work(mapping(raw)):
             self.own_work.sign_off()
-        update = bridge_update(raw)
+        update = self._translate(subagent, raw)
         if update is None:
-            self._find_marks(raw)
+            if not subagent:
+                self._find_marks(raw)
             return
+        await self._route(update, is_new=mapping(raw).get("sessionUpdate") == "tool_call")
+
+    async def _route(self, update: BridgeUpdate, *, is_new: bool) -> None:
+        """Pass an update on to whom it belongs; `is_new` says that it announces a call."""
         if isinstance(update, UnknownUpdate):
             self._count("unknown_kind")
             self._name(f"update {update.kind}" if update.kind else "update")
         if isinstance(update, NoticeUpdate):
             await self._note(update)
-        elif (turn := self._begun_by(update)) is not None:
+        elif (turn := self._begun_by(update, is_new=is_new)) is not None:
             await self._tell_late(turn, update)
         elif self._listener is not None:
             await self._pass_on(self._listener, update)
-        elif isinstance(update, StateUpdate):
-            await self._keep_state(update)
+        elif isinstance(update, StateUpdate | SubagentUpdate):
+            if not self._is_old(update):
+                await self._keep_state(update)
         else:
             self._keep(update)
 
@@ -262,6 +346,15 @@ class Audience:
             self.own_work.keep(update)
         else:
             await self._tell(listener, update)
+
+    def _is_old(self, update: BridgeUpdate) -> bool:
+        """Tell whether an update is about a sub-agent of an earlier process."""
+        return self._replays and isinstance(update, SubagentUpdate)
+
+    def _translate(self, subagent: str, raw: Any) -> BridgeUpdate | None:
+        if mapping(raw).get("sessionUpdate") in ANNOUNCES:
+            return self.subagents.hear(subagent, raw)
+        return self.subagents.translate(subagent, raw) if subagent else bridge_update(raw)
 
     async def _tell(self, listener: AgentListener, update: BridgeUpdate) -> None:
         if is_words(update):
@@ -276,22 +369,27 @@ class Audience:
     async def _deliver(self, listener: AgentListener, update: BridgeUpdate) -> None:
         self.own_work.follow(update)
         if isinstance(update, ToolUpdate):
-            self._calls[update.call] = self._turn
-            self._calls.move_to_end(update.call)
-            if len(self._calls) > KNOWN_CALLS:
-                self._calls.popitem(last=False)
+            self._remember(update.call)
+        elif isinstance(update, SubagentUpdate):
+            self._remember(update.key)
         self.heard_usage |= isinstance(update, UsageUpdate)
         if isinstance(update, StateUpdate):
             self._state[update.what] = update
         await listener.on_update(update)
 
+    def _remember(self, call: str) -> None:
+        """Remember which turn began a call or a sub-agent."""
+        self._calls[call] = self._turn
+        if len(self._calls) > KNOWN_CALLS:
+            self._calls.popitem(last=False)
+
     # Between turns.
 
-    def _begun_by(self, update: BridgeUpdate) -> int | None:
+    def _begun_by(self, update: BridgeUpdate, *, is_new: bool) -> int | None:
         """Return the earlier turn that an update of a call, or of its sub-agent, belongs to."""
         if not isinstance(update, (ToolUpdate, ThoughtUpdate)) or self._session is None:
             return None
-        call = update.call if isinstance(update, ToolUpdate) else ""
+        call = update.call if isinstance(update, ToolUpdate) and not is_new else ""
         turn = self._calls.get(call) or self._calls.get(update.parent or "")
         return turn if turn and (self._listener is None or turn != self._turn) else None
 
@@ -339,15 +437,17 @@ class Audience:
             self._replayed = self._replayed[-MARK_CHARACTERS:] + words
             self.marks |= find_marks(self._replayed)
 
-    async def _keep_state(self, update: StateUpdate) -> None:
-        """Keep news for the next turn; the listener stores a title at once."""
-        if update.what != "title" and self._state.get(update.what) != update:
+    async def _keep_state(self, update: StateUpdate | SubagentUpdate) -> None:
+        """Keep news for the next turn; the listener stores a title or a sub-agent at once."""
+        if isinstance(update, StateUpdate) and (
+            update.what != "title" and self._state.get(update.what) != update
+        ):
             self._state[update.what] = self._news[update.what] = update
         try:
             await self._between.on_update(update)
         except BridgeError:
             # A title that cannot be stored now is no reason to lose the agent.
-            logger.warning("could not store the %s of a session", update.what, exc_info=True)
+            logger.warning("could not store what is new about a session", exc_info=True)
 
     async def _flush(self) -> None:
         text = "".join(self._pieces)

@@ -197,7 +197,7 @@ class AgentPeer:
         finally:
             self._working -= 1
             if self._prompted and not self._working:
-                if self.audience.background.is_busy:
+                if self.audience.is_busy:
                     self._rest_later()
                 else:
                     await self._rest()
@@ -207,7 +207,7 @@ class AgentPeer:
             self._resting = self._tasks.start(self._rest_once_done(), name=f"rest {self.name}")
 
     async def _rest_once_done(self) -> None:
-        await self.audience.background.settled()
+        await self.audience.settled()
         if not self._working:
             await self._rest()
 

@@ -110,6 +110,8 @@ class DelegatedLine:
     """The beginning of its answer, or why there is none."""
     seconds: float = 0.0
     """How long it took; 0 while it works, or if that is not known."""
+    is_subagent: bool = False
+    """Whether the agent runs it itself, inside its own session."""
 
     @property
     def is_over(self) -> bool:
@@ -333,6 +335,7 @@ class NoteCode(StrEnum):
     OWN_TURNS_LIMIT = "own_turns_limit"
     WORK_LOST = "work_lost"
     WORK_ENDED = "work_ended"
+    WITHDRAWN = "withdrawn"
 
 
 @dataclass(frozen=True, slots=True)

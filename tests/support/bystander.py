@@ -18,19 +18,19 @@ class Bystander:
     late: list[tuple[int, BridgeUpdate]] = field(default_factory=list, kw_only=True)
     unshown: Counter[str] = field(default_factory=Counter, kw_only=True)
     work: list[tuple[Work, ...]] = field(default_factory=list, kw_only=True)
-    stirred: asyncio.Event = field(default_factory=asyncio.Event, kw_only=True)
+    roused: asyncio.Event = field(default_factory=asyncio.Event, kw_only=True)
 
     def on_woken(self, woken: Woken) -> None:
         self.woken.append(woken)
-        self.stirred.set()
+        self.roused.set()
 
     async def on_late(self, turn: int, update: BridgeUpdate) -> None:
         self.late.append((turn, update))
-        self.stirred.set()
+        self.roused.set()
 
     def on_unshown(self, what: str) -> None:
         self.unshown[what] += 1
 
     def on_work(self, work: tuple[Work, ...]) -> None:
         self.work.append(work)
-        self.stirred.set()
+        self.roused.set()

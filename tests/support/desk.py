@@ -188,6 +188,7 @@ class ScriptedAgent:
     steerable = False
     woken: Woken | None = None
     work: tuple[Work, ...] = ()
+    subagents = ()
 
     def __init__(self, launcher: ScriptedLauncher, key: SessionKey, name: str) -> None:
         self.acp_session_id = name
@@ -232,6 +233,9 @@ class ScriptedAgent:
 
     async def silence(self) -> None:
         self.woken = None
+
+    async def stop_subagent(self, key: str) -> bool:
+        return False
 
     async def cancel(self) -> None:
         self._note("cancel")
@@ -580,6 +584,7 @@ def join_desk(
         submit=lambda session: engine.submit(session),
     )
     live = LiveAgents(base, launcher, workspaces, max_processes=rules.max_processes)
+    live.on_change = feed.notify
     shop: TurnContext = base.extend(
         TurnContext,
         live=live,

@@ -22,6 +22,7 @@ from app.model.background import Woken
 from app.model.ports import AgentLauncher, AgentSession, OpenedSession
 from app.model.types import Session
 from app.model.workspaces import Target, Workspace
+from app.retry import persist
 from app.signals import Facts, Topic
 from app.tasks import Tasks
 
@@ -85,6 +86,14 @@ class Processes(Protocol):
         """
         ...
 
+    async def stop_subagent(self, session_id: int, key: str) -> bool:
+        """Stop one sub-agent of a session; False if it cannot be stopped alone, or is over.
+
+        Raises:
+            AgentError: its agent is gone.
+        """
+        ...
+
     async def end(self, session_id: int) -> None:
         """End a session's process, if it has one."""
         ...
@@ -117,6 +126,8 @@ class LiveAgents:
         self._tasks = Tasks("agents")
         self.on_woken: Callable[[int, Woken], None] = lambda _session, _woken: None
         """Is told when an agent began something by itself."""
+        self.on_change: Callable[[int], None] = lambda _session: None
+        """Is told of a session whose sub-agents changed while no turn ran."""
         base.signals.on(Topic.CHOICES, self._hear)
 
     async def take(
@@ -179,7 +190,9 @@ class LiveAgents:
         self, session: Session, workspace: Workspace, system: str, *, replay: bool
     ) -> OpenedSession:
         """Start an agent in its workspace; without an agent the workspace is closed again."""
-        between = BetweenTurns(self._base, session, self._tasks, self._wake)
+        between = BetweenTurns(
+            self._base, session, self._tasks, wake=self._wake, on_change=self.on_change
+        )
         try:
             return await self._launcher.open(
                 session, workspace, between, system=system, replay=replay
@@ -262,6 +275,15 @@ class LiveAgents:
         live = self._live.get(session_id)
         if live is not None and live.agent.alive:
             await live.agent.configure(mode=mode, model=model)
+
+    async def stop_subagent(self, session_id: int, key: str) -> bool:
+        """Stop one sub-agent of a session; False if it cannot be stopped alone, or is over.
+
+        Raises:
+            AgentError: its agent is gone.
+        """
+        live = self._live.get(session_id)
+        return live is not None and await live.agent.stop_subagent(key)
 
     def processes(self) -> Mapping[str, int]:
         """Count the processes of each agent that has one."""
@@ -379,7 +401,12 @@ class LiveAgents:
         live.stay()
         ended = self._ending[session_id] = asyncio.Event()
         try:
+            left = live.agent.subagents
             await live.agent.close()
+            if left:
+                settle = self._base.stores.subagents.settle
+                await persist(self._base.clock, settle, session_id, "lost")
+                self.on_change(session_id)
             await self._workspaces.close(session_id)
         finally:
             del self._ending[session_id]

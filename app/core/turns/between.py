@@ -15,6 +15,7 @@ from typing import Any, Final
 from app.core.base import Base
 from app.model.background import Woken, Work
 from app.model.calls import merge_tool
+from app.model.subagents import SubagentUpdate
 from app.model.types import Entry, Session
 from app.model.updates import AskRequest, BridgeUpdate, StateUpdate, ThoughtUpdate, ToolUpdate
 from app.retry import persist
@@ -31,20 +32,33 @@ class BetweenTurns:
     """What one session's agent does between turns; implements `SessionListener`."""
 
     def __init__(
-        self, base: Base, session: Session, tasks: Tasks, wake: Callable[[int, Woken], None]
+        self,
+        base: Base,
+        session: Session,
+        tasks: Tasks,
+        *,
+        wake: Callable[[int, Woken], None],
+        on_change: Callable[[int], None],
     ) -> None:
-        """Listen; `wake` has a turn opened for what the agent begins."""
+        """Listen; `wake` has a turn opened for what the agent begins.
+
+        `on_change` is told when its sub-agents changed.
+        """
         self._base = base
         self._session = session
         self._tasks = tasks
         self._wake = wake
+        self._on_change = on_change
         self._unshown: Counter[str] = Counter()
 
     async def on_update(self, update: BridgeUpdate) -> None:
-        """Keep a new title; the rest of the session's state belongs to turns."""
+        """Keep a new title, and what changed about a sub-agent; the rest belongs to turns."""
+        base, stores, session = self._base, self._base.stores, self._session.id
         if isinstance(update, StateUpdate) and update.what == "title" and update.value:
-            title = self._base.vault.redact(str(update.value))
-            await self._base.stores.sessions.rename(self._session.id, title)
+            await stores.sessions.rename(session, base.vault.redact(str(update.value)))
+        elif isinstance(update, SubagentUpdate):
+            await persist(base.clock, stores.subagents.change, session, None, update)
+            self._on_change(session)
 
     async def on_ask(self, _request: AskRequest) -> str | None:
         """Refuse: asks of the agent wait for a turn."""

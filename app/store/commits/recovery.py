@@ -10,7 +10,8 @@ from app.model.posts import Note, NoteCode
 from app.model.types import TurnState
 from app.store.commits.asks import close_asks, leave_questions
 from app.store.commits.endings import RUNNING, STOPPED, end_turn, ended_by, say
-from app.store.tables import ask, turn
+from app.store.commits.subagents import settle_subagents
+from app.store.tables import ask, subagent, turn
 
 CUT_TWICE = Note(NoteCode.CUT_OFF_TWICE)
 CUT_ONCE = Note(NoteCode.CUT_OFF)
@@ -24,6 +25,8 @@ def recover_turns(connection: Connection, which: ColumnElement[bool], now: float
     lost = ask.c.turn.in_(select(turn.c.id).where(running))
     leave_questions(connection, lost)
     posts = close_asks(connection, lost & ask.c.adrift.is_(False), "lost", ASK_LOST, now)
+    begun = subagent.c.turn.in_(select(turn.c.id).where(which))
+    settle_subagents(connection, begun, "lost", now)
     for row in connection.execute(select(turn).where(running).order_by(turn.c.id)).all():
         posts += _recover(connection, row, now)
     return posts

@@ -117,7 +117,7 @@ async def test_an_ask_between_turns_waits_for_a_turn() -> None:
     hall = Hall()
 
     asking = asyncio.create_task(hall.audience.ask(ASK))
-    await asyncio.wait_for(hall.between.stirred.wait(), BOUND)
+    await asyncio.wait_for(hall.between.roused.wait(), BOUND)
     await hall.follow()
 
     assert await asyncio.wait_for(asking, BOUND) == "yes"

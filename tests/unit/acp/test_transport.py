@@ -34,6 +34,7 @@ class Ear:
     def __init__(self, pause: int = 0) -> None:
         self.heard: list[Any] = []
         self.settled_at: list[int] = []
+        self.withdrawn: list[object] = []
         self._pause = pause
 
     def take(self, params: Any) -> Awaitable[None] | None:
@@ -46,6 +47,9 @@ class Ear:
 
     def notify(self, method: str, params: object) -> bool:
         return False
+
+    def withdraw(self, identifier: object) -> None:
+        self.withdrawn.append(identifier)
 
     def settle(self) -> Awaitable[None] | None:
         self.settled_at.append(len(self.heard))
