@@ -41,6 +41,7 @@ from app.store.tables.pipe import (
     transcript,
     turn,
 )
+from app.store.tables.record import record, record_pending, record_position
 from app.store.tables.work import checkout, delegation, repository, review, saved_folder, told
 
 __all__ = [
@@ -73,6 +74,9 @@ __all__ = [
     "post",
     "process",
     "progress",
+    "record",
+    "record_pending",
+    "record_position",
     "repository",
     "review",
     "saved_folder",
