@@ -17,6 +17,7 @@
     ├── AgentError              something between the bridge and an agent process
     │   ├── AgentNotStarted     its process could not be started
     │   ├── AgentDied           its process ended during a call
+    │   ├── AgentCutOff         the connection to its machine ended during a call
     │   ├── AgentTimedOut       it did not answer within its bound
     │   ├── AgentMisbehaved     it broke the protocol (a frame over the cap, a flood)
     │   ├── AgentStopped        it used more of the machine than it may
@@ -189,6 +190,18 @@ class AgentDied(AgentError):
             how = f"signal {-status}" if status < 0 else f"exit status {status}"
         tail = f" Its last words: {last_words}" if last_words else ""
         super().__init__(f"{agent} stopped unexpectedly ({how}).{tail}")
+
+
+class AgentCutOff(AgentError):
+    """The connection to an agent on another machine ended during a call."""
+
+    def __init__(self, agent: str, host: str, *, was_held: bool) -> None:
+        self.host = host
+        late = " and did not come back in time" if was_held else ""
+        super().__init__(
+            f"{agent} was cut off: the connection to {host} ended{late}. Send your message again "
+            "once it is there: what it has kept of this conversation goes on."
+        )
 
 
 class AgentTimedOut(AgentError):

@@ -92,7 +92,9 @@ class Handshake:
         """Prepare; `system` is for an agent that takes a system prompt."""
         self._peer = peer
         self._launch = launch
-        self._cwd = f"{workspace.absolute()}{'/' if launch.trailing_slash else ''}"
+        folder = peer.remote_folder or str(workspace.absolute())
+        self.folder = f"{folder}{'/' if launch.trailing_slash and folder != '/' else ''}"
+        """Where the conversation is, as the agent is told."""
         self._timeouts = timeouts
         self._capabilities = AgentCapabilities()
         self._system = system
@@ -229,7 +231,7 @@ class Handshake:
 
     async def _ask(self, method: str, **params: Any) -> Json:
         """Send a raw request to open a conversation: the SDK drops fields that it does not know."""
-        words: dict[str, Any] = {**params, "cwd": self._cwd, "mcpServers": self._servers()}
+        words: dict[str, Any] = {**params, "cwd": self.folder, "mcpServers": self._servers()}
         if self._launch.meta:
             words["_meta"] = dict(self._launch.meta)
         return mapping(await self._peer.transport.request(method, words))

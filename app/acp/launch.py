@@ -14,11 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic import SecretStr
+
 from app.acp.card import card_path
 from app.agents.agent import Agent
 from app.agents.checks import Admission, explain_command
 from app.agents.isolation import Isolation
 from app.agents.registry import Registry
+from app.children.environment import PROXIES
 from app.children.homes import SessionHomes, give
 from app.children.layout import Confinement
 from app.children.limits import ResourceLimits
@@ -28,7 +31,8 @@ from app.children.process import Child
 from app.children.sandbox import Plain, Sandbox
 from app.children.spawn import ChildCommand, spawn
 from app.children.stop import spawn_linked
-from app.config import Configuration
+from app.config import AgentConfig, Configuration
+from app.config.remote import AGENT_TOKEN, parse_remote
 from app.errors import AgentNotStarted
 from app.model.agents import ToolExposure
 from app.model.types import Session
@@ -52,6 +56,26 @@ class ToolServers:
     stdio: McpServerStdio
     http: HttpMcpServer | None = None
     """None: the agent does not reach the bridge's port."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteAddress:
+    """Where an agent on another machine is, and what it wants to see."""
+
+    url: str
+    token: SecretStr | None = None
+    setting: str = AGENT_TOKEN
+    """What its token is called in the settings."""
+    folder: str = ""
+    """Where it works there; empty leaves that to its relay."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """The variables that name the bridge's own proxy."""
+
+    @property
+    def host(self) -> str:
+        """The machine."""
+        remote = parse_remote(self.url)
+        return remote.host if remote is not None else ""
 
 
 async def _allow_start() -> None:
@@ -104,6 +128,8 @@ class AgentLaunch:
     """Raises AgentNotStarted if it may not start."""
     network: NetworkPlan | None = None
     """Its own network, if it has one."""
+    remote: RemoteAddress | None = None
+    """Where it runs, if that is another machine; then nothing is started here."""
     settle_seconds_before_load: float = 0.0
     """How long a conversation must have been idle before it is restored."""
 
@@ -123,14 +149,14 @@ def launch_of(agent: Agent, configuration: Configuration, admission: Admission) 
     assert isolation is not None, "agents that are started have a isolation"
     return AgentLaunch(
         name=agent.id,
-        argv=config.command,
+        argv=config.argv,
         display_name=agent.display_name,
         home=isolation.home,
         homes=isolation.homes,
         environment=isolation.environment,
         sandbox=isolation.sandbox,
         confinement=isolation.confinement,
-        limits=isolation.limits,
+        limits=None if config.url else isolation.limits,
         network=isolation.network,
         # An agent's initial mode is never trusted to ask.
         mode=agent.mode,
@@ -146,7 +172,22 @@ def launch_of(agent: Agent, configuration: Configuration, admission: Admission) 
         admit=partial(admission.admit, agent.id),
         tool_exposure=agent.tool_exposure,
         card=card_path(configuration.shared_dir, agent.id),
+        remote=_remote(config, configuration),
         settle_seconds_before_load=program.quirks.load_after_seconds if program else 0,
+    )
+
+
+def _remote(config: AgentConfig, configuration: Configuration) -> RemoteAddress | None:
+    if not config.url:
+        return None
+    return RemoteAddress(
+        config.url,
+        configuration.model_keys(config.id).get(AGENT_TOKEN),
+        setting=config.setting(AGENT_TOKEN),
+        folder=config.remote_folder,
+        environment={
+            name: value for name, value in configuration.surroundings.items() if name in PROXIES
+        },
     )
 
 

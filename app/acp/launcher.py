@@ -26,8 +26,9 @@ from acp.schema import HttpHeader, HttpMcpServer, McpServerStdio
 
 from app.acp import tool_relay
 from app.acp.handshake import Handshake, NotRestored
-from app.acp.launch import AgentLaunch, ToolServers, open_home, start
+from app.acp.launch import AgentLaunch, ToolServers, open_home
 from app.acp.peer import AT_ONCE, POLITE, AgentPeer, AgentTimeouts
+from app.acp.remote import RemoteAgent, reach
 from app.acp.session import AcpSession
 from app.children.environment import visible_prefixes
 from app.children.network.access import SessionHosts
@@ -232,11 +233,12 @@ class AcpLauncher:
         launch = await open_home(launch, session)
         hosts = self._hosts.setdefault(session.id, SessionHosts())
         endpoint = None
-        if self._endpoints is not None:
+        if self._endpoints is not None and launch.remote is None:
             endpoint = await self._endpoints.open(session, with_token=launch.uses_port)
         try:
             launch = await offer(launch, endpoint)
-            child = await start(launch, workspace, marker, hosts)
+            owner = f"{self._bridge}.{session.id}"
+            child = await reach(launch, workspace, marker, hosts, owner=owner)
         except BaseException:
             await self._shut(endpoint)
             raise
@@ -265,11 +267,15 @@ class AcpLauncher:
             await peer.close(AT_ONCE)
             raise
         marks = frozenset(peer.audience.marks) if begun.how == "loaded" else None
-        return OpenedSession(conversation, begun.how, begun.instructed, marks)
+        return OpenedSession(
+            conversation, begun.how, begun.instructed, marks, elsewhere=peer.remote_folder
+        )
 
-    def _admit(self, launch: AgentLaunch, workspace: Path, peer: AgentPeer, child: Child) -> None:
+    def _admit(
+        self, launch: AgentLaunch, workspace: Path, peer: AgentPeer, child: Child | RemoteAgent
+    ) -> None:
         """Watch the resources of an agent for as long as its process lives."""
-        if self._warden is None or launch.limits is None:
+        if self._warden is None or launch.limits is None or isinstance(child, RemoteAgent):
             return
         ward = Ward(
             launch.display_name or launch.name,
@@ -281,7 +287,7 @@ class AcpLauncher:
         self._warden.admit(ward)
         self._wards[child.marker] = ward
 
-    def _record(self, child: Child, session: Session) -> asyncio.Task[None]:
+    def _record(self, child: Child | RemoteAgent, session: Session) -> asyncio.Task[None]:
         """Start to record the process.
 
         During the handshake, not before it: that costs no time, and what a crash leaves behind
@@ -298,7 +304,7 @@ class AcpLauncher:
         self,
         launch: AgentLaunch,
         session: Session,
-        child: Child,
+        child: Child | RemoteAgent,
         recording: asyncio.Task[None],
         endpoint: ToolEndpoint | None,
     ) -> None:

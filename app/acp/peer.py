@@ -1,6 +1,7 @@
-"""Owns one live agent process and the connection to it, until both have ended.
+"""Owns one live agent and the connection to it, until both have ended.
 
-When an agent's stream ends for any reason, its process and everything that it started end too.
+When an agent's stream ends for any reason, its process and everything that it started end too. One
+on another machine has a connection instead of a process; what it started is its relay's to end.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pydantic import ValidationError
 
 from app.acp.audience import Audience
 from app.acp.client import BridgeAcpClient
+from app.acp.remote import RemoteAgent
 from app.acp.transport import AgentTransport
 from app.children.proc_table import TICKS_PER_SECOND, ticks_now
 from app.children.process import Child, StopReport
@@ -110,7 +112,7 @@ class AgentPeer:
     def __init__(
         self,
         name: str,
-        child: Child,
+        child: Child | RemoteAgent,
         between: AgentListener,
         *,
         counters: Counters,
@@ -119,7 +121,7 @@ class AgentPeer:
         display_name: str = "",
         has_background_work: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Connect to a process.
+        """Connect to a process, or to what takes its place.
 
         `has_background_work` tells whether it declared work that goes on between its turns.
         """
@@ -154,6 +156,11 @@ class AgentPeer:
         """Whether it can still be reached."""
         is_over = self.transport.finished.is_set()
         return self._closing is None and self._child.status is None and not is_over
+
+    @property
+    def remote_folder(self) -> str:
+        """Where it works on another machine; empty if it works on this one."""
+        return self._child.folder if isinstance(self._child, RemoteAgent) else ""
 
     @asynccontextmanager
     async def step(self, name: str, seconds: float | None) -> AsyncIterator[None]:
@@ -204,7 +211,7 @@ class AgentPeer:
     async def _rest(self) -> None:
         if self._child.link is not None:
             await self._child.link.pause()
-        if not self.alive:
+        if not self.alive or isinstance(self._child, RemoteAgent):
             return
         swept = await asyncio.to_thread(end_background, self._child, before=self._prompted)
         if swept.killed:
@@ -230,6 +237,8 @@ class AgentPeer:
             return self._reason
         if self.transport.failure is not None:
             return self.transport.failure
+        if isinstance(self._child, RemoteAgent) and self._child.failure is not None:
+            return self._child.failure
         if self.transport.cause is not None:
             return AgentMisbehaved(self.name, self.transport.cause)
         if report.step not in ("exited", "closed") and not self._wanted:
@@ -262,7 +271,11 @@ class AgentPeer:
         return self._closing
 
     async def _end(self, steps: StopSteps) -> StopReport:
-        report = await stop(self._child, steps=steps)
+        child = self._child
+        if isinstance(child, RemoteAgent):
+            report = await child.stop(steps)
+        else:
+            report = await stop(child, steps=steps)
         if report.remaining:
             logger.error("%s: processes that cannot be killed: %s", self.name, report.remaining)
         self.transport.end()

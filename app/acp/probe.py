@@ -191,6 +191,8 @@ class Probe:
         if (self._visits.workspace / TRACE).exists():
             how = "although it was rejected" if witness.asks else "without asking"
             raise Unlike("fails", f"it ran a command {how}; give it a mode that asks")
+        if not witness.asks and self._visits.launch.remote is not None:
+            raise Unlike("skipped", "it did not ask, and what it ran there is not seen from here")
         if not witness.asks:
             raise Unlike("skipped", f"it did not try to run anything: {witness.text!r}")
         names = ", ".join(option.name for option in witness.asks[0].options)
@@ -230,7 +232,7 @@ class Probe:
             raise Unlike("absent", "it does not offer that")
         async with peer.step("session/list", self._visits.timeouts.load):
             answer = await peer.transport.request(
-                "session/list", {"cwd": str(self._visits.workspace.absolute())}
+                "session/list", {"cwd": self._handshake(peer).folder}
             )
         found = [each.get("sessionId") for each in objects(mapping(answer).get("sessions"))]
         known = "this one among them" if self._session_id in found else "not this one"

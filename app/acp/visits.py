@@ -17,8 +17,9 @@ from acp import PROTOCOL_VERSION
 
 from app.acp.handshake import CAPABILITIES, CLIENT, Handshake
 from app.acp.json_values import Json, mapping, objects, string
-from app.acp.launch import AgentLaunch, make_workspace, start
+from app.acp.launch import AgentLaunch, make_workspace
 from app.acp.peer import AgentPeer, AgentTimeouts
+from app.acp.remote import reach
 from app.children.proc_table import new_marker
 from app.descent import discard
 from app.errors import AgentLoginNeeded
@@ -55,7 +56,7 @@ class Visits:
         """
         tasks = Tasks("visit")
         workspace = await asyncio.to_thread(make_workspace, self.launch, self.workspace)
-        child = await start(self.launch, workspace, new_marker(self.bridge))
+        child = await reach(self.launch, workspace, new_marker(self.bridge))
         peer = AgentPeer(
             self.launch.name,
             child,

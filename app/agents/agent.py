@@ -17,9 +17,9 @@ from app.agents.isolation import Isolation
 from app.agents.network import read_hosts
 from app.children.sandbox import Plain
 from app.config import AgentConfig, Configuration
-from app.config.agents import ToolKind
 from app.config.fields import PAGE
 from app.config.network import HostPattern
+from app.config.permissions import ToolKind
 from app.model.agents import COMMAND, WAITS_SECONDS, Scope, ToolExposure
 from app.model.delegation import Excess
 from app.model.policy import PRESETS, Policy, Rule
@@ -76,6 +76,11 @@ class Agent:
     def description(self) -> str:
         """What it is for."""
         return self.config.description or (self.program.description if self.program else "")
+
+    @property
+    def host(self) -> str:
+        """The machine that it runs on, with files of its own; empty for the bridge's own."""
+        return self.config.host
 
     @property
     def emoji(self) -> str:
@@ -136,6 +141,8 @@ class Agent:
     def scope(self) -> Scope:
         """Which of the bridge's tools, and which other agents, it may use."""
         config = self.config
+        if config.url:  # its tools would have to be reached from its machine
+            return Scope(tools_allow=(), agents_allow=())
         return Scope(
             tools_allow=config.tools_allow,
             tools_deny=config.tools_deny,

@@ -48,7 +48,9 @@ def check_entry(
 def check_command(
     configuration: Configuration, entry: AgentConfig, program: AgentProgram | None
 ) -> AgentCheck:
-    """Check whether an agent's command is installed."""
+    """Check whether an agent's command is installed; of another machine, only its name is known."""
+    if entry.url:
+        return passed("address", f"runs at {entry.host}")
     name = entry.command[0]
     found = shutil.which(name, path=configuration.path)
     if found is not None:
@@ -77,7 +79,7 @@ def check_key(
     if given:
         return passed("key", f"gets {', '.join(given)}")
     wanted = [name for name in program.env if is_secret(name)] if program else []
-    if program is None or entry.home == "user" or not wanted:
+    if program is None or entry.home == "user" or entry.url or not wanted:
         return None
     home = home_of(configuration, entry)
     if any((home / name).exists() for name in program.home.login):
@@ -116,7 +118,11 @@ def check_isolation(words: str) -> AgentCheck:
 logger = logging.getLogger(__name__)
 
 _WORDS: Final[Sequence[Mapping[str, str]]] = (
-    {"none": "not isolated", "bubblewrap": "isolated (bubblewrap)"},
+    {
+        "none": "not isolated",
+        "bubblewrap": "isolated (bubblewrap)",
+        "remote": "not ours, on another machine",
+    },
     {"own": "its own home", "user": "your home", "path": "a home that its sessions share"},
     {
         "host": "this machine's network",
@@ -226,6 +232,8 @@ def describe_change(record: AgentRecord) -> str:
 
 
 def _measure(entry: AgentConfig, isolation: Isolation) -> str:
+    if entry.url:
+        return "remote"
     sandbox = "none" if isinstance(isolation.sandbox, Plain) else "bubblewrap"
     home = "path" if isinstance(entry.home, Path) else entry.home
     network = "host" if isolation.network is None else isolation.network.rules.mode

@@ -39,6 +39,8 @@ from app.config import AgentConfig, Configuration
 from app.errors import ConfigurationError
 
 NOT_ISOLATED: Final = "not isolated"
+NOT_OURS: Final = "not ours"
+"""How the isolation of an agent on another machine is described."""
 AS_YOU: Final = "runs as you and can read your files and keys"
 AS_ROOT: Final = "runs as root and can read every file on this machine"
 
@@ -77,6 +79,8 @@ class Isolation:
     @property
     def limit_words(self) -> str:
         """What one of its sessions may use, and which limit cannot be enforced here."""
+        if self.words.startswith(NOT_OURS):
+            return "time, output and budget; its processes, memory and files are not ours to limit"
         if not sys.platform.startswith("linux"):
             return "processes, memory and files are not limited here: run the bridge on Linux"
         words = self.limits.description
@@ -192,8 +196,8 @@ def _trust_mirrors(file: Path) -> None:
 
 
 def _is_open(entry: AgentConfig) -> bool:
-    """Tell whether an entry says that its agent is not isolated."""
-    return entry.sandbox == "none" or entry.home == "user"
+    """Tell whether an entry says that its agent is not isolated, or not here."""
+    return entry.sandbox == "none" or entry.home == "user" or bool(entry.url)
 
 
 def homes_root(configuration: Configuration) -> Path:
@@ -223,7 +227,8 @@ def _isolate(
     program = next((each for each in known_agents() if each.name == entry.driver), None)
     files = program.home if program else None
     root = homes_root(configuration)
-    homes = SessionHomes(home, root, files, user=user) if entry.home == "own" else None
+    has_homes = entry.home == "own" and not entry.url
+    homes = SessionHomes(home, root, files, user=user) if has_homes else None
     own = {name: key.get_secret_value() for name, key in keys.items()}
     own |= program.environment if program else {}
     trust = configuration.data_dir / "git.config"
@@ -289,6 +294,8 @@ def _limits(entry: AgentConfig) -> ResourceLimits:
 def _sandbox(
     configuration: Configuration, entry: AgentConfig, found: Bubblewrap | Unavailable
 ) -> tuple[Sandbox, str]:
+    if entry.url:
+        return Plain(), describe_elsewhere(entry.host)
     if _is_open(entry):
         return Plain(), describe_exposure("", explain_choice(entry))
     if isinstance(found, Bubblewrap):
@@ -348,6 +355,11 @@ def describe_exposure(reason: str, remedy: str) -> str:
     return f"{why}: it {risk}. {remedy}"
 
 
+def describe_elsewhere(host: str) -> str:
+    """Say of an agent on another machine that the bridge does not isolate it."""
+    return f"{NOT_OURS}: runs at {host}. What it can reach there is set there."
+
+
 def explain_choice(entry: AgentConfig) -> str:
     """Say how to isolate an agent that its settings leave without isolation."""
     if not sys.platform.startswith("linux"):
@@ -365,4 +377,6 @@ def explain_choice(entry: AgentConfig) -> str:
 
 def shorten_isolation(words: str) -> str:
     """Return how an agent is isolated in a few words, without what to do about it."""
+    if words.startswith(NOT_OURS):
+        return words.partition(". ")[0]
     return NOT_ISOLATED if words.startswith(NOT_ISOLATED) else words

@@ -254,8 +254,8 @@ def find_successor(
 
 
 def identify(entry: AgentConfig) -> tuple[str, ...]:
-    """Return the program of an agent: its driver, else its command."""
-    return (entry.driver,) if entry.driver else entry.command
+    """Return the program of an agent: its address, its driver, else its command."""
+    return (entry.driver,) if entry.driver and not entry.url else entry.argv
 
 
 def label_origin(source: EntrySource, setting: AgentsSource) -> str:

@@ -35,6 +35,7 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "app.cli.ask": {"ask": "Ask an agent something and follow what it does."},
     "app.cli.manifest": {"manifest": "Set up an agent on Slack, GitHub or Linear."},
+    "app.cli.relay": {"relay": "Let a bridge on another machine use an agent of this one."},
     "app.cli.migrate": {"migrate": "Bring the database to this release, or move it."},
 }
 """Each module with `COMMANDS`, a Typer application; its commands and groups with their help lines.

@@ -6,10 +6,11 @@ Only this package reads the environment, and only in `from_process` and
 
 from __future__ import annotations
 
-from app.config.agents import AgentConfig, AgentLimits, PermissionRule
+from app.config.agents import AgentConfig, AgentLimits
 from app.config.cautions import Caution, cautions, describe_unserved
 from app.config.configuration import Configuration, load
 from app.config.fields import Account
+from app.config.permissions import PermissionRule
 from app.config.process import (
     BridgeSecrets,
     ensure_secrets,

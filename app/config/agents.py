@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -25,44 +24,25 @@ from pydantic import (
 
 from app.config.fields import Emoji, Environment, Variables, nothing, text_list
 from app.config.network import GROUP, parse_host
+from app.config.permissions import Permissions
+from app.config.remote import (
+    AGENT_TOKEN,
+    Url,
+    parse_remote,
+    refuse_keys_of_local,
+    refuse_keys_of_remote,
+    require_tls,
+)
 from app.config.sources import refusal
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
+_ACCOUNT = re.compile(r"[a-z][a-z0-9_]*:[\w./-]{1,100}")
 _GLOB = re.compile(r"[A-Za-z0-9_.*?-]{1,100}")
 
 # The longest command line that Linux takes as one argument.
 _LONGEST_TEXT = 128 * 1024
 # A pebibyte: beyond any machine, and in bytes still far below what the kernel can count.
 _MOST_MB = 1024**3
-
-Preset = Literal["read-only", "careful", "trusted"]
-Decision = Literal["allow", "ask", "deny"]
-ToolKind = Literal[
-    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
-]
-
-
-@dataclass(frozen=True, slots=True)
-class PermissionRule:
-    """One rule of an agent's policy: a decision and the tool calls it applies to."""
-
-    decision: Decision
-    """What happens to a call that the rule matches."""
-    kind: tuple[str, ...] = ()
-    """The tool kinds it matches; none means all."""
-    title: tuple[str, ...] = ()
-    """Globs on the call's title; none means all."""
-    path: tuple[str, ...] = ()
-    """Globs on the paths the call touches; none means all."""
-    command: tuple[str, ...] = ()
-    """Globs on the command the call runs; none means all."""
-
-
-_MATCHERS = tuple(field.name for field in fields(PermissionRule))[1:]
-_RULE_REMEDY = (
-    'Write a preset (read-only, careful, trusted) or a list of rules such as {"allow": "read"} or '
-    '{"ask": {"kind": "edit", "path": "docs/**"}}.'
-)
 
 
 def _command(value: object) -> object:
@@ -103,40 +83,6 @@ def _network_hosts(value: object) -> object:
     return hosts
 
 
-def _permissions(value: object) -> object:
-    if isinstance(value, str) and value in get_args(Preset):
-        return value
-    if not isinstance(value, list):
-        raise refusal("is neither a preset nor a list of rules", _RULE_REMEDY)
-    return tuple(_rule(rule, number) for number, rule in enumerate(value, start=1))
-
-
-def _rule(rule: object, number: int) -> PermissionRule:
-    problem = f"rule {number} is not valid"
-    if not isinstance(rule, dict) or len(rule) != 1:
-        raise refusal(problem, _RULE_REMEDY)
-    (decision, match) = next(iter(rule.items()))
-    matchers = match if isinstance(match, dict) else {"kind": match}
-    if decision not in get_args(Decision) or not set(matchers) <= set(_MATCHERS):
-        raise refusal(problem, _RULE_REMEDY)
-    globs = {name: _globs(value) for name, value in matchers.items()}
-    if not all(globs.values()) or not set(globs.get("kind", ())) <= set(get_args(ToolKind)):
-        raise refusal(problem, f"{_RULE_REMEDY} Kinds are {', '.join(get_args(ToolKind))}.")
-    if decision == "allow" and "title" in globs and "kind" not in globs:
-        raise refusal(
-            f"rule {number} allows by title alone, and the agent writes the title",
-            'Add the kind, such as {"allow": {"kind": "other", "title": "..."}}.',
-        )
-    return PermissionRule(decision, **globs)
-
-
-def _globs(value: object) -> tuple[str, ...]:
-    globs = [value] if isinstance(value, str) else value
-    if not isinstance(globs, list) or not all(isinstance(glob, str) and glob for glob in globs):
-        return ()
-    return tuple(globs)
-
-
 def _options(table: object) -> Mapping[str, Any]:
     if not isinstance(table, dict):
         raise refusal("is not an object", 'Write it as {"option": "value"}.')
@@ -157,11 +103,20 @@ def _name_globs(value: object) -> object:
     return globs
 
 
+def _accounts(value: object) -> object:
+    accounts = text_list(value)
+    if not isinstance(accounts, tuple) or not all(map(_ACCOUNT.fullmatch, accounts)):
+        raise refusal(
+            "has an entry that is not an account",
+            'Write accounts such as "slack:U0123", "slack:S0123" (a user group) or "github:ann".',
+        )
+    return accounts
+
+
 Globs = Annotated[tuple[str, ...], BeforeValidator(_name_globs)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT)]
 Options = Annotated[Mapping[str, str | bool], PlainValidator(_options)]
-Permissions = Annotated[Preset | tuple[PermissionRule, ...], PlainValidator(_permissions)]
 Home = Annotated[Literal["own", "user"] | Path, PlainValidator(_home)]
 Minutes = Annotated[float, Field(gt=0, le=365 * 24 * 60)]
 
@@ -236,6 +191,16 @@ class AgentConfig(BaseModel):
     command: Annotated[tuple[str, ...], PlainValidator(_command)] = Field(
         (), title="Command", description="The program that speaks ACP, with its arguments."
     )
+    url: Url = Field(
+        "", title="Address", description="Of an agent on another machine, instead of a command."
+    )
+    """`wss://` of a relay, or of an agent that serves ACP itself."""
+    remote_folder: Annotated[str, Field(pattern=r"^/")] = Field(
+        "", title="Folder there", description="Where it works on its machine; else the relay's own."
+    )
+    tls: Literal["required", "off"] = Field(
+        "required", title="TLS", description="Off, others can read its token and every word."
+    )
     driver: str | None = Field(None, title="Driver", description="The known agent it is.")
     default: bool = Field(
         False,
@@ -279,6 +244,11 @@ class AgentConfig(BaseModel):
     auth: Word | None = Field(None, title="Login method", description="If it offers several.")
     permissions: Permissions = Field(
         "careful", title="Permissions", description="What it may do without asking people."
+    )
+    approvers: Annotated[tuple[str, ...], BeforeValidator(_accounts)] = Field(
+        (),
+        title="Approvers",
+        description="Who is reminded of its questions that the person who asked did not answer.",
     )
     unasked: Literal["stop", "tell"] | None = Field(
         None,
@@ -375,6 +345,37 @@ class AgentConfig(BaseModel):
                 'Write home "own" and remove sandbox "none", or remove its network settings.',
             )
         return self
+
+    @model_validator(mode="after")
+    def _fits_where_it_runs(self) -> AgentConfig:
+        given = self.model_fields_set | {f"limits.{key}" for key in self.limits.model_fields_set}
+        if not self.url:
+            refuse_keys_of_remote(given)
+            return self
+        if self.ship == "none":
+            given -= {"ship"}
+        if not set(self.env) - {AGENT_TOKEN}:
+            given -= {"env"}
+        refuse_keys_of_local(given)
+        if self.tls == "required":
+            require_tls(self.url)
+        return self
+
+    @property
+    def host(self) -> str:
+        """The machine of an agent that runs elsewhere; empty for the bridge's own."""
+        remote = parse_remote(self.url)
+        return remote.host if remote is not None else ""
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """What is started, or the address of what runs elsewhere."""
+        return self.command or (self.url,)
+
+    @property
+    def program(self) -> str:
+        """What runs, in a word: its program, or the machine that it runs on."""
+        return self.host or self.command[0]
 
     @property
     def is_left_over(self) -> bool:

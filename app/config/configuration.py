@@ -357,7 +357,8 @@ def _keys(agent: AgentConfig, names: Names, sources: Sources) -> Mapping[str, Se
     for name in names.variables_of(agent):
         read = sources.secret if is_secret(name) else sources.text
         value = read(f"{name}__{agent.suffix}")
-        if value is None:
+        # The token of one machine goes to no other: a plain one belongs to the default agent.
+        if value is None and (agent.default or not agent.url):
             value = read(name)
         if value is not None:
             found[name] = SecretStr(value)

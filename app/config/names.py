@@ -16,6 +16,7 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from app.config.agents import AgentConfig
+from app.config.remote import AGENT_TOKEN
 from app.config.roster import ConfiguredAgents, KnownAgent
 from app.config.services import KnownService
 from app.config.settings import RepositoryEntry, Settings
@@ -147,6 +148,8 @@ class Names:
 
     def variables_of(self, agent: AgentConfig) -> tuple[str, ...]:
         """Return the variables that an agent may receive."""
+        if agent.url:  # its program and the key of its model are elsewhere
+            return (AGENT_TOKEN,)
         known = self._known.get(agent.driver or "")
         return tuple(dict.fromkeys((*(known.env if known else ()), *agent.env_passthrough)))
 

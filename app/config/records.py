@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from app.config.agents import KEYS, AgentConfig, PermissionRule
+from app.config.agents import KEYS, AgentConfig
+from app.config.permissions import PermissionRule
 
 ENV = "env"
 

@@ -295,10 +295,12 @@ def _apply_driver(source: str, entry: AgentConfig, around: AgentDiscovery) -> Ag
             f"agent {entry.name!r}: driver is not a known agent",
             f"Known agents are {drivers}. Any command works without driver.",
         )
+    if entry.url:
+        return entry.model_copy(update={"ship": "none"})
     command = entry.command or (_installed(known, around) if known else ())
     if not command:
         raise ConfigurationError(
-            source, f"agent {entry.name!r} has no command", "Add command or driver."
+            source, f"agent {entry.name!r} has no command", "Add command, driver or url."
         )
     known = known or _guess_driver(command, around.known)
     return entry.model_copy(

@@ -94,6 +94,8 @@ class Settings(GivenSettings):
     """After how long a turn is stopped."""
     ask_hours: Annotated[float, Field(gt=0, le=365 * 24)] = 168
     """How long an ask can be answered."""
+    ask_remind_minutes: Annotated[float, Field(ge=0, le=_YEAR_IN_MINUTES)] = 10
+    """After how long people are reminded of an ask that nobody answered; 0: never."""
     grace_seconds: Annotated[float, Field(ge=0, le=3600)] = 20
     """How long running work may continue after the bridge is told to stop."""
     budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None

@@ -151,6 +151,20 @@ class Adapter(ABC):
         """Look up the name of a person; the id stays if the look-up fails."""
         return speaker
 
+    def is_group(self, account: str) -> bool:
+        """Tell whether an account is that of a group of people, not of one person."""
+        return False
+
+    async def reach(self, person: str) -> SessionKey | None:
+        """Return the conversation in which one person is told something in private.
+
+        None if there is none: the person is mentioned where everyone reads it.
+
+        Raises:
+            PostDelayed: not now.
+        """
+        return None
+
     def is_shared(self, key: SessionKey) -> bool:
         """Tell whether other agents can answer in a conversation as well."""
         return True

@@ -87,6 +87,8 @@ class RepoProvider:
 
     def target(self, session: Session, chosen: str | None) -> Target:
         """Return what a session works on, given the choice in its place."""
+        if self._base.agent(session.key.agent).host:
+            return None  # what is on this machine is not on its own
         return self._directory.target(session.place, chosen)
 
     async def open(self, session: Session, target: Target) -> Workspace:
@@ -119,6 +121,8 @@ class RepoProvider:
             if within and not await asyncio.to_thread(is_folder_below, folder, within):
                 raise RepositoryError(wording.NO_FOLDER.format(folder=within))
             self._open[session.id] = folder
+            if self._base.agent(session.key.agent).host:
+                return Workspace(folder, visible=(attachment_folder(own),))
             return Workspace(
                 folder,
                 within,
@@ -248,6 +252,8 @@ class RepoProvider:
     def view(self, session: Session, target: Target) -> WorkspaceView:
         """Describe where a session works."""
         target = self._follow_rename(target)
+        if host := self._base.agent(session.key.agent).host:
+            return WorkspaceView("remote", host)
         if isinstance(target, Repository):
             return self._clones.view(session, target)
         return WorkspaceView("empty") if target is None else WorkspaceView("folder", str(target))

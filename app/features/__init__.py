@@ -24,6 +24,7 @@ BUILT_IN = (
     "together",
     "schedules",
     "grants",
+    "reminders",
     "record",
     "spending",
     "erasing",

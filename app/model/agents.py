@@ -24,6 +24,7 @@ _WORST_FIRST: Final[tuple[State, ...]] = ("unavailable", "login_needed", "limite
 
 _ORDER: Final = (
     "command",
+    "address",
     "isolation",
     "key",
     "files",

@@ -257,5 +257,5 @@ def decision(decided: object) -> str:
         case "rule":
             return f"{verb} by rule `{decided.get('rule')}`"
         case "unanswered":
-            return "not allowed: no answer"
+            return "nobody answered"
     return ""

@@ -78,7 +78,7 @@ GRANT_SECONDS: Final = 30 * 86_400.0
 Decided = Mapping[str, Any]
 
 NOT_ASKED: Final[Decided] = {"how": "not asked"}
-UNANSWERED: Final[Decided] = {"how": "unanswered", "allowed": False}
+UNANSWERED: Final[Decided] = {"how": "unanswered"}
 
 
 def by_rule(rule: object, *, allowed: bool) -> Decided:

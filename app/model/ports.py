@@ -132,6 +132,8 @@ class OpenedSession:
     """Whether the agent took the system prompt."""
     marks: frozenset[int] | None = None
     """The messages that its replayed conversation holds; None without a replay."""
+    elsewhere: str = ""
+    """Where it works, if that is on another machine."""
 
 
 class AgentLauncher(Protocol):

@@ -152,6 +152,8 @@ class PostContent:
     """How much the place wants to see; None: the default there."""
     asker: str = ""
     """The platform's id of the person whose words these answer."""
+    mentions: tuple[str, ...] = ()
+    """The platform's ids of people and groups whom this copy of an ask names."""
     message_id: str = ""
     """The message that these answer."""
     steered: tuple[str, ...] = ()
@@ -306,6 +308,7 @@ class NoteCode(StrEnum):
     EXPIRED = "expired"
     EXPIRED_ASK = "expired_ask"
     ASK_LOST = "ask_lost"
+    ASK_WAITS = "ask_waits"
     ASKED_AGAIN = "asked_again"
     ANSWERED = "answered"
     CONTINUED = "continued"

@@ -191,8 +191,9 @@ NOTES = {
         "Send the message again to continue."
     ),
     NoteCode.NOT_NEEDED: "No longer needed.",
-    NoteCode.EXPIRED: "No answer in time, so this was not done.",
-    NoteCode.EXPIRED_ASK: "No answer in time: {about}",
+    NoteCode.EXPIRED: "Nobody answered in time, so this was not done.",
+    NoteCode.EXPIRED_ASK: "Nobody answered: {about}",
+    NoteCode.ASK_WAITS: "This has been waiting for an answer for {about}.",
     NoteCode.ASK_LOST: (
         "The bridge restarted before this was answered. The agent asks again if it still matters."
     ),

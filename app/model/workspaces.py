@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal
 
 from app.model import wording
@@ -56,10 +56,22 @@ class Workspace:
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables for its agent, unless the agent has its own of that name."""
 
+    elsewhere: str = ""
+    """Where an agent on another machine works, as it calls that."""
+
     @property
     def start(self) -> Path:
-        """Where its agent begins, and what the rules of its workspace apply to."""
+        """Where its agent begins on this machine."""
         return self.folder / self.within
+
+    @property
+    def ruled(self) -> Path:
+        """What the rules for its workspace apply to, as its agent calls that."""
+        return Path(self.elsewhere) if self.elsewhere else self.start
+
+    def show(self, paths: Sequence[Path]) -> list[PurePath]:
+        """Return the paths of attachments as its agent is told them: elsewhere only their names."""
+        return [PurePath(path.name) if self.elsewhere else path for path in paths]
 
     @property
     def own(self) -> tuple[Path, ...]:
@@ -294,9 +306,9 @@ class Unshipped:
 class WorkspaceView:
     """What people see of a workspace."""
 
-    kind: Literal["empty", "folder", "clone"]
+    kind: Literal["empty", "folder", "clone", "remote"]
     name: str = ""
-    """Of the repository, or the path of the folder."""
+    """Of the repository, the path of the folder, or the machine that has the agent's own files."""
     branch: str = ""
     base: str = ""
     link: str = ""
@@ -311,7 +323,7 @@ class WorkspaceView:
     def written(self) -> str:
         """How people write where it is: `owner/name`, `folder:<path>` or `none`."""
         match self.kind:
-            case "empty":
+            case "empty" | "remote":
                 return NONE
             case "folder":
                 return f"{FOLDER}{self.name}"

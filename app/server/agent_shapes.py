@@ -82,7 +82,7 @@ class AgentOut(BaseModel):
             display_name=agent.title,
             description=agent.description,
             default=default,
-            command=agent.config.command[0],
+            command=agent.config.program,
             isolation=isolation,
             checkout=checkout_words(agent.program),
             limits=agent.isolation.limit_words if agent.isolation else "",

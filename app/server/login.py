@@ -32,7 +32,7 @@ OPERATOR: Final = "operator"
 
 GUARDED: Final = frozenset(
     {
-        *("command", "driver", "extends", "url", "env", "env_passthrough"),
+        *("command", "driver", "extends", "url", "tls", "env", "env_passthrough"),
         *("sandbox", "home", "network", "network_hosts", "limits"),
     }
 )

@@ -370,6 +370,8 @@ def _expire(connection: Connection, row: Row[Any], now: float) -> list[int]:
         decide_note(connection, row.id, keep=False)
     if row.kind in {"offer", "memory", "schedule", "race"}:
         return posts
+    # The agent is told with its next prompt.
+    connection.execute(update(ask).where(ask.c.id == row.id).values(adrift=True))
     target = shown_in(connection, row.turn)
     notice = PostContent(kind="notice", reason=Note(NoteCode.EXPIRED_ASK, about=row.title))
     told = NewPost(f"expired:{row.id}", target, notice, row.session, row.turn)

@@ -156,6 +156,7 @@ def content_of(stored: Mapping[str, Any]) -> PostContent:
             "files": tuple(MadeFile(**file) for file in stored["files"]),
             "view": view_from(view) if (view := stored.get("view")) else None,
             "outcome": _outcome_of(stored.get("outcome")),
+            "mentions": tuple(stored.get("mentions", ())),
             "steered": tuple(stored.get("steered", ())),
             "delegated": tuple(DelegatedLine(**line) for line in stored.get("delegated", ())),
         }

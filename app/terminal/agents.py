@@ -58,9 +58,12 @@ def find_problems(agents: Sequence[AgentOut]) -> Iterator[str]:
 
 def show_command(configuration: Configuration, agent: str, command: str) -> str:
     """Show what an agent runs: of an interpreter also the script; never an argument."""
+    entry = configuration.agents.get(agent)
+    if entry is not None and entry.url:
+        return f"at {entry.host}"
     if not is_installed(configuration, command):
         return f"{command} (not found)"
-    name, entry = Path(command).name, configuration.agents.get(agent)
+    name = Path(command).name
     if not name.startswith(INTERPRETERS) or entry is None:
         return name
     script = next((word for word in entry.command[1:] if not word.startswith("-")), "")

@@ -40,6 +40,7 @@ type User {
   name: String!
   displayName: String!
   email: String!
+  url: String!
   active: Boolean!
   guest: Boolean!
   app: Boolean!

@@ -136,6 +136,7 @@ class Views:
             "name": person.name,
             "displayName": person.name.lower(),
             "email": person.child()["email"],
+            "url": person.child()["url"],
             "active": person.active,
             "guest": person.guest,
             "app": person.app,

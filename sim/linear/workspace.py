@@ -154,6 +154,10 @@ class Workspace:
         self._heard_of(session)
         if activity.type in NOTIFYING and session.creator is not None:
             self.notified.append((session.creator, activity))
+        for person in self.people.values():
+            # An address of a profile in a text is a mention.
+            if person is not session.creator and person.child()["url"] in activity.body:
+                self.notified.append((person, activity))
         if activity.type == "response":
             said = Comment(new_id(), activity.body, app.user, self.now(), session.comment)
             session.issue.comments.append(said)

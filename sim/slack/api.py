@@ -31,6 +31,7 @@ NEEDED = {
     "chat.startStream": "chat:write",
     "chat.stopStream": "chat:write",
     "chat.update": "chat:write",
+    "conversations.open": "im:write",
     "files.completeUploadExternal": "files:write",
     "files.delete": "files:write",
     "files.getUploadURLExternal": "files:write",
@@ -41,6 +42,7 @@ NEEDED = {
 HISTORY = {"channel": "channels:history", "group": "groups:history", "im": "im:history"}
 READ_ONLY = {
     "auth.test",
+    "conversations.history",
     "conversations.replies",
     "files.getUploadURLExternal",
     "files.info",
@@ -55,6 +57,8 @@ TIERS = {
     "chat.startStream": 20,
     "chat.stopStream": 20,
     "chat.update": 50,
+    "conversations.history": 50,
+    "conversations.open": 50,
     "conversations.replies": 50,
     "reactions.add": 50,
     "users.info": 100,
@@ -95,6 +99,8 @@ class Methods:
             "chat.startStream": self._start_stream,
             "chat.stopStream": self._stop_stream,
             "chat.update": self._update,
+            "conversations.history": self._history,
+            "conversations.open": self._open_direct,
             "conversations.replies": self._replies,
             "files.completeUploadExternal": self._complete_upload,
             "files.delete": self._delete_file,
@@ -330,6 +336,33 @@ class Methods:
             "has_more": more,
             "response_metadata": {"next_cursor": str(begin + limit) if more else ""},
         }
+
+    def _history(self, app: App, arguments: Arguments) -> dict[str, Any]:
+        channel = self._channel(app, arguments["channel"], error="channel_not_found")
+        if HISTORY[channel.kind] not in app.scopes:
+            raise SlackSays("missing_scope", needed=HISTORY[channel.kind])
+        said = [
+            message
+            for message in self._workspace.messages
+            if message.channel == channel.id
+            and message.thread in {None, message.ts}
+            and not message.deleted
+            and message.only_for is None
+        ]
+        with_metadata = str(arguments.get("include_all_metadata", "")).lower() in {"true", "1"}
+        page = said[::-1][: int(arguments.get("limit", 100))]
+        return {
+            "messages": [
+                m.as_json(self._workspace.file_json, metadata=with_metadata) for m in page
+            ],
+            "has_more": len(said) > len(page),
+        }
+
+    def _open_direct(self, app: App, arguments: Arguments) -> dict[str, Any]:
+        person = arguments["users"]
+        if person not in self._workspace.people:
+            raise SlackSays("user_not_found")
+        return {"channel": {"id": self._workspace.direct(app, person)}}
 
     def _user_info(self, _: App, arguments: Arguments) -> dict[str, Any]:
         person = self._workspace.people.get(arguments["user"])

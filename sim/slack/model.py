@@ -20,6 +20,7 @@ SCOPES = frozenset(
         "files:write",
         "groups:history",
         "im:history",
+        "im:write",
         "mpim:history",
         "reactions:write",
         "users:read",

@@ -40,6 +40,8 @@ class Workspace:
         self.changed = threading.Condition(threading.RLock())
         self.apps: dict[str, App] = {}
         self.people: dict[str, Person] = {}
+        self.groups: dict[str, frozenset[str]] = {}
+        """Who belongs to each user group."""
         self.channels: dict[str, Channel] = {}
         self.messages: list[Message] = []
         self.files: dict[str, StoredFile] = {}
@@ -96,6 +98,21 @@ class Workspace:
         with self.changed:
             self.channels[made.id] = made
         return made.id
+
+    def direct(self, app: App, person: str) -> str:
+        """Return the direct message between a person and an app; it is opened once."""
+        members = {app.user, person}
+        for each in self.channels.values():
+            if each.kind == "im" and each.members == members:
+                return each.id
+        return self.channel("", [app, person], "im")
+
+    def group(self, members: Iterable[str]) -> str:
+        """Make a user group; returns its id."""
+        made = f"S{next(self._numbers):04d}"
+        with self.changed:
+            self.groups[made] = frozenset(members)
+        return made
 
     def file(
         self, name: str, content: bytes, media_type: str = "text/plain", number: str = ""
@@ -173,7 +190,14 @@ class Workspace:
         if self.channels[channel].kind == "im":
             return self.channels[channel].members & self.people.keys()
         said = self.thread(channel, thread)
-        mentioned = {user for user in self.people for each in said if f"<@{user}>" in each.text}
+        named = dict.fromkeys(self.people, "<@{}>") | dict.fromkeys(self.groups, "<!subteam^{}>")
+        found = {
+            who
+            for who, form in named.items()
+            for each in said
+            if form.format(who) in f"{each.text}\n{each.words}"
+        }
+        mentioned = {user for who in found for user in self.groups.get(who, {who})}
         return {each.user for each in said if each.user in self.people} | mentioned
 
     def notified(self, user: str) -> list[Notification]:

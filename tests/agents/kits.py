@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -47,6 +47,8 @@ class Kit:
     """Whether it takes words into a running turn."""
     frees: tuple[str, str] = (".no-such-settings", "")
     """A file in its HOME, and what it says to make commands run unasked."""
+    is_relayed: bool = False
+    """Whether it runs behind a relay, as on another machine."""
     unguarded: tuple[str, ...] = ()
     """The traps of a hostile checkout that go off where nothing keeps them out."""
 
@@ -73,7 +75,7 @@ class Kit:
     @property
     def asks_a_model(self) -> bool:
         """Whether there is a model behind it."""
-        return self is not DEMO
+        return self not in {DEMO, RELAYED}
 
     @property
     def is_deaf_to_steering(self) -> bool:
@@ -195,6 +197,8 @@ DEMO = Kit(
     steered=True,
     frees=(".agent-bridge-demo/settings.json", '{"allow": ["execute"]}'),
 )
+RELAYED = replace(DEMO, is_relayed=True)
+"""The demo agent behind a relay: what holds for a session holds there too."""
 REAL = (
     Kit(
         "claude",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -37,6 +39,7 @@ from app.store.sessions import ProcessStore
 from tests.agents.kits import Kit
 from tests.agents.model import Model
 from tests.agents.script import FILLER
+from tests.support.relays import TOKEN, Address
 
 BOUND = 300.0
 """A real agent starts within five seconds, and gemini rests a minute before it is brought back; on
@@ -121,6 +124,8 @@ class Rig:
         self.settings: dict[str, str] = {}
         self.outside: Outside | None = None
         """What its network leads to, if not the internet."""
+        self.relay: Address | None = None
+        """The relay that it runs behind, if it does."""
         # Below folders that are the test's own: some agents read settings of every parent.
         self.workspace = folder / "data" / "workspaces" / f"1-{kit.name}"
         subprocess.run(["git", "init", "-q", str(self.workspace)], check=True)
@@ -135,7 +140,7 @@ class Rig:
 
     def launcher(self, **entry: Any) -> AcpLauncher:
         """Make a launcher, as a start of the bridge would; keywords go into the agent's entry."""
-        agent = {**self.kit.entry(self.model.url), **entry}
+        agent = {**self._entry(), **entry}
         settings = {
             **self.settings,
             "PATH": self.kit.path,
@@ -162,6 +167,24 @@ class Rig:
         )
         self._launchers.append(launcher)
         return launcher
+
+    def _entry(self) -> dict[str, Any]:
+        if self.relay is None:
+            return self.kit.entry(self.model.url)
+        return {
+            "driver": self.kit.name,
+            "url": self.relay.url,
+            "remote_folder": str(self.workspace),
+            "env": {"AGENT_TOKEN": TOKEN},
+        }
+
+    def kill(self) -> None:
+        """Kill the agent that was started last, and all that it started."""
+        if self.relay is None:
+            os.killpg(self.notes.records[-1].group, signal.SIGKILL)
+            return
+        for process in self.relay.processes():
+            os.kill(process, signal.SIGKILL)
 
     async def open(
         self,
@@ -216,7 +239,8 @@ class Rig:
         markers = {
             f"AGENT_BRIDGE_PROCESS={record.marker}".encode() for record in self.notes.records
         }
-        return [each.name for each in Path("/proc").iterdir() if _carries(each, markers)]
+        found = [each.name for each in Path("/proc").iterdir() if _carries(each, markers)]
+        return found + [str(each) for each in (self.relay.processes() if self.relay else ())]
 
     def commands(self) -> list[bytes]:
         """Return the command of every process of this machine that can be read."""

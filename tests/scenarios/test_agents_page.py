@@ -86,7 +86,7 @@ COMMAND = " ".join(DEMO)
 WRONG = [
     ({"name": "Wrong Name", "command": COMMAND}, "The name is not valid."),
     ({"name": "claude", "command": COMMAND}, "There is an agent 'claude' already."),
-    ({"name": "bad"}, "has no command. Add command or driver."),
+    ({"name": "bad"}, "has no command. Add command, driver or url."),
     ({"name": "bad", "driver": "nothing-known"}, "Driver is not a known agent."),
     ({"name": "bad", "command": 'run "it'}, "Command has a quote that is not closed."),
     ({"name": "bad", "command": COMMAND, "emoji": "word"}, "Emoji is not one emoji."),

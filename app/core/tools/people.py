@@ -101,6 +101,8 @@ class PeopleTools:
                 return {"state": "answered", "answer": ask.answer_name, "by": ask.answered_by}
             case "open":
                 return {"state": "open", "note": wording.STILL_OPEN}
+            case "expired":
+                return {"state": "unanswered", "note": wording.UNANSWERED}
             case _:
                 return {"state": "closed", "note": wording.CLOSED}
 

@@ -49,6 +49,7 @@ STILL_OPEN: Final = (
     "answer then begins your next turn. If another agent asked you, the question closes when your "
     "turn ends."
 )
+UNANSWERED: Final = "Nobody answered in time. That is no refusal. Ask again if it still matters."
 CLOSED: Final = "It can no longer be answered. Go on without an answer."
 NO_PLACE: Final = "The place where your work was asked for is gone."
 PLACE_HISTORY: Final = (

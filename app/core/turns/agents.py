@@ -10,7 +10,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, Protocol
 
 from app.core.base import Base
@@ -160,7 +160,7 @@ class LiveAgents:
                 session.generation,
                 opened.how,
                 idle_seconds,
-                workspace,
+                replace(workspace, elsewhere=opened.elsewhere),
             )
             live.wishes = (session.mode, session.model)
             live.known = opened.marks or frozenset()

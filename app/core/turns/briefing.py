@@ -69,7 +69,7 @@ async def brief(
         TurnPrompt(
             surface=turn.surface,
             messages=messages,
-            files=paths,
+            files=live.workspace.show(paths),
             link=session.link,
             said=around.said,
             notes=[*(note for part in added for note in part.notes), *joined.notes],

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from app.errors import (
+    AgentCutOff,
     AgentDied,
     AgentError,
     AgentMisbehaved,
@@ -33,6 +34,7 @@ MESSAGE_CHARACTERS = 2_000
 
 FailureKind = Literal[
     "crashed",
+    "cut_off",
     "refused",
     "timed_out",
     "misbehaved",
@@ -46,6 +48,7 @@ FailureKind = Literal[
 
 _KINDS: tuple[tuple[type[BridgeError], FailureKind], ...] = (
     (AgentDied, "crashed"),
+    (AgentCutOff, "cut_off"),
     (AgentRefused, "refused"),
     (AgentTimedOut, "timed_out"),
     (AgentMisbehaved, "misbehaved"),

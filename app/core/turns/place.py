@@ -90,6 +90,8 @@ class RepositoryChoice:
         """
         place, agent = session.place, session.key.agent
         area = self._directory.area_of(place)
+        if self._base.agent(agent).host:
+            return ChosenRepository(chosen)
         if area is None or chosen is not None or self._is_settled(place):
             return ChosenRepository(chosen)
         remembered = self._places.place(area).repository

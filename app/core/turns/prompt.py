@@ -49,7 +49,7 @@ class TurnPrompt:
     messages: Sequence[Message]
     link: str = ""
     files: Sequence[PurePath] = ()
-    """The attachments, at the paths where the agent finds them."""
+    """The attachments, at the paths where the agent finds them; only names on another machine."""
     workspace: WorkspaceView | None = None
     """Where the agent works; set only when its conversation begins."""
     outgoing: PurePath | None = None
@@ -164,6 +164,11 @@ def _workspace(view: WorkspaceView) -> str:
         case "empty":
             return (
                 "Your folder is yours alone and started empty: no repository is set for this place."
+            )
+        case "remote":
+            return (
+                "You work on your own machine with your own files: the bridge gives you no "
+                "repository and ships none of your changes."
             )
         case "folder":
             return (

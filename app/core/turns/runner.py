@@ -288,7 +288,7 @@ class TurnRun:
         self._context.feed.notify(self._session.id)
         self._course.take(Event.PROMPT)
         self._watches.start(self._watch(live.agent), name="time limit")
-        self._watches.start(self._steering.follow(live.agent), name="steering")
+        self._watches.start(self._steering.follow(live), name="steering")
         self._watches.start(self._asks.park_when_idle(self._idle_seconds), name="parking")
         self._context.ensure()
         try:

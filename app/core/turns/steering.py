@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from app.core.turns.agents import LiveAgent
 from app.core.turns.display import TurnDisplay
 from app.core.turns.prompt import compose_steered
 from app.core.turns.turn_context import TurnContext
 from app.errors import AgentError
-from app.model.ports import AgentSession
 from app.model.types import Attachment, Message, Session, Turn
 from app.retry import persist
 
@@ -37,16 +37,16 @@ class TurnSteering:
         """Look for words that were said meanwhile."""
         self._wake.set()
 
-    async def follow(self, agent: AgentSession) -> None:
+    async def follow(self, live: LiveAgent) -> None:
         """Send words to the agent as they are said, until the turn ends."""
         while True:
             await self._wake.wait()
             self._wake.clear()
             for message in await self._context.stores.turns.untaken(self._turn.id):
                 if message.number not in self._display.unsure:
-                    await self._send(agent, message)
+                    await self._send(live, message)
 
-    async def _send(self, agent: AgentSession, message: Message) -> None:
+    async def _send(self, live: LiveAgent, message: Message) -> None:
         context, turns, number = self._context, self._context.stores.turns, message.number
         files = await context.attachments.fetched(self._session, message.files)
         paths = await context.workspaces.bring(self._session, files) if files else ()
@@ -57,8 +57,9 @@ class TurnSteering:
         ]
         self._display.unsure.add(number)
         try:
-            is_taken = agent.steerable and await agent.steer(
-                compose_steered(self._turn.surface, message, paths), files=attached
+            shown = live.workspace.show(paths)
+            is_taken = live.agent.steerable and await live.agent.steer(
+                compose_steered(self._turn.surface, message, shown), files=attached
             )
         except AgentError as error:
             logger.warning("message %d: it is not known whether it arrived: %s", number, error)

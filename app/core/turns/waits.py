@@ -129,7 +129,7 @@ class TurnAsks:
         """Let the rules decide, or else a person; the turn holds no slot meanwhile."""
         async with self._in_order:
             known = self._router.tool(request.call)
-            judged = await self._gate.judge(request, known, workspace.start, workspace.outgoing)
+            judged = await self._gate.judge(request, known, workspace.ruled, workspace.outgoing)
             if self._course.is_closed:
                 return None
             if judged.decided is not None:
@@ -175,7 +175,7 @@ class TurnAsks:
         session = self._context.stores.sessions.session(self._session.id) or self._session
         if self._agent.unasked is None or session.mode not in (None, self._agent.mode):
             return False
-        done = await self._gate.unasked(tool, workspace.start, *workspace.own)
+        done = await self._gate.unasked(tool, workspace.ruled, *workspace.own)
         if not done:
             return False
         words = wording.RAN_UNASKED.format(what=_quote(self._context.vault.redact(done)))

@@ -195,7 +195,8 @@ class Checkups:
 
     def _forget_findings(self, agent: str) -> None:
         if self._runs_agents:
-            self._found.forget(agent, "command", "key", "initialize", "login", "limit")
+            names = ("command", "address", "key", "initialize", "login", "limit")
+            self._found.forget(agent, *names)
 
     def _terms(self, agent: str) -> object:
         configuration = self._runtime.configuration

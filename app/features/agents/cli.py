@@ -358,4 +358,4 @@ def _probed(configuration: Configuration, agent: str) -> str:
     """Summarise the last probe of an agent, if it was of the command that is set now."""
     entry = configuration.agents.get(agent)
     card = read_card(card_path(configuration.shared_dir, agent))
-    return card.words if card and entry and card.is_about(entry.command) else "not yet"
+    return card.words if card and entry and card.is_about(entry.argv) else "not yet"

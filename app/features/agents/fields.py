@@ -91,6 +91,14 @@ GROUPS = (
         (
             _field("driver", "choice", usual="Found from the command"),
             _field("command", "command"),
+            _field("url"),
+            _field("remote_folder", usual="Its relay's own"),
+            _field(
+                "tls",
+                "choice",
+                choices=(("required", "Required"), ("off", "Off, on a network of yours alone")),
+                usual="Required, as usual",
+            ),
             _field("model", usual="The agent's own choice"),
             _field("mode", usual="The one that asks"),
             _field(
@@ -119,6 +127,11 @@ GROUPS = (
                     (RULES, "Own rules"),
                 ),
                 usual="Careful, as usual",
+            ),
+            _field(
+                "approvers",
+                "words",
+                hint="Reminded of what it asks, one per line: slack:U0123, github:octocat.",
             ),
             _field(
                 "unasked",

@@ -147,6 +147,8 @@ def login(configuration: Configuration, name: str, wanted: str | None) -> None:
     """
     # A browser on this machine may call back on a loopback port that the login listens on.
     visiting = visitor(configuration, name, on_host_network=True)
+    if host := visiting.entry.host:
+        raise LoginFailed(f"{name} runs at {host}. Log it in there, as the user who runs it.")
     relay = Relay()
     offered = asyncio.run(methods(visiting.visits, relay)) or known_login(visiting)
     method = choose(visiting, offered, wanted or visiting.entry.auth)

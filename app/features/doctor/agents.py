@@ -21,13 +21,14 @@ from app.agents.checks import (
     note_one,
 )
 from app.agents.files import AgentFiles
-from app.agents.isolation import Isolation, isolate_all
+from app.agents.isolation import NOT_OURS, Isolation, isolate_all
 from app.agents.network import SHARED
 from app.agents.registry import Registry
 from app.children.limits import make_undumpable
 from app.children.proc_table import new_marker
 from app.children.stop import StopSteps, running
 from app.config import AgentConfig, Configuration
+from app.config.remote import AGENT_TOKEN
 from app.errors import AgentNotStarted, ConfigurationError
 from app.model.agents import AgentCheck
 from app.server.agent_shapes import AgentOut
@@ -140,7 +141,7 @@ async def versions(
     isolation: Isolation,
 ) -> AsyncIterator[Finding]:
     """Check the versions of an agent and of the node it needs."""
-    if program is None:
+    if program is None or entry.url:
         return
     if program.version and shutil.which(program.version[0], path=configuration.path):
         words = await _output(isolation, program.version)
@@ -164,6 +165,12 @@ def keys(
     key = check_key(configuration, entry, program)
     if key is not None:
         yield read(entry, key)
+    elif entry.url:
+        yield warning(
+            entry.name,
+            f"is reached without a token: {entry.setting(AGENT_TOKEN)} is not set",
+            "Set it to the token that its relay expects, unless its machine lets everybody in.",
+        )
     elif program is None:
         yield warning(
             entry.name,
@@ -193,6 +200,8 @@ def mode(entry: AgentConfig, program: AgentProgram | None) -> Finding:
 
 def checkout(entry: AgentConfig, program: AgentProgram | None) -> Finding:
     """Report what settings in a checkout can do to an agent."""
+    if entry.url:
+        return ok(entry.name, "works in its own files; the bridge gives it no checkout")
     words = checkout_words(program)
     if program is not None:
         return ok(entry.name, words)
@@ -211,7 +220,7 @@ def probed(configuration: Configuration, entry: AgentConfig) -> Finding:
     """Report what the last probe of an agent saw."""
     card = read_card(card_path(configuration.shared_dir, entry.id))
     command = f"agent-bridge agents probe {entry.name}"
-    if card is None or not card.is_about(entry.command):
+    if card is None or not card.is_about(entry.argv):
         return ok(entry.name, f"not probed yet; `{command}` tries what it can do")
     failing = [step for step in card.steps if step.verdict == "fails"]
     if not failing:
@@ -227,6 +236,8 @@ def read_isolation(entry: AgentConfig, words: str) -> Finding:
     if words.startswith("isolated"):
         remedy = next((remedy for part, remedy in _REMEDIES if part in words), None)
         return warning(entry.name, words, remedy) if remedy else ok(entry.name, words)
+    if words.startswith(NOT_OURS):
+        return ok(entry.name, words.rstrip("."))
     if words.startswith("closed"):
         reason, _, remedy = words.partition(". ")
         return problem(

@@ -96,7 +96,7 @@ def roster_of(runtime: Runtime) -> PageRoster:
             title=each.title,
             description=each.description,
             isolation=runtime.admission.describe(each.id),
-            command=each.config.command[0],
+            command=each.config.program,
             default=each is runtime.agents.default,
             examples=each.program.examples if each.program else (),
             availability=runtime.availability.of(each.id),

@@ -246,7 +246,7 @@ _kept: OrderedDict[str, WorkspaceChanges] = OrderedDict()
 async def read_workspace(runtime: RuntimeOf, _who: Who, session: int) -> HTMLResponse:
     """Show what changed where a session works; without a repository, its files."""
     found, shown = workspace_of(runtime, session)
-    if shown.view.kind == "empty":
+    if shown.view.kind in {"empty", "remote"}:
         folder = await list_scratch(runtime, found)
         return HTMLResponse(render.files(shown, folder), headers=HEADERS)
     made = await _changes(runtime, found)

@@ -225,6 +225,11 @@ class GitHubAdapter(Adapter):
             await self._poster.rerun(chore.metadata)
 
     @override
+    def is_group(self, account: str) -> bool:
+        """Tell whether an account is a team, written as `organization/team`."""
+        return "/" in account
+
+    @override
     def listed_names(self, speaker: Speaker) -> Collection[str]:
         """Name a person by number, and by the logins of the settings that mean this account."""
         number = speaker.number

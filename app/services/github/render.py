@@ -202,11 +202,12 @@ def _record(content: PostContent, room: int) -> str:
 
 
 def _call(content: PostContent) -> str:
-    """Mention the person who asked: only that is sure to reach one who did not comment.
+    """Mention who asked, and whom an ask waits for: only that is sure to reach who did not comment.
 
     A bot is known by its number, which may be another account's login.
     """
-    return f"@{content.asker}" if content.asker and not content.asker.isdigit() else ""
+    named = dict.fromkeys((content.asker, *content.mentions))
+    return " ".join(f"@{name}" for name in named if name and not name.isdigit())
 
 
 def _ask(content: PostContent, slug: str) -> str:

@@ -154,3 +154,16 @@ async def look_up_member(api: LinearApi, user_id: str) -> Profile:
     if user["guest"] or not user["active"]:
         return Profile(wording.NOT_A_FULL_MEMBER)
     return Profile(None)
+
+
+async def find_profile(api: LinearApi, user_id: str) -> str:
+    """Return the address of a user's profile, which mentions them in a text; else the id.
+
+    Raises:
+        PostDelayed: not now.
+        ServiceRefused: not with these credentials.
+    """
+    try:
+        return str((await api.call("user", id=user_id))["user"]["url"])
+    except LinearRefused:
+        return user_id

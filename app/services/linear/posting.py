@@ -21,7 +21,7 @@ from app.model.keys import SessionKey
 from app.model.posts import MadeFile, PostSend, PostSent
 from app.services.linear import events, render, wording
 from app.services.linear.api import LinearApi, LinearFailed, LinearRefused, UploadFailed
-from app.services.linear.identity import Identification
+from app.services.linear.identity import Identification, find_profile
 from app.services.linear.render import (
     FIRST,
     NewActivity,
@@ -335,7 +335,11 @@ class Posting:
         session, now = post.target.external, self._clock.monotonic()
         self._presence.part(session)
         busy = self._presence.is_busy(session)
-        for step in render.steps(post.content, ShownTurn(), busy=busy):
+        content = post.content
+        if content.mentions and content.state == "open":
+            profiles = [await find_profile(self._api, each) for each in content.mentions]
+            content = replace(content, mentions=tuple(profiles))
+        for step in render.steps(content, ShownTurn(), busy=busy):
             assert isinstance(step.call, NewActivity), "only turns change the session"
             await self._act(session, post.marker, step.call)
         if post.content.kind == "ask" and post.content.state == "open":

@@ -298,6 +298,8 @@ def _action(tool: ToolLine, verb: str) -> dict[str, str]:
 
 
 def _ask(content: PostContent) -> Iterator[NewActivity]:
+    if content.mentions and content.state != "open":
+        return  # the ask itself says what became of it
     match content.state:
         case "open":
             options = tuple(
@@ -309,7 +311,8 @@ def _ask(content: PostContent) -> Iterator[NewActivity]:
             # Linear has one signal per activity: next to a link, options are text.
             names = " or ".join(span(reveal_line(each.name)) for each in content.offered)
             then = wording.THEN_REPLY.format(names=names) if content.url and names else ""
-            words = "\n\n".join(filter(None, (markdown(content.asked), then)))
+            called = " ".join(content.mentions)
+            words = "\n\n".join(filter(None, (called, markdown(content.asked), then)))
             yield NewActivity(
                 FIRST,
                 _said("elicitation", words),

@@ -134,6 +134,24 @@ class SlackAdapter(Adapter):
         return self._reader.read(delivery)
 
     @override
+    def is_group(self, account: str) -> bool:
+        """Tell whether an id is that of a user group."""
+        return account.startswith(text.USER_GROUP)
+
+    @override
+    async def reach(self, person: str) -> SessionKey | None:
+        """Open the direct message with a person; None for a group, or if the app may not."""
+        if self.is_group(person):
+            return None
+        try:
+            opened = await self._api.call("conversations.open", users=person)
+        except SlackRefused as error:
+            logger.info("%s: no direct message with %s: %s", self.service_name, person, error)
+            return None
+        external = events.external(opened["channel"]["id"], "")
+        return SessionKey(events.SERVICE, external, self.agent)
+
+    @override
     def is_shared(self, key: SessionKey) -> bool:
         """Tell whether other agents can answer as well: not in a direct message."""
         return not events.is_direct(events.channel_and_thread(key.external)[0])

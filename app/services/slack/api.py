@@ -234,6 +234,19 @@ class SlackApi:
         pages = read_pages(read, pages=PAGES, what=f"the thread {channel}:{thread}")
         return [message async for message in pages]
 
+    async def marked(self, channel: str, thread: str) -> list[dict[str, Any]]:
+        """Read a thread, or without one the latest of a channel, each message with its mark.
+
+        Raises what `call` does.
+        """
+        if thread:
+            return await self.replies(channel, thread, include_all_metadata="true")
+        given: dict[str, Any] = {"channel": channel, "limit": PAGE, "include_all_metadata": "true"}
+        found: list[dict[str, Any]] = (await self.read("conversations.history", **given))[
+            "messages"
+        ]
+        return found
+
     async def replies_in_time(self, channel: str, thread: str, oldest: str) -> list[dict[str, Any]]:
         """Read missed replies, however long Slack delays them; none where Slack refuses."""
         retries = Retries(self._clock, repeat(MISSED_PAUSE_SECONDS))

@@ -24,11 +24,12 @@ SCOPES: Final[Mapping[str, str]] = {
     "files:write": "send files that the agent makes, and text that is too long for messages",
     "groups:history": "the same as channels:history, in private channels it was invited to",
     "im:history": "read direct messages to it",
+    "im:write": "remind people of its questions in a direct message",
     "mpim:history": "the same as channels:history, in group conversations",
     "reactions:write": "mark your message when the agent is done with it",
     "users:read": "know people's names, and tell members from guests",
 }
-OPTIONAL: Final = frozenset({"commands", "reactions:write"})
+OPTIONAL: Final = frozenset({"commands", "im:write", "reactions:write"})
 """Scopes without which everything but their own feature works."""
 PROMPTS: Final[Mapping[str, str]] = {
     "What can you do?": "What can you do here, and which repository would you work in?",

@@ -26,6 +26,7 @@ from app.services.slack.text import (
     escape,
     head,
     literal,
+    mention,
     piece,
     tail,
     weigh,
@@ -206,6 +207,9 @@ def _texts(block: object) -> Iterator[str]:
 def ask(content: PostContent, seal: Sealing) -> list[Block]:
     """Render an ask with a button for each answer or a list of choices, or its outcome."""
     blocks = list(_render_ask(content.asked, is_open=content.state == "open"))
+    if content.mentions and content.state == "open":
+        named = " ".join(map(mention, content.mentions))
+        blocks.insert(0, {"type": "section", "text": {"type": "mrkdwn", "text": named}})
     if content.url:
         blocks.append(_context(f"<{escape(content.url)}>"))
     if content.offered and content.ask is not None:
@@ -223,6 +227,8 @@ def ask(content: PostContent, seal: Sealing) -> list[Block]:
     if content.note:
         # The note names an answer in the agent's words.
         blocks.append(_words(literal(reveal_line(content.note))[:SECTION_CHARACTERS]))
+    if links := _links(content):
+        blocks.append({"type": "actions", "elements": links})
     return blocks
 
 

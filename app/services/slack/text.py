@@ -138,6 +138,15 @@ def file_id(file: File) -> str:
     return file.url.partition("/")[0].removeprefix(FILE_FOLDER)
 
 
+USER_GROUP: Final = "S"
+"""Begins the id of a user group."""
+
+
+def mention(account: str) -> str:
+    """Mention a person or a user group."""
+    return f"<!subteam^{account}>" if account.startswith(USER_GROUP) else f"<@{account}>"
+
+
 def link_of(home: str, channel: str, ts: str, thread: str) -> str:
     """Write the address of a message."""
     if not home:

@@ -159,7 +159,7 @@ async def search(api: SlackApi, target: SessionKey, marker: str) -> ShownPost | 
     """Find what a thread shows of a post; raises what the API does."""
     channel, thread = channel_and_thread(target.external)
     try:
-        messages = await api.replies(channel, thread, include_all_metadata="true")
+        messages = await api.marked(channel, thread)
     except SlackRefused as error:
         # If it matters, the next post there fails with it.
         logger.info("%s", error)
@@ -256,7 +256,7 @@ class MessageWriter:
             answer = await self._api.call(
                 "chat.postMessage",
                 channel=channel,
-                thread_ts=thread,
+                thread_ts=thread or None,
                 unfurl_links=False,
                 unfurl_media=False,
                 **content,

@@ -43,6 +43,7 @@ from app.store.tables import (
     memory_note,
     message,
     place,
+    post,
     session,
     surface,
     transcript,
@@ -57,6 +58,11 @@ _ROOT = (
     .join(surface, surface.c.id == turn.c.surface)
     .where(delegation.c.turn == bindparam("of"), surface.c.service == SERVICE)
 )
+_COPIES = (
+    select(post.c.key)
+    .where(post.c.key > bindparam("first"), post.c.key < bindparam("last"))
+    .order_by(post.c.id)
+)
 _FIRST_SURFACE = (
     select(surface.c.service, surface.c.external, surface.c.agent)
     .where(surface.c.session == bindparam("of"))
@@ -68,6 +74,11 @@ _FIRST_SURFACE = (
 def ask_post_key(ask_id: int) -> str:
     """Return the key of the post that shows an ask."""
     return f"ask:{ask_id}"
+
+
+def copy_post_key(ask_id: int, reaches: str) -> str:
+    """Return the key of a further post that shows an ask, by whom it reaches."""
+    return f"{ask_post_key(ask_id)}:{reaches}"
 
 
 def target_of(connection: Connection, turn_id: int) -> SessionKey:
@@ -201,12 +212,18 @@ def close_ask(
     now: float,
     data: dict[str, Any] | None = None,
 ) -> list[int]:
-    """Close an open ask; return the post that says so."""
+    """Close an open ask; return the posts that say so, everywhere it is shown."""
     connection.execute(update(ask).where(ask.c.id == row.id).values(closed_at=now, **change))
     said = {"ask": row.id, **change, **(data or {})}
     entry = Entry(kind="ask", note=note, data=said, session=row.session, turn=row.turn)
     _tell(connection, entry, root_of(connection, row.turn), now)
-    return present(end_post(connection, ask_post_key(row.id), change["state"], note))
+    key = ask_post_key(row.id)
+    shown = [key, *connection.execute(_COPIES, {"first": f"{key}:", "last": f"{key};"}).scalars()]
+    return [
+        post
+        for each in shown
+        for post in present(end_post(connection, each, change["state"], note))
+    ]
 
 
 def present(post: int | None) -> list[int]:

@@ -41,7 +41,7 @@ from app.store.tables import metadata
 
 HEAD_REVISION = "0010"
 """The newest migration; tested against the files, so that alembic need not be imported."""
-REVISION_BEFORE = "0007"
+REVISION_BEFORE = "0008"
 """The migration of the release before this one."""
 NAMED = 5
 """How many missing names are told: a few show the cause."""

@@ -39,7 +39,7 @@ ask = Table(
     Column("deadline", Float, nullable=False),
     # When it answers itself with its first option.
     Column("resume_at", Float),
-    # No process waits for the answer; once answered, the answer has not been used yet.
+    # No process waits for the answer; once answered or expired, its agent does not know that yet.
     Column("adrift", Boolean, nullable=False, server_default=false()),
     Column("state", String, nullable=False, server_default="open"),
     Column("answer", String),

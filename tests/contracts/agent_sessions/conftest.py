@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.agents.kits import DEMO, REAL, ROOT, Kit
+from tests.agents.kits import DEMO, REAL, RELAYED, ROOT, Kit
 from tests.agents.model import Model
 from tests.agents.rig import Rig
+from tests.support.relays import relay
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Hold each test against every agent that it is about, each restart in every way it offers."""
-    kits = [kit for kit in (DEMO, *REAL) if _is_about(metafunc, kit)]
+    relayed = (RELAYED,) if hasattr(metafunc.module, "OVER_A_RELAY") else ()
+    kits = [kit for kit in (DEMO, *relayed, *REAL) if _is_about(metafunc, kit)]
     if "how" in metafunc.fixturenames:
         cases = [(kit, how) for kit in kits for how in ("new", *_ways_back(kit))]
         metafunc.parametrize(
             ("kit", "how"),
             [
-                pytest.param(kit, how, marks=_marks(kit), id=f"{kit.name}-{how}")
+                pytest.param(kit, how, marks=_marks(kit), id=f"{_name(kit)}-{how}")
                 for kit, how in cases
             ],
         )
     elif "kit" in metafunc.fixturenames:
         metafunc.parametrize(
-            "kit", [pytest.param(kit, marks=_marks(kit), id=kit.name) for kit in kits]
+            "kit", [pytest.param(kit, marks=_marks(kit), id=_name(kit)) for kit in kits]
         )
+
+
+def _name(kit: Kit) -> str:
+    return f"{kit.name}-relayed" if kit.is_relayed else kit.name
 
 
 def _is_about(metafunc: pytest.Metafunc, kit: Kit) -> bool:
@@ -41,7 +48,7 @@ def _ways_back(kit: Kit) -> Iterable[str]:
 
 
 def _marks(kit: Kit) -> list[pytest.MarkDecorator]:
-    if kit is DEMO:
+    if not kit.asks_a_model:
         return []
     return [pytest.mark.agents, pytest.mark.slow]
 
@@ -71,7 +78,12 @@ async def rig(
     """Set an agent up; afterwards every process that it ever had must be gone."""
     with Model() as model:
         made = Rig(installed, tmp_path, model, monkeypatch)
-        yield made
-        await made.close()
-        assert made.processes() == []
+        async with AsyncExitStack() as stack:
+            if installed.is_relayed:
+                around = installed.environment(model.url)
+                served = relay(installed.command, tmp_path, environment=around)
+                made.relay = await stack.enter_async_context(served)
+            yield made
+            await made.close()
+            assert made.processes() == []
         assert made.notes.ended_markers == {record.marker for record in made.notes.records}

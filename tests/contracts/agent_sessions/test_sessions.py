@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 from contextlib import suppress
 
 import pytest
@@ -13,6 +11,8 @@ import pytest
 from app.errors import AgentDied, AgentError, AgentRefused
 from app.model.updates import StateUpdate
 from tests.agents.rig import Listener, Rig, eventually, told
+
+OVER_A_RELAY = True
 
 
 async def test_an_answer_arrives_as_it_was_streamed(rig: Rig) -> None:
@@ -71,7 +71,7 @@ async def test_a_killed_agent_comes_back_with_its_history_and_tells_nothing_twic
     listener = Listener()
     turn = asyncio.create_task(first.session.prompt("slow 600", listener))
     await listener.wait_for_text()
-    os.killpg(rig.notes.records[-1].group, signal.SIGKILL)
+    rig.kill()
     with pytest.raises(AgentDied):
         await turn
     assert rig.processes() == []

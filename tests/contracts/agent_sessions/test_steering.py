@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from contextlib import suppress
 
 import pytest
@@ -13,6 +11,7 @@ from app.errors import AgentError
 from app.model.steering import mark
 from tests.agents.rig import Listener, Rig, eventually, told
 
+OVER_A_RELAY = True
 WAITS = "run sh -c 'touch begun; until test -e go; do sleep 0.05; done'"
 
 
@@ -58,7 +57,7 @@ async def test_words_that_a_kill_took_are_missing_in_the_replay(rig: Rig) -> Non
     await eventually((rig.workspace / "begun").exists)
     assert await opened.session.steer(f"say the lost words\n{mark(8)}")
 
-    os.killpg(rig.notes.records[-1].group, signal.SIGKILL)
+    rig.kill()
     with suppress(AgentError):
         await turn
     again = await rig.open(opened.session, replay=True)

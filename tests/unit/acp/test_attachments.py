@@ -9,8 +9,8 @@ import orjson
 import pytest
 from acp.schema import PromptCapabilities
 
-from app.acp import session
-from app.acp.session import TEXT_BYTES, blocks_of
+from app.acp import attachments
+from app.acp.attachments import TEXT_BYTES, blocks_of
 from app.model.types import Attachment
 from tests.unit.acp.helpers import Bench, Memory, scripted
 from tests.unit.acp.test_session import opened
@@ -72,7 +72,7 @@ def test_a_large_text_is_pointed_at(tmp_path: Path) -> None:
 def test_images_beyond_what_a_prompt_may_carry_are_pointed_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "ALL_BYTES", 2 * len(PNG))
+    monkeypatch.setattr(attachments, "ALL_BYTES", 2 * len(PNG))
     files = [laid(tmp_path, f"{number}.png", PNG) for number in range(3)]
 
     assert kinds(files, ALL) == ["image", "image", "resource_link"]
@@ -113,3 +113,21 @@ def prompt(message):
     assert (link["type"], link["name"]) == ("resource_link", "notes.txt")
     assert link["uri"] == notes.path.as_uri()
     await agent.close()
+
+
+def test_an_agent_elsewhere_gets_whole_files_and_no_path_of_this_machine(tmp_path: Path) -> None:
+    files = [
+        laid(tmp_path, "large.txt", b"x" * (TEXT_BYTES + 1)),
+        laid(tmp_path, "some data.bin", b"\0\1\2", "application/octet-stream"),
+        laid(tmp_path, "a.png", PNG),
+        laid(tmp_path, "huge.txt", b"x" * (attachments.AUDIO_BYTES + 1)),
+    ]
+
+    taken = blocks_of(files, ALL, is_remote=True)
+    refused = blocks_of(files, PromptCapabilities(), is_remote=True)
+
+    assert [block.type for block in taken] == ["resource", "resource", "image", "text"]
+    assert [block.type for block in refused] == ["text"] * 4
+    written = [block.model_dump_json() for block in (*taken, *refused)]
+    assert [str(tmp_path) in each for each in written] == [False] * 8
+    assert "attachment:///some%20data.bin" in written[1]

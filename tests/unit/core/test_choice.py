@@ -145,7 +145,7 @@ async def test_a_choice_that_nobody_makes_expires_where_people_see_it(
     await clock.advance(ASK_SECONDS + 1)
     await desk.reached(ref.turn, "cancelled")
     await desk.until(lambda: bool(notices(desk)))
-    assert notices(desk) == [f"No answer in time: `{ask.title}`"]
+    assert notices(desk) == [f"Nobody answered: `{ask.title}`"]
     assert desk.stores.decisions.place(CHANNEL).repository is None
 
 

@@ -28,7 +28,7 @@ def test_what_a_person_wrote_is_never_a_template() -> None:
 def test_the_title_of_an_ask_is_quoted() -> None:
     note = Note(NoteCode.EXPIRED_ASK, about="Run make")
 
-    assert wording.note(note) == "No answer in time: `Run make`"
+    assert wording.note(note) == "Nobody answered: `Run make`"
 
 
 @pytest.mark.parametrize("why", [Reason.SEVERAL_HERE, SEVERAL])

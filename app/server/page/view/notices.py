@@ -21,6 +21,7 @@ _NOTES: Final = {
 }
 _FAILURES: Final = {
     "crashed": "{agent} crashed.",
+    "cut_off": "The connection to {agent} was cut.",
     "refused": "{agent} failed:",
     "timed_out": "{agent} stopped responding.",
     "misbehaved": "{agent} sent something that cannot be read.",

@@ -249,6 +249,8 @@ def work_of(agent: str, session: int, view: WorkspaceView) -> WorkLine:
     match view.kind:
         case "empty":
             return WorkLine(agent, "", "None. Files are in a scratch folder.", session)
+        case "remote":
+            return WorkLine(agent, "", f"Its own files at {view.name}.", session)
         case "folder":
             return WorkLine(agent, short_name(view.written), view.name, session, is_folder=True)
     return WorkLine(

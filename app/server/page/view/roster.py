@@ -57,6 +57,13 @@ class AgentView:
         """Whether it is isolated."""
         return self.isolation.startswith("isolated")
 
+    @property
+    def isolation_label(self) -> str:
+        """Whether it is isolated, in two words."""
+        if self.isolation.startswith("not ours"):
+            return "not ours"
+        return "isolated" if self.isolated else "not isolated"
+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:

@@ -198,12 +198,14 @@ class TurnFold(Outline):
         call.ended = (call.ended or row.at) if call.has_ended else 0.0
         decided = row.data.get("decided")
         call.decided = wording.decision(decided) or call.decided
-        if isinstance(decided, Mapping) and decided.get("allowed") is False:
-            how = decided.get("how")
+        how = decided.get("how") if isinstance(decided, Mapping) else ""
+        if isinstance(decided, Mapping) and (
+            decided.get("allowed") is False or how == "unanswered"
+        ):
             if not call.rejected and how == "rule":
                 self.refusals.append(call)
             said = {"person": f"Rejected by {decided.get('who')}", "rule": "Rejected by a rule"}
-            call.rejected = said.get(str(how), "Not allowed: no answer")
+            call.rejected = said.get(str(how), "Nobody answered")
         self.mark(call)
 
     def _put_call(self, into: list[Block], call: CallBlock, up: TurnBlock | CallBlock) -> None:

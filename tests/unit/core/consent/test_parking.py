@@ -204,7 +204,7 @@ async def test_a_parked_turn_ends_with_its_last_ask(desk: Desk, clock: ManualClo
     assert desk.deliveries.settled[-1] == ("refused", "the time to answer this has passed")
     await desk.until(lambda: any(p.content.kind == "notice" for p in desk.posts()))
     notices = [p.content.note for p in desk.posts() if p.content.kind == "notice"]
-    assert notices == ["No answer in time: `Run make deploy`"]
+    assert notices == ["Nobody answered: `Run make deploy`"]
     closed = [p.content for p in desk.posts() if p.op == "finish" and p.content.kind == "ask"]
     assert [content.state for content in closed] == ["expired"]
 

@@ -41,7 +41,7 @@ def answered(answer: str, kind: str = "permission") -> Ask:
         (by_rule("deny kind edit", allowed=False), "rejected by rule `deny kind edit`"),
         (by_grant(GRANT), "allowed by Ann for this thread: `npm test`"),
         ({"how": "session", "who": "Ann"}, "allowed by Ann for this session"),
-        (UNANSWERED, "not allowed: no answer"),
+        (UNANSWERED, "nobody answered"),
         (NOT_ASKED, ""),
         ({}, ""),
         (None, ""),

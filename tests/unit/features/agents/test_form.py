@@ -6,7 +6,8 @@ from typing import Any, get_args
 
 import pytest
 
-from app.config.agents import KEYS, AgentConfig, Preset
+from app.config.agents import KEYS, AgentConfig
+from app.config.permissions import Preset
 from app.errors import ConfigurationError, Conflict
 from app.features.agents.fields import FIELDS, RULES
 from app.features.agents.form import (

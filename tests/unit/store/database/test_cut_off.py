@@ -63,7 +63,7 @@ def test_an_upgrade_that_is_killed_leaves_the_file_as_it_was_and_the_next_start_
         left[at] = names_of(url)
         found[at] = upgrade(url)
 
-    assert len(found) >= 3
+    assert len(found) >= 2
     assert set(left.values()) == {names_of(sqlite_url(tmp_path / "base"))}
     assert [at for at, each in found.items() if each != whole] == []
 
@@ -76,7 +76,7 @@ def test_what_an_older_release_left_when_it_was_killed_is_completed_by_the_next_
 
     found = {at: upgrade(url) for at, url in cut_at_every(tmp_path, version, "released", step)}
 
-    assert len(found) >= 3
+    assert len(found) >= 2
     assert [at for at, each in found.items() if each != whole] == []
 
 
@@ -166,7 +166,10 @@ def test_what_no_migration_leaves_is_refused_with_its_cause_and_kept_as_it_is(
 @pytest.mark.parametrize(
     ("statement", "cause"),
     [
-        ('create table "grant" (id int)', "tables do not fit its version.* already exists"),
+        (
+            "alter table heard add column steered int",
+            "tables do not fit its version.* already exists",
+        ),
         ("drop table decision cascade", "tables do not fit that: missing is decision"),
         ("drop table turn cascade", "tables do not fit its version.*turn"),
         ("alter table session drop column served_by", "missing is session.served_by"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, event, inspect, select
+from sqlalchemy import Connection, event, insert, inspect, select
 
 from alembic import command
 from app.errors import Conflict, StoreUnavailable
 from app.features.delegation.store import DelegationStore
 from app.model.delegation import DelegationLimits, NewDelegation
-from app.model.posts import NoteCode
+from app.model.posts import NoteCode, PostContent
 from app.store.database import FILE_NAME, Database, open_backend, roll_back, sqlite_url
 from app.store.database.schema import (
     HEAD_REVISION,
@@ -262,9 +264,30 @@ def test_a_database_of_a_newer_release_is_refused_with_the_way_back(tmp_path: Pa
 
 
 def test_every_code_that_the_release_before_does_not_know_is_written_out() -> None:
-    script = ScriptDirectory(str(migrations_folder())).get_revision(HEAD_REVISION)
-    assert script is not None
-    new = set(script.module.NEW_NOTES)
+    scripts = ScriptDirectory(str(migrations_folder()))
+    since = scripts.walk_revisions(REVISION_BEFORE, HEAD_REVISION)
+    new = {
+        code
+        for script in since
+        if script.revision != REVISION_BEFORE
+        for code in getattr(script.module, "NEW_NOTES", {})
+    }
 
     assert new <= {str(code) for code in NoteCode}
     assert len(set(NoteCode)) - len(new) == NOTES_BEFORE
+
+
+def test_posts_are_cut_to_what_the_release_before_reads(url: str) -> None:
+    database = Database(url)
+    database.upgrade()
+    content = json.loads(json.dumps(asdict(PostContent("notice", mentions=("U1",)))))
+    with database.engine.begin() as connection:
+        values = {"key": "k", "service": "web", "external": "t1", "agent": "a", "marker": "m"}
+        connection.execute(insert(post).values(**values, content=content, created_at=0))
+    roll_back(url)
+    with database.engine.connect() as connection:
+        (kept,) = connection.execute(select(post.c.content)).one()
+    script = ScriptDirectory(str(migrations_folder())).get_revision("0009")
+    assert script is not None
+    assert set(kept) == set(script.module.POST_BEFORE) < set(content)
+    database.engine.dispose()

@@ -242,7 +242,7 @@ def test_a_card_ends_with_how_long_its_call_took_since_it_was_allowed() -> None:
     [
         ({"how": "person", "who": "Kim", "allowed": False}, "Rejected by Kim"),
         ({"how": "rule", "rule": "deny kind edit", "allowed": False}, "Rejected by a rule"),
-        ({"how": "unanswered", "allowed": False}, "Not allowed: no answer"),
+        ({"how": "unanswered", "allowed": False}, "Nobody answered"),
     ],
 )
 def test_a_call_that_was_rejected_has_not_failed(decided: dict[str, Any], words: str) -> None:
