@@ -28,6 +28,7 @@ FLAWS: Final = {
     Flaw.DIFFERENT: "Row {number} is another one than in the earlier export",
 }
 ERASED: Final = "erased"
+_POSTS: Final = {"turn": "An answer", "ask": "A question", "notice": "A notice", "files": "Files"}
 _ERASURES: Final = {
     "purged": "a text was purged",
     "forgotten": "a person was forgotten",
@@ -46,7 +47,8 @@ def describe(row: RecordRow) -> str:
         more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
         named = ", ".join(map(str, numbers[:_NAMED]))
         return f"Texts of row {named}{more} were erased: {_ERASURES.get(row.outcome, row.outcome)}."
-    return read_text(row, "what")
+    words = read_text(row, "what")
+    return _POSTS.get(words, words) if row.kind == "post" else words
 
 
 def read_text(row: RecordRow, name: str) -> str:
