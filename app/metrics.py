@@ -66,6 +66,11 @@ COUNTERS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...] | None]] = {
         (_ADAPTER, "outcome"),
         ("accepted", "refused", "unavailable"),
     ),
+    "found_late": (
+        "Messages that did not arrive and were found later, by adapter and what became of them",
+        (_ADAPTER, "outcome"),
+        ("done", "asked", "left"),
+    ),
     "turns": ("Turns by agent and final state", (_AGENT, "state"), _ENDS),
     "posts": ("Posts by adapter and outcome", (_ADAPTER, "outcome"), ("sent", "failed")),
     "platform_errors": (

@@ -7,16 +7,31 @@ itself then refuse a misspelt one, which would otherwise silently leave the defa
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from app.errors import DeliveryRefused, PostRejected, ServiceRefused
-from app.model.inbound import Begun, Changed, Chore, Delivery, Heard, Inbound, Naming, News
+from app.model.inbound import Begun, Changed, Chore, Delivery, Gap, Heard, Inbound, Naming, News
 from app.model.keys import PlaceKey, SessionKey, adapter_name
 from app.model.posts import Cleaned, PostSend, PostSent
 from app.model.proposals import Checked
 from app.model.types import Earlier, File, Speaker
 from app.model.workspaces import Repository, Suggestion
 from app.vault import Vault
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an adapter can read what its platform has: a channel, a thread, a log of deliveries."""
+
+    name: str
+    """By which the bridge remembers how far it was read."""
+    find: Callable[[float], AsyncGenerator[Delivery, None]]
+    """Reads what was sent since a time, as the deliveries that should have arrived, each with
+    `sent_at`. Whether they did arrive is not for the adapter to know."""
+    used_at: float = 0.0
+    """When something was last said there, as far as is known: it is then read more often."""
 
 
 class Adapter(ABC):
@@ -59,6 +74,8 @@ class Adapter(ABC):
         """Whether it shows the files an agent made in a separate post of the kind `files`."""
         self.first_word_seconds = first_word_seconds
         """How long an agent waits until the platform shows its turn; None: no wait."""
+        self.gaps: deque[Gap] = deque()
+        """Times in which events may not have arrived: the bridge looks for them soon."""
 
     # What comes in.
 
@@ -92,6 +109,15 @@ class Adapter(ABC):
         Raises:
             ServiceRefused: the platform never accepts it with this setup.
         """
+
+    async def sources(self) -> Sequence[Source]:
+        """List where events that did not arrive can be looked for; asked every few minutes.
+
+        Raises:
+            PostError: the platform does not say now.
+            ServiceRefused: not with these credentials.
+        """
+        return ()
 
     def adopt(self, twin: Adapter) -> bool:
         """Go on in place of a newly built twin, and know the other agents that it knows.

@@ -29,6 +29,7 @@ BUILT_IN = (
     "spending",
     "erasing",
     "backup",
+    "missed",
 )
 """In the order in which they start; each is optional."""
 

@@ -122,6 +122,12 @@ PAUSE_OPTIONS: Final = (
     AskOption(GO_ON, wording.CONTINUE, "allow_once"),
     AskOption(CANCEL, wording.STOP, "reject_once"),
 )
+LATE: Final = "late"
+"""The id of the question whether something that was found late is still wanted."""
+LATE_OPTIONS: Final = (
+    AskOption(GO_ON, wording.DO_IT, "allow_once"),
+    AskOption(CANCEL, wording.DROP_IT, "reject_once"),
+)
 COLLEAGUES: Final = 3
 """Agents offered for a handover at once: more buttons would hide the first two."""
 OPTIONS: Final = 20

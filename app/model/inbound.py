@@ -31,6 +31,25 @@ class Delivery:
     body: bytes
     received_at: float
     seq: int = 0
+    sent_at: float | None = None
+    """When it was sent, if the bridge had to look for it; None if it arrived by itself."""
+
+
+OLD_SECONDS = 3600.0
+"""After that long, people are asked whether what they said is still wanted."""
+
+GapCause = Literal["bridge", "socket", "hook"]
+"""What was not there: the bridge itself, its connection, or the deliveries of the platform."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A time in which events of an adapter may not have arrived."""
+
+    began: float
+    ended: float
+    cause: GapCause
+    adapter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +118,8 @@ class Heard:
     """Where it goes if the agent works."""
     announcement: str = ""
     """What shows the message to people who did not see it said."""
+    sent_at: float | None = None
+    """When it was said, if it was found late."""
 
     @property
     def words(self) -> str:
@@ -317,6 +338,7 @@ class Reason(StrEnum):
     NOTHING_PROPOSED = "nothing_proposed"
     NOTHING_NEW = "nothing_new"
     REFUSED = "refused"
+    FOUND_LATE = "found_late"
 
 
 class PauseReason(StrEnum):

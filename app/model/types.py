@@ -233,6 +233,13 @@ class Message:
     """The number of its row in the transcript."""
     steered: Steered | None = None
     """Where it is if it was said to a working agent."""
+    sent_at: float | None = None
+    """When it was said, if it was found late."""
+
+    @property
+    def delay(self) -> float:
+        """How many seconds too late it was found; 0 if it arrived by itself."""
+        return 0.0 if self.sent_at is None else self.at - self.sent_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +262,15 @@ class ActivePlace:
     last_message_id: str
     """The last message that the bridge knows of there."""
     updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingMessage:
+    """A message that no agent has begun to work on: its author may still change it."""
+
+    place: PlaceKey
+    message_id: str
+    speaker_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,15 @@ MINUS = "\N{MINUS SIGN}"
 
 PICKS_REPOSITORY = "Waiting for someone to pick a repository."
 PICKS_UP = "The bridge restarted; {agent} is picking up where it left off."
+FOUND_LATE = "Sent {at}, {why}."
+AWAY = {
+    "bridge": "while the bridge was away",
+    "socket": "while the bridge was not connected",
+    "hook": "and not delivered to the bridge",
+    "": "and not delivered to the bridge",
+}
+STILL_WANTED = "{late} Still wanted?"
+COMMAND_TOO_LATE = "{late} The command was not carried out. Send it again if it is still wanted."
 FOLDER_IN_USE = "Waiting for another session that is working in this folder."
 FORK_TITLE = "{title} (fork)"
 FROM_TRANSCRIPT = "{agent} could not restore its conversation, so it got the transcript instead."
@@ -300,6 +309,13 @@ def limit_reset(until: float | None, now: float, *, resumes: bool) -> str:
     is_near = until - now < 20 * 3600
     day = "" if is_near else f"{moment:%b} {moment.day}, "
     return (RESUMES if resumes else RESETS).format(at=f"{day}{moment:%H:%M} UTC (in {span})")
+
+
+def found_late(sent_at: float, now: float, cause: str) -> str:
+    """Say when something was sent that was found late, and why it did not arrive."""
+    moment = datetime.fromtimestamp(sent_at, UTC)
+    day = "" if now - sent_at < 20 * 3600 else f"on {moment:%b} {moment.day} "
+    return FOUND_LATE.format(at=f"{day}at {moment:%H:%M} UTC", why=AWAY[cause])
 
 
 def on_hold(waiting: int) -> str:

@@ -24,7 +24,7 @@ from app.store.commits.admission import (
     remember,
     tell_suspended,
 )
-from app.store.commits.asks import hand_on_offers
+from app.store.commits.asks import hand_on_offers, take_along
 from app.store.commits.corrections import correct, rate
 from app.store.commits.endings import (
     count_failure,
@@ -182,6 +182,8 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
         if ref is None:
             ref, post = attach(connection, request, place_id, number, now)
             posts.append(post)
+            if made.heard.sent_at is None:
+                posts.extend(take_along(connection, ref.turn, now))
         turns.append(ref)
         posts.extend(hand_on_offers(connection, ref.session, number, now))
     posts.extend(post for taken in answers for post in taken.posts)
@@ -292,6 +294,7 @@ def _message(connection: Connection, place_id: int, made: Decision, now: float) 
             "files": data["files"],
             "pointed": said.pointed,
             "context": said.context,
+            "sent_at": said.sent_at,
         },
     )
     keep_words(connection, number, said.text, now)

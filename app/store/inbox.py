@@ -29,6 +29,7 @@ _ADD = (
                 delivery.c.headers,
                 delivery.c.body,
                 delivery.c.received_at,
+                delivery.c.sent_at,
             )
         }
     )
@@ -122,6 +123,7 @@ def _row_of(new: Delivery) -> dict[str, Any]:
         "headers": new.headers,
         "body": new.body,
         "received_at": new.received_at,
+        "sent_at": new.sent_at,
     }
 
 

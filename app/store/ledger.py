@@ -94,6 +94,13 @@ class AskStore(Store):
             lambda connection: _asked_before(connection, request, ref, self._now()) is not None
         )
 
+    async def is_confirmed(self, turn_id: int, call: str) -> bool:
+        """Tell whether a person let a turn go on that waited for this."""
+        query = select(ask.c.id).where(
+            ask.c.turn == turn_id, ask.c.call == call, ask.c.answer == GO_ON
+        )
+        return bool(await self._database.all(query))
+
     @write
     def leave(self, connection: Connection, ask_id: int) -> Ask:
         """Stop waiting for the answer to a tool's question; return it as it is."""

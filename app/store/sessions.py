@@ -24,7 +24,14 @@ from sqlalchemy import (
 from app.model.conversations import EVERYTHING, ListFilter, merge_attributes
 from app.model.inbound import RUN
 from app.model.keys import PlaceKey, SessionKey
-from app.model.types import ActivePlace, Activity, ProcessRecord, Session, SessionState
+from app.model.types import (
+    ActivePlace,
+    Activity,
+    ProcessRecord,
+    Session,
+    SessionState,
+    WaitingMessage,
+)
 from app.store.commits.admission import remove_session
 from app.store.database import Store, write
 from app.store.dialects import insert
@@ -36,6 +43,7 @@ from app.store.tables import (
     OFFER,
     OPEN_TURN,
     ask,
+    heard,
     message,
     place,
     process,
@@ -236,6 +244,22 @@ class SessionStore(Store):
                 row.last or "",
                 row.updated_at,
             )
+            for row in await self._database.all(query)
+        ]
+
+    async def waiting_messages(self, service: str, agent: str) -> Sequence[WaitingMessage]:
+        """List what people said to an agent on a service and what waits in its queue."""
+        query = (
+            select(place.c.name, message.c.message_id, message.c.speaker_id)
+            .select_from(turn)
+            .join(heard, heard.c.turn == turn.c.id)
+            .join(message, message.c.id == heard.c.message)
+            .join(place, place.c.id == message.c.place)
+            .join(session, session.c.id == turn.c.session)
+            .where(turn.c.state == "queued", place.c.service == service, session.c.agent == agent)
+        )
+        return [
+            WaitingMessage(PlaceKey(service, row.name), row.message_id, row.speaker_id)
             for row in await self._database.all(query)
         ]
 

@@ -21,6 +21,7 @@ from app.store.database import Database
 from app.store.database.schema import HEAD_REVISION, check_fit, plan_undo, revision_of
 from app.store.decisions import IntakeStore
 from app.store.dialects import POSTGRESQL
+from app.store.gaps import GapStore
 from app.store.grants import GrantStore
 from app.store.guarding import Guard, put_on_guard
 from app.store.inbox import DeliveryStore
@@ -45,6 +46,7 @@ class Stores:
     database: Database
     now: Callable[[], float]
     deliveries: DeliveryStore
+    gaps: GapStore
     decisions: IntakeStore
     sessions: SessionStore
     conversations: ConversationStore
@@ -76,6 +78,7 @@ class Stores:
             database=database,
             now=now,
             deliveries=DeliveryStore(*shared),
+            gaps=GapStore(*shared),
             decisions=IntakeStore(*shared),
             sessions=SessionStore(*shared),
             spending=SpendingStore(*shared),

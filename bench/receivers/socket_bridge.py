@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
@@ -14,8 +13,8 @@ from pydantic import SecretStr
 from app.clock import SystemClock
 from app.config.process import Sealer
 from app.errors import BridgeError
-from app.model.types import ActivePlace
 from app.services.slack.adapter import SlackAdapter, SlackApp
+from app.services.slack.missed import Threads
 from app.services.slack.people import Colleagues, Seal
 from app.store.database import Database, sqlite_url
 from app.store.guarding import Guard, put_on_guard
@@ -34,14 +33,14 @@ async def listen(port: int, folder: Path) -> None:
     database.open()
     stores = Stores.on(database, clock.now)
 
-    async def nothing(_since: float) -> Sequence[ActivePlace]:
+    async def nothing(*_: float) -> tuple[()]:
         return ()
 
     adapter = SlackAdapter(
         SlackApp("demo", "xoxb-1", "xapp-1", base_url=f"http://127.0.0.1:{port}/api/"),
         colleagues=Colleagues(["demo"]),
         seal=Seal(KEY),
-        active=nothing,
+        threads=Threads(nothing, nothing),
         uploads=folder,
         clock=clock,
     )

@@ -18,6 +18,7 @@ from sim.slack.blocks import (
     update_cards,
 )
 from sim.slack.model import SESSION_STATUSES, TEAM, App, Channel, Message, Stream
+from sim.slack.reading import Reading
 from sim.slack.workspace import Workspace
 
 NEEDED = {
@@ -39,13 +40,13 @@ NEEDED = {
     "reactions.add": "reactions:write",
     "users.info": "users:read",
 }
-HISTORY = {"channel": "channels:history", "group": "groups:history", "im": "im:history"}
 READ_ONLY = {
     "auth.test",
     "conversations.history",
     "conversations.replies",
     "files.getUploadURLExternal",
     "files.info",
+    "users.conversations",
     "users.info",
 }
 """Methods that take their arguments from the query or a form, never from a JSON body."""
@@ -61,6 +62,7 @@ TIERS = {
     "conversations.open": 50,
     "conversations.replies": 50,
     "reactions.add": 50,
+    "users.conversations": 50,
     "users.info": 100,
 }
 """Calls per minute, app and workspace; posting has a separate limit."""
@@ -99,9 +101,8 @@ class Methods:
             "chat.startStream": self._start_stream,
             "chat.stopStream": self._stop_stream,
             "chat.update": self._update,
-            "conversations.history": self._history,
+            **Reading(workspace).table(),
             "conversations.open": self._open_direct,
-            "conversations.replies": self._replies,
             "files.completeUploadExternal": self._complete_upload,
             "files.delete": self._delete_file,
             "files.getUploadURLExternal": self._upload_url,
@@ -314,50 +315,6 @@ class Methods:
                 return {}
         raise SlackSays("message_not_found")
 
-    def _replies(self, app: App, arguments: Arguments) -> dict[str, Any]:
-        channel = self._channel(app, arguments["channel"], error="channel_not_found")
-        if HISTORY[channel.kind] not in app.scopes:
-            raise SlackSays("missing_scope", needed=HISTORY[channel.kind])
-        thread = self._workspace.thread(channel.id, arguments["ts"])
-        if not thread:
-            raise SlackSays("thread_not_found")
-        oldest, latest = arguments.get("oldest", "0"), arguments.get("latest", "9")
-        inclusive = str(arguments.get("inclusive", "")).lower() in {"true", "1"}
-        # Slack returns the first message of the thread regardless of the bounds.
-        found = [m for m in thread[1:] if _between(m.ts, oldest, latest, inclusive=inclusive)]
-        begin, limit = int(arguments.get("cursor") or 0), int(arguments.get("limit", 1000))
-        page = [thread[0], *found][begin : begin + limit]
-        more = begin + limit < len(found) + 1
-        with_metadata = str(arguments.get("include_all_metadata", "")).lower() in {"true", "1"}
-        return {
-            "messages": [
-                m.as_json(self._workspace.file_json, metadata=with_metadata) for m in page
-            ],
-            "has_more": more,
-            "response_metadata": {"next_cursor": str(begin + limit) if more else ""},
-        }
-
-    def _history(self, app: App, arguments: Arguments) -> dict[str, Any]:
-        channel = self._channel(app, arguments["channel"], error="channel_not_found")
-        if HISTORY[channel.kind] not in app.scopes:
-            raise SlackSays("missing_scope", needed=HISTORY[channel.kind])
-        said = [
-            message
-            for message in self._workspace.messages
-            if message.channel == channel.id
-            and message.thread in {None, message.ts}
-            and not message.deleted
-            and message.only_for is None
-        ]
-        with_metadata = str(arguments.get("include_all_metadata", "")).lower() in {"true", "1"}
-        page = said[::-1][: int(arguments.get("limit", 100))]
-        return {
-            "messages": [
-                m.as_json(self._workspace.file_json, metadata=with_metadata) for m in page
-            ],
-            "has_more": len(said) > len(page),
-        }
-
     def _open_direct(self, app: App, arguments: Arguments) -> dict[str, Any]:
         person = arguments["users"]
         if person not in self._workspace.people:
@@ -454,10 +411,6 @@ class Methods:
         if channel.archived:
             raise SlackSays("is_archived")
         return channel
-
-
-def _between(ts: str, oldest: str, latest: str, *, inclusive: bool) -> bool:
-    return oldest < ts < latest or (inclusive and ts in {oldest, latest})
 
 
 def _content(arguments: Arguments, *, longest: int) -> tuple[str, list[dict[str, Any]]]:

@@ -14,14 +14,18 @@ SCOPES = frozenset(
         "app_mentions:read",
         "assistant:write",
         "channels:history",
+        "channels:read",
         "chat:write",
         "commands",
         "files:read",
         "files:write",
         "groups:history",
+        "groups:read",
         "im:history",
+        "im:read",
         "im:write",
         "mpim:history",
+        "mpim:read",
         "reactions:write",
         "users:read",
     }
@@ -36,7 +40,13 @@ EVENTS = frozenset(
         "message.mpim",
     }
 )
-KINDS = {"channel": "message.channels", "group": "message.groups", "im": "message.im"}
+KINDS = {
+    "channel": "message.channels",
+    "group": "message.groups",
+    "im": "message.im",
+    "mpim": "message.mpim",
+}
+Kind = Literal["channel", "group", "im", "mpim"]
 STREAM_SECONDS = 300.0
 """Slack ends a stream five minutes after it began, however much is appended."""
 SESSION_SECONDS = 3600.0
@@ -66,6 +76,8 @@ class App:
     no_sessions: str = ""
     """Why it has no agent sessions and no Stop button, as Slack says it."""
     revoked: bool = False
+    distributed: bool = False
+    """Whether others install it too, outside of the Marketplace: Slack limits its reading."""
 
 
 @dataclass
@@ -83,7 +95,7 @@ class Channel:
 
     id: str
     name: str
-    kind: Literal["channel", "group", "im"] = "channel"
+    kind: Kind = "channel"
     members: set[str] = field(default_factory=set)
     archived: bool = False
     sessions: bool = True
@@ -119,6 +131,8 @@ class Message:
     stream: Stream | None = None
     only_for: str | None = None
     edits: int = 0
+    edited: str = ""
+    """When it was last edited."""
     red: bool = False
     """Whether Slack marks it as failed: its stream ran out of time, or work in it was cut off."""
     reactions: dict[str, set[str]] = field(default_factory=dict)
@@ -158,7 +172,7 @@ class Message:
         if self.metadata is not None and metadata:
             written |= {"metadata": self.metadata}
         if self.edits:
-            written |= {"edited": {"user": self.user, "ts": self.ts}}
+            written |= {"edited": {"user": self.user, "ts": self.edited or self.ts}}
         return written
 
 

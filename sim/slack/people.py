@@ -61,6 +61,7 @@ class People(Workspace):
             message = self.message(ts)
             before = message.as_json(self.file_json, metadata=False)
             message.text, message.edits = text, message.edits + 1
+            message.edited = self.ts()
             self.tell_changed(message, before)
 
     def unfurl(self, ts: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 import threading
 import time
 from collections import defaultdict, deque
@@ -23,6 +24,7 @@ from sim.slack.api import POST_ONLY, READ_ONLY, TIERS, Methods
 from sim.slack.blocks import SlackSays
 from sim.slack.model import App, Call
 from sim.slack.people import People
+from sim.slack.reading import DISTRIBUTED_CALLS, MESSAGES
 
 RESEND_SECONDS = 3.0
 """How long Slack waits for an acknowledgement."""
@@ -84,6 +86,7 @@ class SimulatedSlack(People):
         resend_seconds: float = RESEND_SECONDS,
         retries: int = RETRIES,
         speed: float = 1.0,
+        seed: int = 0,
     ) -> None:
         super().__init__(now, speed)
         self.methods = Methods(self)
@@ -94,6 +97,13 @@ class SimulatedSlack(People):
         """Envelopes that Slack gave up on: resent too often, or a click."""
         self.unheard: list[Envelope] = []
         """Envelopes without a connection: Slack would lose clicks then, and delay events."""
+        self.loss = 0.0
+        """Which part of the events never reaches an app, although its connection is fine."""
+        self.loses_unheard = False
+        """Whether events without a connection are lost, not delayed."""
+        self.dropped: list[Envelope] = []
+        """Events that were lost like this."""
+        self._chance = random.Random(seed)
         self.refreshed = 0
         self.connections: dict[str, list[Connection]] = defaultdict(list)
         self.faults: dict[str, Fault] = {}
@@ -266,7 +276,7 @@ class SimulatedSlack(People):
                 facts["retry_after"] = fault.retry_after
             error = fault.error or ("ratelimited" if fault.status == 429 else "internal_error")
             raise SlackSays(error, **facts)
-        limit = TIERS.get(method)
+        limit = DISTRIBUTED_CALLS if app.distributed and method in MESSAGES else TIERS.get(method)
         if limit is not None:
             recent = self._recent[app.name, method]
             minute = TIER_SECONDS / self.speed
@@ -344,6 +354,12 @@ class SimulatedSlack(People):
     def _dispatch(self, envelope: Envelope) -> None:
         """Send an envelope to one connection of its app, or keep it until there is one."""
         live = self.connections[envelope.app]
+        is_event = envelope.kind == "events_api"
+        if is_event and ((self.loses_unheard and not live) or self._chance.random() < self.loss):
+            with self.changed:
+                self.dropped.append(envelope)
+                self.changed.notify_all()
+            return
         if not live:
             self._waiting.append(envelope)
             self.unheard.append(envelope)

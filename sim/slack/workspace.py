@@ -20,6 +20,7 @@ from sim.slack.model import (
     App,
     Call,
     Channel,
+    Kind,
     Message,
     Notification,
     Person,
@@ -89,10 +90,10 @@ class Workspace:
         self,
         name: str,
         members: Iterable[str | App],
-        kind: Literal["channel", "group", "im"] = "channel",
+        kind: Kind = "channel",
     ) -> str:
         """Open a channel with these people and apps; returns its id."""
-        letter = {"channel": "C", "group": "G", "im": "D"}[kind]
+        letter = {"channel": "C", "group": "G", "im": "D", "mpim": "G"}[kind]
         made = Channel(f"{letter}{next(self._numbers):04d}", name, kind)
         made.members = {each.user if isinstance(each, App) else each for each in members}
         with self.changed:

@@ -255,7 +255,9 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 def _holds(prompt: str, word: str) -> bool:
     """Whether a prompt tells a message, not merely quotes it as an earlier one."""
     _, data, rest = prompt.partition("\n</data>\n")
-    return bool(word) and word in (rest if data else prompt)
+    # The first of a thousand words begins a later one.
+    after = (rest if data else prompt).split(word)[1:] if word else []
+    return any(not each[:1].isdigit() for each in after)
 
 
 def _turns_of(world: World, said: Said) -> list[tuple[int, str]]:

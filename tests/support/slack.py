@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from app.clock import Clock
 from app.model.types import ActivePlace
 from app.services.slack.adapter import SlackAdapter, SlackApp
+from app.services.slack.missed import Threads
 from app.services.slack.people import Colleagues, Seal
 from sim.slack.blocks import lists
 from sim.slack.model import App, Message
@@ -39,11 +42,18 @@ class SlackWorld:
     """Whether the agents are on the page too."""
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The entries of agents that are no demo agents."""
+    began: float | None = None
+    """The time of day at the start, if it is not the real one; `pass_time` moves it."""
+    seed: int = 0
 
     def __post_init__(self) -> None:
         # A machine may be slow for longer than Slack is patient.
         self.slack = SimulatedSlack(
-            resend_seconds=self.resend_seconds, retries=1000, speed=self.speed
+            self.now,
+            resend_seconds=self.resend_seconds,
+            retries=1000,
+            speed=self.speed,
+            seed=self.seed,
         )
         self.platform = Platform()
         self.apps = {name: self.slack.app(name, **self.app) for name in self.agents}
@@ -71,7 +81,9 @@ class SlackWorld:
             settings={"SLACK_API_URL": self.slack.url, **tokens, **self.settings},
             speed=self.speed,
             page=self.page,
+            clock=None if self.began is None else self.folder / "clock",
         )
+        self.pass_time(0)
         self.bridge.__enter__()
         self.wait_listening()
         return self
@@ -82,6 +94,16 @@ class SlackWorld:
         finally:
             self.platform.__exit__()
             self.slack.__exit__()
+
+    def now(self) -> float:
+        """Tell the time of day, of Slack and of the bridge."""
+        return time.time() if self.began is None else self.began
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass on Slack and in the bridge, if it is not the real one."""
+        if self.began is not None:
+            self.began += seconds
+            self.bridge.set_clock(datetime.fromtimestamp(self.began, UTC).isoformat())
 
     def wait_listening(self) -> None:
         """Wait until every app has its line."""
@@ -218,14 +240,14 @@ def slack_adapter(
 ) -> SlackAdapter:
     """Make an adapter on the simulated Slack that knows of no earlier threads."""
 
-    async def nothing(_since: float) -> Sequence[ActivePlace]:
+    async def nothing(*_: float) -> tuple[()]:
         return ()
 
     return SlackAdapter(
         SlackApp(app.name, app.token, app.app_token, base_url=slack.url, bots=bots),
         colleagues=colleagues or Colleagues([app.name]),
         seal=Seal("secret-key-of-the-tests"),
-        active=active or nothing,
+        threads=Threads(active or nothing, nothing),
         title=lambda _key: title,
         uploads=folder / "uploads",
         clock=clock,

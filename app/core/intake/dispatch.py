@@ -21,6 +21,7 @@ from app.core.session_manager import SessionManager
 from app.errors import Conflict, PostError, SpeakerUnknown
 from app.model import wording
 from app.model.inbound import (
+    OLD_SECONDS,
     Accepted,
     AskAnswer,
     Changed,
@@ -88,10 +89,20 @@ class Dispatcher:
 
     async def decide(self, delivery: Delivery, heard: Heard) -> Accepted | str:
         """Decide on a message and commit that; returns a reason if there is nothing to commit."""
+        decided = await self._decide(delivery, heard)
+        if delivery.sent_at is not None and isinstance(decided, Accepted) and not decided.repeated:
+            outcome = "asked" if self._is_old(delivery) else "done"
+            self._base.metrics.count(
+                "found_late", adapter=delivery.adapter, outcome=outcome if decided.turns else "left"
+            )
+        return decided
+
+    async def _decide(self, delivery: Delivery, heard: Heard) -> Accepted | str:
         if self._decisions.decided(heard.place, heard.message_id):
             return Reason.DECIDED_BEFORE
         adapter = self._base.adapters[delivery.adapter]
         heard = storable(await self._gather(delivery, adapter, heard))
+        heard = replace(heard, sent_at=delivery.sent_at)
         view = self._view(heard.place)
         floor = decide(heard, view, self._untagged)
         last = view.latest
@@ -104,6 +115,8 @@ class Dispatcher:
             heard = replace(heard, text=words, spoken=None, while_busy=when)
             return await self._hand_on(delivery, heard, floor)
         command = None if heard.speaker.kind == "agent" else self.read_command(heard.words)
+        if command is not None and self._is_old(delivery):
+            return await self._leave_undone(delivery, heard)
         if command is not None and command.name == "agent":
             return await self._hand_over(command, delivery, heard, view)
         if command is not None:
@@ -154,6 +167,22 @@ class Dispatcher:
         if heard.pressed and posts and not allowed:
             return await self._refuse_in_private(delivery, heard, posts)
         return await self._manager.command(command, delivery, heard, allowed, posts)
+
+    def _is_old(self, delivery: Delivery) -> bool:
+        """Tell whether something was found so late that it may not be wanted any more."""
+        return delivery.sent_at is not None and (
+            self._base.clock.now() - delivery.sent_at > OLD_SECONDS
+        )
+
+    async def _leave_undone(self, delivery: Delivery, heard: Heard) -> Accepted:
+        """Say that a command was found too late."""
+        assert delivery.sent_at is not None, "it is old"
+        cause = await self._base.stores.gaps.cause(delivery.adapter, delivery.sent_at)
+        late = wording.found_late(delivery.sent_at, self._base.clock.now(), cause or "")
+        words = wording.COMMAND_TOO_LATE.format(late=late)
+        posts = (notice(delivery, heard, "bridge", words),)
+        decision = Decision(delivery.seq, heard, "done", Reason.FOUND_LATE, posts=posts)
+        return await self._manager.start_or_continue(decision)
 
     def _view(self, place: PlaceKey) -> PlaceView:
         """Read who is in a place; an agent that was removed does not hold it."""
@@ -378,6 +407,10 @@ def _request(heard: Heard, agent: str) -> BridgeSessionRequest:
         surface=heard.place,
         files=heard.files,
         descriptive_name=heard.title,
-        # A run of a schedule is a piece of work of its own.
-        while_busy="steer" if heard.while_busy == "steer" and not heard.schedule else "queue",
+        # A run of a schedule is a piece of work of its own, and old words are for no running one.
+        while_busy=(
+            "steer"
+            if heard.while_busy == "steer" and not heard.schedule and heard.sent_at is None
+            else "queue"
+        ),
     )

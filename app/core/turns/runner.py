@@ -20,6 +20,8 @@ from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Course, TurnAsks, TurnWaits
 from app.errors import RepositoryError
 from app.model import wording
+from app.model.asks import LATE, LATE_OPTIONS
+from app.model.inbound import OLD_SECONDS
 from app.model.keys import PlaceKey
 from app.model.phase import CANCELLABLE, PROMPTED, Event, Phase
 from app.model.ports import AgentSession
@@ -74,6 +76,8 @@ class TurnRun:
         self._has_read = session.read_others
         self._where = ""
         """What to say about the repository it works on, if anything."""
+        self._late = ""
+        """What to say about messages that were found late, if anything."""
         self._shipped = Shipped()
         self._place = context.stores.decisions.place(session.place)
         self._display = TurnDisplay(context, session, turn, self._place, name=self._name)
@@ -107,7 +111,7 @@ class TurnRun:
     async def run(self) -> None:
         """Run the turn to its end; only a shutdown leaves it open."""
         try:
-            question = await self._settle_repository()
+            question = await self._settle_lateness() or await self._settle_repository()
             end = None if question else await self._run_in_workspace()
         except asyncio.CancelledError:
             if not self._course.recover():
@@ -122,7 +126,8 @@ class TurnRun:
         else:
             self._course.take(Event.END)
             if question:
-                await self._ending.pause(question, note=wording.PICKS_REPOSITORY)
+                picks = question.kind == "repository"
+                await self._ending.pause(question, note=wording.PICKS_REPOSITORY if picks else "")
             else:
                 await self._ending.finish(end, self._shipped)
                 await self._follow_up()
@@ -240,6 +245,25 @@ class TurnRun:
         await self._context.clock.sleep(GRACE_SECONDS)
         await agent.cancel()
 
+    async def _settle_lateness(self) -> AskRequest | None:
+        """Say what was found late; returns a question if it may not be wanted any more."""
+        stores = self._context.stores
+        messages = stores.turns.messages(self._turn.id)
+        late = [each for each in messages if each.sent_at is not None]
+        if not late:
+            return None
+        sent_at, found_at = late[0].at - late[0].delay, late[0].at
+        cause = await stores.gaps.cause(self._turn.surface.adapter, sent_at)
+        words = wording.found_late(sent_at, found_at, cause or "")
+        if all(each.delay > OLD_SECONDS for each in messages) and not (
+            self._turn.continued or await stores.asks.is_confirmed(self._turn.id, LATE)
+        ):
+            asked = wording.STILL_WANTED.format(late=words)
+            return AskRequest(LATE, asked, LATE_OPTIONS, kind="pause", agent=self._name)
+        self._late = words
+        await self._display.tell(words)
+        return None
+
     async def _settle_repository(self) -> AskRequest | None:
         """Choose what to work on; returns a question if people have to choose."""
         context = self._context
@@ -278,6 +302,7 @@ class TurnRun:
         await self._budget.look()
         if self._budget.is_spent:
             return PromptEnd("cancelled")
+        self._display.add(self._late)
         if self._turn.continued:
             self._display.add(wording.PICKS_UP.format(agent=self._name))
         self._display.progress()

@@ -25,6 +25,7 @@ from app.store.database import FILE_NAME, open_backend, sqlite_url
 from app.store.database.backend import Backend
 from app.store.database.schema import HEAD_REVISION, migrate, migrate_to, revision_of
 from app.store.dialects import MEMORY_TEXT, POSTGRESQL
+from app.store.gaps import forget_distance
 from app.store.tables import duty, member, metadata, process, progress, suspension
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ def _pause(connection: Connection, now: float) -> None:
     """Let nothing be read, begun or sent before the operator says so."""
     connection.execute(delete(suspension).where(suspension.c.scope == ALL))
     connection.execute(insert(suspension), {"scope": ALL, "reason": "restored", "since": now})
+    # What came after the backup was made may have been answered then.
+    forget_distance(connection, now)
 
 
 def check_fit(url: str, copied: StoreCopy) -> None:

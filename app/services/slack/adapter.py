@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -15,20 +15,21 @@ import orjson
 from typing_extensions import override
 
 from app.clock import Clock
-from app.core.adapters import Adapter
+from app.core.adapters import Adapter, Source
 from app.core.files.attachments import download
 from app.errors import PostError, PostRejected, ServiceRefused
-from app.model.inbound import Changed, Delivery, Heard, Inbound
+from app.model.inbound import Changed, Delivery, Gap, Heard, Inbound
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import Cleaned, PostSend, PostSent
-from app.model.types import ActivePlace, Earlier, File, Speaker
+from app.model.types import Earlier, File, Speaker
 from app.retry import Retries
 from app.services.common.people import PastAgents
-from app.services.common.webhooks import CatchUp, Take
+from app.services.common.webhooks import Take
 from app.services.service import BuildContext, Presence
 from app.services.slack import events, text, wording
 from app.services.slack.api import TRANSIENT, SlackApi, SlackRefused
 from app.services.slack.cards import FINAL
+from app.services.slack.missed import Conversations, Threads
 from app.services.slack.people import (
     NOT_THERE,
     RETRY_PAUSES,
@@ -53,10 +54,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Said = TypeVar("Said", Heard, Changed)
 
-CATCH_UP_SECONDS: Final = 3 * 24 * 3600.0
-"""How far back the threads in use are read after a gap: a weekend."""
-OVERLAP_SECONDS: Final = 60.0
-"""How much is read twice after a gap; known messages are not handled again."""
 RECENT_MESSAGES: Final = 256
 """Messages to remember, so that their mentions need no look-up."""
 ABSENCE_SECONDS: Final = 2.0
@@ -92,7 +89,7 @@ class SlackAdapter(Adapter):
         *,
         colleagues: Colleagues,
         seal: Seal,
-        active: Callable[[float], Awaitable[Sequence[ActivePlace]]],
+        threads: Threads,
         uploads: Path,
         clock: Clock,
         title: Callable[[SessionKey], str] = lambda _key: "",
@@ -101,14 +98,14 @@ class SlackAdapter(Adapter):
     ) -> None:
         """Create the adapter of an agent.
 
-        `active` lists its threads in use since a time, `title` names the session of a thread.
+        `title` names the session of a thread.
         """
         super().__init__(events.SERVICE, app.agent, pace=pace, shares_files=True)
         self._trouble = wording.NOT_CONNECTED
         self._app = app
         self.colleagues = colleagues
         """The agents of this bridge on Slack."""
-        self._active = active
+        self._threads = threads
         self._uploads = uploads
         self._clock = clock
         self._api = SlackApi(app.base_url, app.bot_token, app.vault, clock)
@@ -122,11 +119,11 @@ class SlackAdapter(Adapter):
         self._reactions = Reactions(self._api, clock, app.agent)
         self._shortcuts = Shortcuts(self._api)
         self._tasks = Tasks(f"slack of {app.agent}")
-        reach, overlap = CATCH_UP_SECONDS, OVERLAP_SECONDS
-        self._catch_up = CatchUp(self.service_name, clock, reach=reach, overlap=overlap)
         self._identity: SlackIdentity | None = None
         self._asking = asyncio.Lock()
         self._messages: deque[tuple[str, str]] = deque(maxlen=RECENT_MESSAGES)
+        self._heard: dict[str, float] = {}
+        """When something was last said in a channel."""
 
     @override
     def parse(self, delivery: Delivery) -> Inbound | None:
@@ -282,11 +279,10 @@ class SlackAdapter(Adapter):
 
     @override
     async def listen(self, take: Take) -> None:
-        """Take the app's events, and those it missed while it was not connected."""
+        """Take the app's events."""
         try:
             me = await self._me()
-            # Before the socket opens: what arrives on it was not missed.
-            missed = await self._active(self._clock.now() - CATCH_UP_SECONDS)
+            used = await self._threads.active(self._clock.now() - STATUS_SECONDS)
             await self.colleagues.wait_for_all()
 
             async def keep(frame: dict[str, Any], raw: bytes) -> None:
@@ -297,19 +293,31 @@ class SlackAdapter(Adapter):
             def opened(heard: float | None) -> None:
                 self._trouble = ""
                 if heard is None:
-                    since = self._clock.now() - STATUS_SECONDS
-                    self._status.tidy(p.key for p in missed if p.updated_at >= since)
-                last = heard or float("-inf")
-                found = partial(self._find_missed, me, missed if heard is None else None)
-                self._tasks.start(self._catch_up.run(found, take, last=last), name="catch up")
+                    self._status.tidy(place.key for place in used)
+                else:
+                    self.gaps.append(Gap(heard, self._clock.now(), "socket"))
 
             await self._socket.run(self._api.client, keep, opened)
         finally:
             self._trouble = wording.RECONNECTING
 
     @override
+    async def sources(self) -> Sequence[Source]:
+        """List the channels that the app is in, and the threads that its agent works in."""
+        me = await self._me()
+        await self.colleagues.wait_for_all()
+
+        def make(event: text.Event, name: str, sent_at: float) -> Delivery:
+            payload = {"event": event, "event_id": f"{events.MISSED}{name}"}
+            frame = {"type": "events_api", "payload": payload}
+            return replace(self._delivery(me, frame, orjson.dumps(frame)), sent_at=sent_at)
+
+        conversations = Conversations(self._api, self._clock, self._threads, me, make)
+        return await conversations.sources(self._heard)
+
+    @override
     def adopt(self, twin: Adapter) -> bool:
-        """Keep the socket: opening another would read every thread in use again."""
+        """Keep the socket, and what was heard on it."""
         assert isinstance(twin, SlackAdapter)
         self.colleagues = self._completion.colleagues = twin.colleagues
         if self._identity is not None:
@@ -341,6 +349,7 @@ class SlackAdapter(Adapter):
         event = payload.get("event") or {}
         if event.get("type") == "message":
             self._messages.append((str(event.get("channel")), str(event.get("ts"))))
+            self._heard[str(event.get("channel"))] = self._clock.now()
         return Delivery(
             adapter=self.service_name,
             delivery_id=payload.get("event_id") or frame["envelope_id"],
@@ -358,26 +367,6 @@ class SlackAdapter(Adapter):
                 return await call()
             except TRANSIENT as error:
                 await retries.wait(error)
-
-    async def _find_missed(
-        self, me: SlackIdentity, at_start: Sequence[ActivePlace] | None, since: float
-    ) -> AsyncGenerator[Delivery, None]:
-        """Read the replies of a gap, or at the start those since the last known one."""
-        places = at_start or ()
-        if at_start is None:
-            places = await self._active(self._clock.now() - CATCH_UP_SECONDS)
-        for place in places:
-            last = place.last_message_id
-            oldest = last if at_start is not None else min(last, f"{since:.6f}")
-            # Messages before the agent was called were not for it; it got them as context then.
-            oldest = max(oldest, place.first_message_id)
-            channel, thread = events.channel_and_thread(place.key.external)
-            for message in await self._api.replies_in_time(channel, thread, oldest):
-                if message["ts"] > oldest and message.get("user") not in self.colleagues.agents:
-                    event = {"type": "message", **message, "channel": channel}
-                    name = f"{events.MISSED}{channel}:{message['ts']}"
-                    frame = {"type": "events_api", "payload": {"event": event, "event_id": name}}
-                    yield self._delivery(me, frame, orjson.dumps(frame))
 
 
 def build(context: BuildContext) -> Presence:
@@ -407,7 +396,10 @@ def build(context: BuildContext) -> Presence:
             ),
             colleagues=colleagues,
             seal=seal,
-            active=lambda since: sessions.active(NAME, name, since=since),
+            threads=Threads(
+                active=lambda since: sessions.active(NAME, name, since=since),
+                waiting=lambda: sessions.waiting_messages(NAME, name),
+            ),
             title=title,
             uploads=context.uploads,
             clock=context.clock,

@@ -10,7 +10,6 @@ import logging
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
-from itertools import repeat
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
@@ -22,7 +21,6 @@ from slack_sdk.web.async_client import AsyncWebClient
 from app.clock import Clock, SystemClock
 from app.core.files.attachments import PlatformFileRefused
 from app.errors import PostDelayed, PostError, PostRejected
-from app.retry import Retries
 from app.services.common.webhooks import read_pages
 from app.services.slack import wording
 from app.services.slack.text import is_canvas
@@ -48,8 +46,10 @@ SHARES: Final = {
     "chat.appendStream": Share(20, 50),  # of 100
     "chat.startStream": Share(10, 10),  # of 20: no answer starts a stream
     "chat.update": Share(10, 25),  # of 50
-    "conversations.replies": Share(10, 20),  # of 50
+    "conversations.history": Share(10, 35),  # of 50
+    "conversations.replies": Share(10, 30),  # of 50
     "reactions.add": Share(10, 20),  # of 50
+    "users.conversations": Share(10, 10),  # of 50
 }
 """The rest of what Slack allows in any minute is for answers, and for what people wait for."""
 
@@ -150,8 +150,8 @@ class SlackUncertain(PostError):
 
 TRANSIENT: Final = (PostDelayed, SlackUncertain)
 """Errors after which the same call may work."""
-MISSED_PAUSE_SECONDS: Final = 5.0
-"""Pause before a thread that could not be read is read again."""
+MISSED_PAUSES: Final = (5.0, 20.0, 60.0)
+"""Seconds before something that could not be read is read again."""
 
 
 class SlackApi:
@@ -247,17 +247,23 @@ class SlackApi:
         ]
         return found
 
-    async def replies_in_time(self, channel: str, thread: str, oldest: str) -> list[dict[str, Any]]:
-        """Read missed replies, however long Slack delays them; none where Slack refuses."""
-        retries = Retries(self._clock, repeat(MISSED_PAUSE_SECONDS))
+    async def read_in_time(self, method: str, **arguments: Any) -> dict[str, Any]:
+        """Read something for which no one waits, as slowly as it takes.
+
+        Raises:
+            SlackRefused: never.
+            SlackUncertain: Slack gives no clear answer, again and again.
+        """
+        pauses = iter(MISSED_PAUSES)
         while True:
             try:
-                return await self.replies(channel, thread, yields=True, oldest=oldest)
-            except TRANSIENT as error:
-                await retries.wait(error)
-            except SlackRefused as error:
-                logger.warning("cannot read missed replies in %s:%s: %s", channel, thread, error)
-                return []
+                return await self.read(method, yields=True, **arguments)
+            except PostDelayed as error:
+                await self._clock.sleep(error.retry_after or BUSY_SECONDS)
+            except SlackUncertain:
+                if (pause := next(pauses, None)) is None:
+                    raise
+                await self._clock.sleep(pause)
 
     async def download(self, file_id: str) -> AsyncGenerator[bytes, None]:
         """Read a file; raises what `call` does.

@@ -18,18 +18,32 @@ SCOPES: Final[Mapping[str, str]] = {
     "app_mentions:read": "hear when someone mentions the agent",
     "assistant:write": "show that the agent is working, where agent sessions are not available",
     "channels:history": "read the thread it was called into, in public channels it was invited to",
+    "channels:read": "list the public channels it was invited to, to find messages it missed",
     "chat:write": "answer in the thread, show progress and ask for permission",
     "commands": 'offer "Ask ..." in the menu of every message',
     "files:read": "read screenshots and files that people attach",
     "files:write": "send files that the agent makes, and text that is too long for messages",
     "groups:history": "the same as channels:history, in private channels it was invited to",
+    "groups:read": "the same as channels:read, for private channels",
     "im:history": "read direct messages to it",
+    "im:read": "the same as channels:read, for direct messages",
     "im:write": "remind people of its questions in a direct message",
     "mpim:history": "the same as channels:history, in group conversations",
+    "mpim:read": "the same as channels:read, for group conversations",
     "reactions:write": "mark your message when the agent is done with it",
     "users:read": "know people's names, and tell members from guests",
 }
-OPTIONAL: Final = frozenset({"commands", "im:write", "reactions:write"})
+OPTIONAL: Final = frozenset(
+    {
+        "channels:read",
+        "commands",
+        "groups:read",
+        "im:read",
+        "im:write",
+        "mpim:read",
+        "reactions:write",
+    }
+)
 """Scopes without which everything but their own feature works."""
 PROMPTS: Final[Mapping[str, str]] = {
     "What can you do?": "What can you do here, and which repository would you work in?",

@@ -22,7 +22,7 @@ from sqlalchemy import (
     update,
 )
 
-from app.model.asks import TAKE, text_of
+from app.model.asks import LATE, TAKE, text_of
 from app.model.delegation import ANSWERS, SERVICE
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import NewPost, Note, NoteCode, PostContent
@@ -244,6 +244,15 @@ def close_asks(
     return [
         post for row in rows for post in close_ask(connection, row, {"state": state}, note, now)
     ]
+
+
+def take_along(connection: Connection, turn_id: int, now: float) -> list[int]:
+    """Let a turn begin that waits for word whether it is still wanted: its people are back."""
+    waits = (turn.c.id == turn_id) & (turn.c.paused == LATE)
+    if not connection.execute(update(turn).where(waits).values(paused=None)).rowcount:
+        return []
+    asked = (ask.c.turn == turn_id) & (ask.c.call == LATE)
+    return close_asks(connection, asked, "cancelled", Note(NoteCode.NOT_NEEDED), now)
 
 
 def leave_questions(connection: Connection, which: ColumnElement[bool]) -> None:

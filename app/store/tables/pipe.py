@@ -40,6 +40,8 @@ delivery = Table(
     Column("headers", JSON, nullable=False),
     Column("body", KeptBytes, nullable=False),
     Column("received_at", Float, nullable=False),
+    # When it was sent, if the bridge had to look for it: it did not arrive by itself.
+    Column("sent_at", Float),
     Column("state", String, nullable=False, server_default="new"),
     Column("reason", Shown, nullable=False, server_default=""),
     UniqueConstraint("adapter", "delivery_id"),
@@ -53,6 +55,30 @@ DELIVERY_IS_NEW = delivery.c.state == literal_column("'new'")
 Index("delivery_pending", delivery.c.adapter, delivery.c.seq, **where(DELIVERY_IS_NEW))
 
 Index("delivery_received", delivery.c.received_at)
+
+# How far each conversation of an adapter was compared with what its platform has; the empty name
+# stands for those that are not known yet.
+position = Table(
+    "position",
+    metadata,
+    Column("adapter", String, primary_key=True),
+    Column("source", String, primary_key=True),
+    Column("at", Float, nullable=False),
+)
+
+# When events of an adapter may not have arrived, and what was not there: `bridge`, `socket` or
+# `hook`.
+gap = Table(
+    "gap",
+    metadata,
+    Column("id", NUMBER, primary_key=True),
+    Column("adapter", String, nullable=False),
+    Column("began", Float, nullable=False),
+    Column("ended", Float, nullable=False),
+    Column("cause", String, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("gap_ended", gap.c.ended, gap.c.adapter)
 
 place = Table(
     "place",
@@ -148,7 +174,7 @@ turn = Table(
     Column("stopped", Boolean, nullable=False, server_default=false()),
     # Whether words go into it while it runs.
     Column("steerable", Boolean, nullable=False, server_default=false()),
-    # Why it waits for someone to continue it: `limited`, `login` or `budget`.
+    # Why it waits for someone to continue it: `limited`, `login`, `budget` or `late`.
     Column("paused", String),
     # The turn that continues its work, if it was parked and then answered.
     Column("successor", NUMBER),
@@ -201,6 +227,8 @@ message = Table(
     # Its text since it was edited, empty if it was deleted. The transcript row stays unchanged, for
     # those who have read it.
     Column("edited", Kept),
+    # When it was said, if it was found late.
+    Column("sent_at", Float),
     UniqueConstraint("place", "message_id"),
 )
 

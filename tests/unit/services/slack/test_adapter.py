@@ -221,7 +221,18 @@ async def test_a_token_that_slack_does_not_accept_is_named_with_its_remedy(
         await scene.adapter.listen(scene.take)
 
 
-async def test_replies_missed_before_the_start_are_taken_in_once_whatever_is_busy(
+async def find(scene: Scene, since: float = 0.0) -> dict[str, list[str]]:
+    """Read what Slack has since a time, by the source that shows it."""
+    found: dict[str, list[str]] = {}
+    for source in await scene.adapter.sources():
+        async for delivery in source.find(since):
+            inbound = scene.adapter.parse(delivery)
+            said = inbound.text if isinstance(inbound, Heard | Changed) else None
+            found.setdefault(source.name, []).append(str(said))
+    return found
+
+
+async def test_a_thread_in_use_shows_what_was_said_since_the_agent_was_called(
     tmp_path: Path,
 ) -> None:
     places: list[ActivePlace] = []
@@ -230,57 +241,72 @@ async def test_replies_missed_before_the_start_are_taken_in_once_whatever_is_bus
         return places
 
     async with staged(tmp_path, active) as scene:
-        scene.app.events = frozenset()  # Slack has given up sending
         thread = scene.slack.say(scene.ann, scene.channel, "root")
-        known = scene.slack.say(scene.ann, scene.channel, "known", thread=thread)
+        scene.slack.say(scene.ann, scene.channel, "!before anybody was called", thread=thread)
+        called = scene.slack.say(scene.ann, scene.channel, "come", thread=thread)
         scene.slack.say(scene.ann, scene.channel, "!missed", thread=thread)
-        key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
-        places.append(ActivePlace(key, thread, known, 0.0))
+        name = f"{scene.channel}:{thread}"
+        places.append(ActivePlace(SessionKey("slack", name, "claude"), called, called, 0.0))
         scene.slack.fail("conversations.replies", status=429, retry_after=1, times=1)
-        scene.refusals = 1
-        async with scene.listening():
-            await scene.until_heard("!missed")
 
-    assert scene.heard() == ["!missed"]
+        found = await find(scene)
+
+    assert found == {name: ["!missed"]}
 
 
-@pytest.mark.parametrize(("how", "ping_seconds"), [("cut", 60.0), ("silence", 0.2)])
-async def test_replies_missed_while_the_line_was_dead_are_taken_in_wherever_agents_are_by_then(
-    tmp_path: Path, how: str, ping_seconds: float
+async def test_a_channel_shows_mentions_of_the_agent_also_in_threads_where_it_is_not(
+    scene: Scene,
+) -> None:
+    me, direct = f"<@{scene.app.user}>", scene.slack.channel("d", [scene.ann, scene.app], "im")
+    other = scene.slack.channel("not here", [scene.ann])
+    thread = scene.slack.say(scene.ann, scene.channel, "talk among people")
+    scene.slack.say(scene.ann, scene.channel, f"{me} first")
+    scene.slack.say(scene.ann, scene.channel, "more talk", thread=thread)
+    scene.slack.say(scene.ann, scene.channel, f"{me} second", thread=thread)
+    scene.slack.say(scene.ann, direct, "third")
+    scene.slack.say(scene.ann, other, f"{me} fourth")
+
+    found = await find(scene)
+
+    # The thread comes before the message that was sent after it began.
+    assert found == {scene.channel: ["@claude second", "@claude first"], direct: ["third"]}
+
+
+async def test_an_app_without_the_scope_to_list_channels_compares_those_it_knows(
+    tmp_path: Path,
 ) -> None:
     places: list[ActivePlace] = []
 
     async def active(_since: float) -> list[ActivePlace]:
-        return list(places)
+        return places
 
-    async with staged(tmp_path, active, ping_seconds) as scene, scene.listening():
+    async with staged(tmp_path, active) as scene:
+        scene.app.scopes = frozenset(each for each in scene.app.scopes if ":read" not in each)
         thread = scene.slack.say(scene.ann, scene.channel, "root")
-        scene.slack.say(scene.ann, scene.channel, "!before anybody was called", thread=thread)
-        called = scene.slack.say(
-            scene.ann, scene.channel, f"<@{scene.app.user}> come", thread=thread
-        )
-        await scene.until(lambda: len(scene.slack.acknowledged) == 4)
-        scene.taken.clear()
-        key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
-        places.append(ActivePlace(key, called, called, 0.0))
-        scene.app.events = frozenset()  # Slack has given up sending
+        name = f"{scene.channel}:{thread}"
+        places.append(ActivePlace(SessionKey("slack", name, "claude"), thread, thread, 0.0))
+
+        sources = await scene.adapter.sources()
+
+    assert [each.name for each in sources] == [scene.channel, name]
+
+
+@pytest.mark.parametrize(("how", "ping_seconds"), [("cut", 60.0), ("silence", 0.2)])
+async def test_a_line_that_was_dead_leaves_a_gap(
+    tmp_path: Path, how: str, ping_seconds: float
+) -> None:
+    async with staged(tmp_path, ping_seconds=ping_seconds) as scene, scene.listening():
         getattr(scene.slack, how)(scene.app)
-        scene.slack.say(scene.ann, scene.channel, "!missed", thread=thread)
-        await scene.until_heard("!missed")
+        await scene.until(lambda: scene.adapter.gaps)
 
-    assert scene.heard() == ["!missed"]
+        [gap] = scene.adapter.gaps
+
+    assert gap.cause == "socket"
+    assert gap.began <= gap.ended
 
 
-async def test_a_refreshed_line_leaves_no_gap_and_nothing_is_read_again(tmp_path: Path) -> None:
-    places: list[ActivePlace] = []
-
-    async def active(_since: float) -> list[ActivePlace]:
-        return list(places)
-
-    async with staged(tmp_path, active) as scene, scene.listening():
-        thread = scene.slack.say(scene.ann, scene.channel, "root")
-        key = SessionKey("slack", f"{scene.channel}:{thread}", "claude")
-        places.append(ActivePlace(key, thread, thread, 0.0))
+async def test_a_refreshed_line_leaves_no_gap(scene: Scene) -> None:
+    async with scene.listening():
         scene.slack.refresh(scene.app)
         # Until the next line is there, the old one counts.
         await scene.until(lambda: scene.asked("apps.connections.open") == 2)
@@ -289,7 +315,7 @@ async def test_a_refreshed_line_leaves_no_gap_and_nothing_is_read_again(tmp_path
         await scene.until_heard("@claude after")
 
         assert scene.asked("apps.connections.open") == 2
-        assert scene.asked("conversations.replies") == 0
+        assert not scene.adapter.gaps
 
 
 @pytest.mark.parametrize(
