@@ -44,7 +44,16 @@ from app.store.tables.pipe import (
     turn,
 )
 from app.store.tables.record import record, record_pending, record_position
-from app.store.tables.work import checkout, delegation, repository, review, saved_folder, told
+from app.store.tables.work import (
+    SUBAGENT_RUNS,
+    checkout,
+    delegation,
+    repository,
+    review,
+    saved_folder,
+    subagent,
+    told,
+)
 
 __all__ = [
     "ANSWER",
@@ -54,6 +63,7 @@ __all__ = [
     "DELIVERY_IS_NEW",
     "OFFER",
     "OPEN_TURN",
+    "SUBAGENT_RUNS",
     "agent",
     "ask",
     "checkout",
@@ -88,6 +98,7 @@ __all__ = [
     "sealed",
     "session",
     "spending",
+    "subagent",
     "surface",
     "suspension",
     "told",

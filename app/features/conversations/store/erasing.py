@@ -54,6 +54,7 @@ from app.store.tables import (
     saved_folder,
     schedule,
     session,
+    subagent,
     surface,
     told,
     transcript,
@@ -246,7 +247,7 @@ def _forget(connection: Connection, scope: _Scope, now: float) -> None:
         delete(heard).where(or_(heard.c.session.in_(scope.sessions), heard.c.message.in_(numbers)))
     )
     forget_words(connection)
-    for table in (ask, grant):
+    for table in (ask, grant, subagent):
         connection.execute(delete(table).where(table.c.session.in_(scope.sessions)))
     proposed = memory_note.c.state == "proposed"
     connection.execute(

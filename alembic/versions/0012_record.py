@@ -5,8 +5,8 @@ import sqlalchemy as sa
 from alembic import op
 from app.store.dialects import NUMBER
 
-revision = "0011"
-down_revision = "0010"
+revision = "0012"
+down_revision = "0011"
 branch_labels = None
 depends_on = None
 
