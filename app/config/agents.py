@@ -194,7 +194,7 @@ class AgentConfig(BaseModel):
     url: Url = Field(
         "", title="Address", description="Of an agent on another machine, instead of a command."
     )
-    """`wss://` of a relay, or of an agent that serves ACP itself."""
+    """`wss://` of a relay, or `wss://` or `https://` of an agent that serves ACP itself."""
     remote_folder: Annotated[str, Field(pattern=r"^/")] = Field(
         "", title="Folder there", description="Where it works on its machine; else the relay's own."
     )

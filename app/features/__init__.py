@@ -25,6 +25,7 @@ BUILT_IN = (
     "schedules",
     "grants",
     "reminders",
+    "outcomes",
     "record",
     "spending",
     "erasing",

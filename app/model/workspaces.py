@@ -358,7 +358,7 @@ def folder_name(session: Session) -> str:
 
 def attachment_folder(workspace: Path) -> Path:
     """Name the attachment folder of a workspace."""
-    return workspace.with_name(f"{workspace.name}.files")
+    return workspace.parent / f"{workspace.name}.files"
 
 
 def outgoing(workspace: Path) -> Path:

@@ -5,8 +5,8 @@ import sqlalchemy as sa
 from alembic import op
 from app.store.dialects import NUMBER
 
-revision = "0012"
-down_revision = "0011"
+revision = "0013"
+down_revision = "0012"
 branch_labels = None
 depends_on = None
 
