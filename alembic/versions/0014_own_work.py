@@ -6,8 +6,8 @@ from alembic import op
 from app.store.database.schema import write_out_notes
 from app.store.dialects import NUMBER
 
-revision = "0013"
-down_revision = "0012"
+revision = "0014"
+down_revision = "0013"
 branch_labels = None
 depends_on = None
 
