@@ -26,6 +26,7 @@ BUILT_IN = (
     "grants",
     "reminders",
     "outcomes",
+    "record",
     "spending",
     "erasing",
     "backup",
