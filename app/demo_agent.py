@@ -11,6 +11,7 @@ Commands, each on its own line, also after a mention, in any case; other text ge
     slow N      big N           hold NAME          recall         fail   crash   hang   limit N
     give NAME.ENDING TEXT           note TEXT          instructions
     tool NAME JSON                  tools              steerable      notice TEXT    compact
+    subagent NAME TEXT
 
 `ask` asks in a form where the client takes forms, else as a permission request; without options,
 `ask QUESTION?` takes any text as an answer, and needs a form for that.
@@ -24,6 +25,10 @@ Words that are steered into a turn are read, and obeyed, between two lines; unti
 memory alone, as with real agents. `steerable` waits for some.
 `notice` tells the client something besides the answer, `compact` that it goes on with a summary;
 a client that does not take these gets them as text.
+`subagent` starts a sub-agent, a session of its own that obeys the lines of TEXT, which ` && `
+separates; one of them may be `subagent` again, and takes the rest. Those of one turn work at the
+same time, the turn ends after them, and stopping the turn spares them, as with real agents: each
+can be stopped alone. A client that knows no sub-agents sees a tool call and what happens inside.
 Kinds of calls that `$HOME/.agent-bridge-demo/settings.json` lists under `allow` are not asked for.
 `limit N` works once: the same line in the very next prompt finds the limit over, so that a turn
 that waited can go on. `hang` answers nothing any more, not even cancel, until stdin closes.
@@ -35,13 +40,14 @@ With AGENT_BRIDGE_DEMO_FAULTS set (to `1`, or to a comma list of faults) also th
     requests N  children N              N asks at once, N orphans that sleep (half in new sessions)
     env         read PATH               say the environment, say what a file holds or the error
     chunk TEXT  tell NAME   late        a chunk per character, create a file, one update too late
+    withdraw NAME                       ask, and take it back once the file is there
 
 and these faults of the whole process: `hang-X`, `fail-X` and `login-X`, which wants a login (X is
 the last part of a method: initialize, new, load, resume, prompt, cancel, ...), `no-load` (neither
 load nor resume), `no-resume`, `slow-exit` (deaf to the end of stdin and to SIGTERM),
 `exit-at-start`, `system-prompt` (takes one with a new session and keeps it, as real agents do),
 `mute-tell` (`tell` is the last thing it does that can be seen), `no-http` (takes tool servers on
-stdio alone), `no-steering`.
+stdio alone), `no-steering`, `detached` (turns do not wait for their sub-agents).
 """
 
 # pathlib would be a quarter of the start-up time.
@@ -108,6 +114,7 @@ COMMANDS = {
     **dict.fromkeys(("recall", "instructions", "tools", "fail", "crash", "hang"), NOTHING),
     **dict.fromkeys(("steerable", "compact"), NOTHING),
     "notice": TEXT,
+    "subagent": r"\S+\s+.+",
     "tool": r"\S+(\s+\{.*\})?",
     "write": r"\S+\s+.+",
     "ask": r"[^|]+(\|[^|]+)+|[^|]+\?",
@@ -120,7 +127,7 @@ FAULT_COMMANDS = {
     **dict.fromkeys(("requests", "children"), NUMBER),
     **dict.fromkeys(("env", "late"), NOTHING),
     **dict.fromkeys(("read", "chunk"), TEXT),
-    "tell": NAME,
+    **dict.fromkeys(("tell", "withdraw"), NAME),
 }
 
 
@@ -141,6 +148,8 @@ class Wire:
 
     def __init__(self) -> None:
         self.asks: dict[int, DemoTurn] = {}
+        self.children: dict[str, DemoChild] = {}
+        self.takes_children = False
         self.takes_forms = False
         self.takes: Json = {}
         self.muted = False
@@ -170,12 +179,18 @@ class Wire:
         params = {"sessionId": session, "toolCall": call, "options": options}
         self.request("session/request_permission", params, turn)
 
-    def request(self, method: str, params: Json, turn: DemoTurn | None = None) -> None:
-        """Send a request; a turn may wait for the answer."""
+    def request(self, method: str, params: Json, turn: DemoTurn | None = None) -> int:
+        """Send a request and return its id; a turn may wait for the answer."""
         request = next(self._ids)
         if turn:
             self.asks[request] = turn
         self.send(id=request, method=method, params=params)
+        return request
+
+    def withdraw(self, request: int) -> None:
+        """Take a request back that is not answered yet."""
+        if self.asks.pop(request, None):
+            self.send(method="$/cancel_request", params={"requestId": request})
 
 
 class DemoSession:
@@ -206,6 +221,23 @@ class DemoSession:
             "modes": {"currentModeId": self.mode, "availableModes": MODES},
             "configOptions": [{**model, "currentValue": self.model, "options": MODELS}],
         }
+
+
+class ChildSession:
+    """The session of a sub-agent: in memory alone, below another one."""
+
+    def __init__(self, above: DemoSession | ChildSession) -> None:
+        self.name: str = new_id("child")
+        self.cwd: str = above.cwd
+        self.servers: list[Json] = above.servers
+        self.mode: str = above.mode
+        self.allowed: set[str] = set()
+        self.turn: DemoTurn | None = None
+        self.records: list[dict[str, str]] = []
+
+    def remember(self, role: str, text: str) -> None:
+        """Keep a record."""
+        self.records.append({"role": role, "text": text})
 
 
 class Tools:
@@ -323,8 +355,9 @@ class DemoTurn:
 
     commands = COMMANDS
 
-    def __init__(self, wire: Wire, session: DemoSession, prompt: str) -> None:
+    def __init__(self, wire: Wire, session: DemoSession | ChildSession, prompt: str) -> None:
         self.wire, self.session, self.prompt = wire, session, prompt
+        self.children: list[DemoChild] = []
         self.before = list(session.records)
         self.child: int | None = None
         self.starting = threading.Lock()  # held until it is known which child there is
@@ -388,6 +421,8 @@ class DemoTurn:
         self._follow(self.prompt, self._read_steered)
         while not self._ends():
             self._read_steered()
+        if "detached" not in FAULTS:
+            self.wait_for_children()
 
     def _follow(self, prompt: str, between: Callable[[], None] = lambda: None) -> None:
         for words in list(filter(None, spoken(prompt))) or [[]]:
@@ -474,12 +509,20 @@ class DemoTurn:
     def request(self, method: str, params: Json) -> Json:
         """Ask the client something and wait for the result; empty if it has none."""
         self._answer = None
-        self.wire.request(method, params, self)
-        while self._answer is None:
-            self._woken.wait()
-            self._woken.clear()
-            self.check()
+        request = self.wire.request(method, params, self)
+        try:
+            while self._answer is None:
+                self._woken.wait()
+                self._woken.clear()
+                self.check()
+        finally:
+            self.wire.withdraw(request)
         return self._answer.get("result") or {}
+
+    def wait_for_children(self) -> None:
+        """Wait for the sub-agents that were started."""
+        while any(child.works for child in self.children):
+            self.pause(POLL_SECONDS)
 
     def use_tool(self, call: Json, work: Callable[[], Json], *, asks: bool = True) -> None:
         """Show a tool call, ask for it if needed, run it, and report how it ended."""
@@ -716,6 +759,12 @@ class DemoTurn:
         for status in ("in_progress", "completed", "completed"):  # real agents repeat the last one
             self.update("compaction_update", compactionId=compaction, status=status)
 
+    def _do_subagent(self, argument: str) -> None:
+        name, task = argument.split(None, 1)
+        child = DemoChild(self, name, task)
+        self.children.append(child)
+        threading.Thread(target=child.work, daemon=True).start()
+
     def _do_limit(self, seconds: str) -> None:
         earlier = [record for record in self.before if record["role"] != "session"]
         if earlier[-1:] == [{"role": "limit", "text": seconds}]:
@@ -739,6 +788,73 @@ class DemoTurn:
         self.think("Hanging, as I was told to.")
         self.wire.muted = True
         threading.Event().wait()
+
+
+class DemoChild(DemoTurn):
+    """A sub-agent, on its own thread: its work is in a session below the one that started it."""
+
+    def __init__(self, above: DemoTurn, name: str, task: str) -> None:
+        super().__init__(above.wire, ChildSession(above.session), task)
+        self.above, self.name, self.works = above, name, True
+        if self.wire.takes_children:
+            self.wire.children[self.session.name] = self
+            known = {"above": above.session.name, "name": self.session.name, "title": name}
+            root_of(self).remember("subagent", json.dumps(known))
+            self.report("running", title=name, description="demo", capabilities={"cancel": {}})
+            self._message(self.above.session.name, self.session.name, task)
+        else:
+            call = {"toolCallId": self.session.name, "title": f"Sub-agent {name}"}
+            above.update("tool_call", **call, kind="other", status="in_progress")
+
+    def work(self) -> None:
+        """Obey the task and tell how it ended, whatever happens."""
+        end = "error"
+        try:
+            for line in steps_of(self.prompt):
+                self._follow(line)
+            self.wait_for_children()
+            end = "end_turn"
+        except CancelledError:
+            end = "cancelled"
+        finally:
+            said = [each["text"] for each in self.session.records if each["role"] == "agent"]
+            self._message(self.session.name, self.above.session.name, "".join(said[-1:]))
+            if self.wire.takes_children:
+                self.report("idle", end, capabilities={"cancel": None})
+            else:
+                status = "completed" if end == "end_turn" else "failed"
+                self.above.update("tool_call_update", toolCallId=self.session.name, status=status)
+            self.works = False
+
+    def report(self, state: str, reason: str = "", **fields: object) -> None:
+        """Tell the session above how far it is."""
+        now = {"state": state, **({"stopReason": reason} if reason else {})}
+        self.above.update("subagent_update", sessionId=self.session.name, state=now, **fields)
+
+    def update(self, kind: str, /, **fields: object) -> None:
+        """Send one session/update: in its own session, or as what happens inside a call."""
+        if self.wire.takes_children:
+            super().update(kind, **fields)
+        else:
+            inside = {"parentToolCallId": self.session.name}
+            self.above.update(kind, **{"_meta": inside, **fields})
+
+    def request(self, method: str, params: Json) -> Json:
+        """Ask the client something, and tell that it waits."""
+        if not self.wire.takes_children:
+            return super().request(method, {**params, "sessionId": root_of(self).name})
+        self.report("requires_action")
+        try:
+            return super().request(method, params)
+        finally:
+            self.report("running")
+
+    def _message(self, teller: str, told: str, words: str) -> None:
+        if self.wire.takes_children and words:
+            both = {"senderSessionId": teller, "recipientSessionId": told}
+            name = new_id("message")
+            content = [text_block(words)]
+            self.above.update("session_message", messageId=name, **both, content=content)
 
 
 class FaultyTurn(DemoTurn):
@@ -825,6 +941,15 @@ class FaultyTurn(DemoTurn):
     def _do_late(self, _: str) -> None:
         self.late = True
 
+    def _do_withdraw(self, name: str) -> None:
+        call = {"toolCallId": new_id("call"), "title": f"Wait for {name}", "kind": "other"}
+        params = {"sessionId": self.session.name, "toolCall": call, "options": PERMISSIONS}
+        request = self.wire.request("session/request_permission", params, self)
+        while not os.path.exists(self.inside(name)):
+            self.pause(POLL_SECONDS)
+        self.wire.withdraw(request)
+        self.say("Never mind.")
+
 
 class DemoAgent:
     """The methods of the protocol, in the order in which they come; `_on_x` answers method `x`."""
@@ -876,12 +1001,15 @@ class DemoAgent:
             turn.starting.acquire(timeout=LEAVE_SECONDS)  # and never let go: nothing starts again
             if turn.child:
                 kill_family(turn.child)
+        for child in [each.child for each in self.wire.children.values() if each.child]:
+            kill_family(child)
         os._exit(0)
 
     def _on_initialize(self, params: Json) -> Json:
         able = params.get("clientCapabilities") or {}
         self.wire.takes = able.get("session") or {}
         self.wire.takes_forms = (able.get("elicitation") or {}).get("form") is not None
+        self.wire.takes_children = able.get("subagents") is not None
         offered = [n for n in ("list", "close", "resume") if f"session/{n}" not in self.missing]
         offered += ["systemPrompt"] * ("system-prompt" in FAULTS)
         steering = {"steering": {"supported": True}}
@@ -906,9 +1034,18 @@ class DemoAgent:
 
     def _on_session_load(self, params: Json) -> Json:
         session = self._reopen(params)
+        for record in session.records if self.wire.takes_children else ():
+            if record["role"] == "subagent":
+                self._replay_child(json.loads(record["text"]))
         for kind, text in replay(session.records):
             self.wire.update(session.name, kind, content=text_block(text))
         return session.settings()
+
+    def _replay_child(self, known: Json) -> None:
+        """Tell of a sub-agent that is over, but not how it ended: real agents forget that."""
+        for state in ("running", "idle"):
+            told = {"sessionId": known["name"], "title": known["title"], "state": {"state": state}}
+            self.wire.update(known["above"], "subagent_update", **told)
 
     def _on_session_resume(self, params: Json) -> Json:
         return self._reopen(params).settings()
@@ -964,6 +1101,9 @@ class DemoAgent:
         return {"outcome": "startedNewTurn"}
 
     def _on_session_cancel(self, params: Json) -> None:
+        if child := self.wire.children.get(params["sessionId"]):
+            child.cancel()
+            return
         turn = self._session(params).turn
         if turn:
             turn.cancel()
@@ -1005,6 +1145,23 @@ def encode(value: object) -> bytes:
 def text_block(text: str) -> Json:
     """Return a text as a content block."""
     return {"type": "text", "text": text}
+
+
+def steps_of(task: str) -> Iterator[str]:
+    """Yield the lines of a sub-agent's task; one that starts another takes the rest."""
+    while task:
+        if task.lower().startswith("subagent "):
+            line, task = task, ""
+        else:
+            line, _, task = task.partition(" && ")
+        yield line
+
+
+def root_of(turn: DemoTurn) -> DemoSession | ChildSession:
+    """Return the session of the turn that started a sub-agent, or the one above it."""
+    while isinstance(turn, DemoChild):
+        turn = turn.above
+    return turn.session
 
 
 def text_of(blocks: list[Json]) -> str:

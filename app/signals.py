@@ -75,6 +75,8 @@ class Topic(StrEnum):
     """Agents are called something else."""
     CONFIGURE = "configure"
     """Asks for a session's live agent to be configured."""
+    SUBAGENT = "subagent"
+    """Asks for one sub-agent of a session to be stopped."""
     END = "end"
     """Asks for a session's turn and its process to have ended."""
     HOLDINGS = "holdings"

@@ -26,6 +26,7 @@ from bench import (
     report,
     restart,
     socket_mode,
+    steering,
     stream,
     tools,
 )
@@ -59,6 +60,7 @@ MEASUREMENTS: dict[str, Callable[[Scale, Path], Iterator[Row | Gap]]] = {
     "changes": changes.measure,
     "tools": tools.measure,
     "delegation": delegation.measure,
+    "steering": steering.measure,
     "database": database.measure,
 }
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from app.server.page.view.blocks import STEPS
+from app.server.page.view.steps import STEPS
 from bench.bridge import BridgeServer
 from bench.figures import Gap, Goal, Row, Scale, milliseconds, ratios
 from bench.history import fill, lengthen, make

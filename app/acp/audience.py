@@ -2,21 +2,27 @@
 
 Pieces of text that arrived together are passed on together. Between turns only the state of the
 session is news, and the next turn begins with it: a replayed history and late updates are
-dropped and counted.
+dropped and counted. Traffic of the session's sub-agents is told apart by its session id.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.acp.json_values import Json
+from app.acp.json_values import Json, mapping
+from app.acp.subagents import ANNOUNCES, Subagents
+from app.acp.transport import MAX_OPEN_REQUESTS
 from app.acp.updates import bridge_update, message_words
 from app.errors import BridgeError
 from app.model.ports import AgentListener
 from app.model.steering import MARK_CHARACTERS, find_marks
+from app.model.subagents import SubagentUpdate
 from app.model.updates import (
     AskRequest,
     BridgeUpdate,
@@ -26,6 +32,7 @@ from app.model.updates import (
     ThoughtUpdate,
     UnknownUpdate,
     UsageUpdate,
+    Withdrawal,
 )
 from app.retry import hold
 
@@ -37,8 +44,18 @@ _KEPT_NOTICES = 20
 """Notices kept for the next turn: an agent may try things between turns for days."""
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class OpenRequest:
+    """A request of the agent that waits for people."""
+
+    id: object
+    """Its JSON-RPC id."""
+    session_id: str
+    withdrawal: Withdrawal = field(default_factory=Withdrawal)
+
+
 class Audience:
-    """Receives the updates and asks of one session."""
+    """Receives the updates and asks of one session and of its sub-agents."""
 
     def __init__(self, between: AgentListener, count: Callable[[str], None]) -> None:
         self._between = between
@@ -47,12 +64,18 @@ class Audience:
         self._joining: object = _NO_ONE
         self._pieces: list[str] = []
         self._asks: set[asyncio.Timeout] = set()
+        self._requests: list[OpenRequest] = []
+        self._withdrawn: deque[object] = deque(maxlen=MAX_OPEN_REQUESTS)
+        """Requests that were taken back before they were handled."""
+        self._replays = False
         self._hushed = False
         self._state: dict[str, StateUpdate] = {}
         self._news: dict[str, StateUpdate] = {}
         self._notices: list[NoticeUpdate] = []
         self._replayed = ""
         self._compaction = ""
+        self.subagents = Subagents(count)
+        """The sub-agents of the session."""
         self.marks: set[int] = set()
         """The messages whose marks a replayed conversation showed."""
         self.session_id: str | None = None
@@ -87,6 +110,47 @@ class Audience:
             if not scope.expired():
                 scope.reschedule(now)
 
+    @contextmanager
+    def replay(self) -> Iterator[None]:
+        """Hear what an agent repeats of a conversation: none of its sub-agents runs any more."""
+        self._replays = True
+        try:
+            yield
+        finally:
+            self._replays = False
+            self.subagents.clear()
+
+    def is_ours(self, session_id: str) -> bool:
+        """Tell whether a session is this one, or that of one of its sub-agents."""
+        return self.session_id in (None, session_id) or session_id in self.subagents
+
+    @contextmanager
+    def request(self, identifier: object, session_id: str) -> Iterator[OpenRequest]:
+        """Hold a request of the agent for as long as people are asked about it."""
+        opened = OpenRequest(identifier, session_id)
+        if identifier in self._withdrawn:
+            self._withdrawn.remove(identifier)
+            opened.withdrawal.make()
+        self._requests.append(opened)
+        try:
+            yield opened
+        finally:
+            self._requests.remove(opened)
+
+    def withdraw(self, identifier: object) -> None:
+        """Take back a request that the agent no longer wants answered."""
+        opened = [each for each in self._requests if each.id == identifier]
+        for each in opened:
+            each.withdrawal.make()
+        if not opened:
+            self._withdrawn.append(identifier)
+
+    def withdraw_asks_of(self, subagent: str) -> None:
+        """Take back what a sub-agent, or one below it, asks."""
+        for each in self._requests:
+            if self.subagents.is_within(each.session_id, subagent):
+                each.withdrawal.make()
+
     def take(self, params: Any) -> Awaitable[None] | None:
         """Take one update; the usual piece of text is only queued and passed on later."""
         try:
@@ -110,9 +174,13 @@ class Audience:
         """Pass the joined text on."""
         return self._flush() if self._pieces else None
 
-    async def ask(self, request: AskRequest) -> str | None:
+    async def ask(self, request: AskRequest, opened: OpenRequest | None = None) -> str | None:
         """Get a person's answer: an option, free text where it is allowed, or None if cancelled."""
         listener = self._listener
+        if opened is not None:
+            request = replace(request, withdrawal=opened.withdrawal)
+            if opened.session_id in self.subagents:
+                request = self.subagents.address(opened.session_id, request)
         if listener is None or self._hushed:
             self._count("late_ask")
             return None
@@ -147,12 +215,15 @@ class Audience:
         if not isinstance(params, dict) or "update" not in params:
             self._count("senseless_update")
             return
-        if self.session_id is not None and params.get("sessionId") != self.session_id:
+        session_id, raw = params.get("sessionId"), params["update"]
+        subagent = "" if self.session_id in (None, session_id) else str(session_id)
+        if subagent and subagent not in self.subagents:
             self._count("other_session")
             return
-        update = bridge_update(params["update"])
+        update = self._translate(subagent, raw)
         if update is None:
-            self._find_marks(params["update"])
+            if not subagent:
+                self._find_marks(raw)
             return
         if isinstance(update, UnknownUpdate):
             self._count("unknown_kind")
@@ -160,10 +231,19 @@ class Audience:
             await self._note(update)
         elif self._listener is not None:
             await self._tell(self._listener, update)
-        elif isinstance(update, StateUpdate):
+        elif isinstance(update, StateUpdate | SubagentUpdate) and not self._is_old(update):
             await self._keep(update)
         else:
             self._count("between_turns")
+
+    def _is_old(self, update: BridgeUpdate) -> bool:
+        """Tell whether an update is about a sub-agent of an earlier process."""
+        return self._replays and isinstance(update, SubagentUpdate)
+
+    def _translate(self, subagent: str, raw: Any) -> BridgeUpdate | None:
+        if mapping(raw).get("sessionUpdate") in ANNOUNCES:
+            return self.subagents.hear(subagent, raw)
+        return self.subagents.translate(subagent, raw) if subagent else bridge_update(raw)
 
     async def _tell(self, listener: AgentListener, update: BridgeUpdate) -> None:
         is_inner = isinstance(update, ThoughtUpdate) and update.parent is not None
@@ -186,15 +266,17 @@ class Audience:
             self._replayed = self._replayed[-MARK_CHARACTERS:] + words
             self.marks |= find_marks(self._replayed)
 
-    async def _keep(self, update: StateUpdate) -> None:
-        """Keep news for the next turn; the listener stores a title at once."""
-        if update.what != "title" and self._state.get(update.what) != update:
+    async def _keep(self, update: StateUpdate | SubagentUpdate) -> None:
+        """Keep news for the next turn; the listener stores a title or a sub-agent at once."""
+        if isinstance(update, StateUpdate) and (
+            update.what != "title" and self._state.get(update.what) != update
+        ):
             self._state[update.what] = self._news[update.what] = update
         try:
             await self._between.on_update(update)
         except BridgeError:
             # A title that cannot be stored now is no reason to lose the agent.
-            logger.warning("could not store the %s of a session", update.what, exc_info=True)
+            logger.warning("could not store what is new about a session", exc_info=True)
 
     async def _flush(self) -> None:
         text = "".join(self._pieces)

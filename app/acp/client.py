@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, NoReturn
 
 from acp import CLIENT_METHODS, Client, RequestError
@@ -26,7 +27,7 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
-from app.acp.audience import Audience
+from app.acp.audience import Audience, OpenRequest
 from app.acp.elicitation import (
     DECLINE,
     DONE,
@@ -39,6 +40,7 @@ from app.acp.elicitation import (
     question,
     value_of,
 )
+from app.acp.transport import REQUEST_ID
 from app.acp.updates import ask_request
 from app.errors import BridgeError
 from app.model.updates import AskRequest
@@ -72,13 +74,15 @@ class BridgeAcpClient(Client):
         session_id: str,
         tool_call: ToolCallUpdate,
         options: list[PermissionOption],
-        **kwargs: Any,  # noqa: ARG002 - the SDK passes an agent's _meta as keywords
+        **kwargs: Any,
     ) -> RequestPermissionResponse:
         """Let a person decide; without a valid answer it is cancelled."""
-        if self._audience.session_id not in (None, session_id):
+        if not self._audience.is_ours(session_id):
             return _CANCELLED
         try:
-            answer = await self._audience.ask(_request(tool_call, options))
+            # The SDK passes `_meta` as keywords.
+            with self._audience.request(kwargs.get(REQUEST_ID), session_id) as opened:
+                answer = await self._audience.ask(_request(tool_call, options), opened)
         except (BridgeError, ValueError):
             logger.exception("failed to ask for a permission")
             return _CANCELLED
@@ -92,51 +96,54 @@ class BridgeAcpClient(Client):
         self,
         message: str,
         mode: FormMode | UrlMode,
-        **kwargs: Any,  # noqa: ARG002 - the SDK passes an agent's _meta as keywords
+        **kwargs: Any,
     ) -> Elicited:
         """Let a person fill in a form, field by field, or open an address."""
-        call = ""
+        call, session_id = "", self._audience.session_id or ""
         if isinstance(mode, ElicitationSessionScope):
-            if self._audience.session_id not in (None, mode.session_id):
+            if not self._audience.is_ours(mode.session_id):
                 return _GIVEN_UP
-            call = mode.tool_call_id or ""
+            call, session_id = mode.tool_call_id or "", mode.session_id
         try:
-            if isinstance(mode, FormMode):
-                return await self._fill_in(message, mode, call)
-            if mode.url.scheme not in ("https", "http"):
-                return _DECLINED
-            return await self._agree(consent(message, url=str(mode.url), call=call))
+            with self._audience.request(kwargs.get(REQUEST_ID), session_id) as opened:
+                if isinstance(mode, FormMode):
+                    return await self._fill_in(message, mode, call, opened)
+                if mode.url.scheme not in ("https", "http"):
+                    return _DECLINED
+                return await self._agree(consent(message, url=str(mode.url), call=call), opened)
         except (BridgeError, ValueError):
             logger.exception("failed to ask a question")
             return _GIVEN_UP
 
-    async def _agree(self, request: AskRequest) -> Elicited:
-        answer = await self._audience.ask(request)
+    async def _agree(self, request: AskRequest, opened: OpenRequest) -> Elicited:
+        answer = await self._audience.ask(request, opened)
         if answer == DONE.id:
             return AcceptElicitationResponse(action="accept", content={})
         return _GIVEN_UP if answer is None else _DECLINED
 
-    async def _fill_in(self, message: str, mode: FormMode, call: str) -> Elicited:
+    async def _fill_in(
+        self, message: str, mode: FormMode, call: str, opened: OpenRequest
+    ) -> Elicited:
         fields = fields_of(mode.requested_schema)
         if fields is None:
             return _DECLINED
         if not fields:
-            return await self._agree(consent(message, call=call))
+            return await self._agree(consent(message, call=call), opened)
         content: dict[str, Value] = {}
         for field in fields:
-            value = await self._field(message, field, call, alone=len(fields) == 1)
+            ask = partial(question, message, field, call=call, alone=len(fields) == 1)
+            value = await self._field(field, ask, opened)
             if not isinstance(value, dict):
                 return value
             content |= value
         return AcceptElicitationResponse(action="accept", content=content)
 
     async def _field(
-        self, message: str, field: FormField, call: str, *, alone: bool
+        self, field: FormField, ask: Callable[..., AskRequest], opened: OpenRequest
     ) -> dict[str, Value] | Elicited:
         note = ""
         for _ in range(MAX_TRIES):
-            request = question(message, field, call=call, alone=alone, note=note)
-            answer = await self._audience.ask(request)
+            answer = await self._audience.ask(ask(note=note), opened)
             if answer is None:
                 return _GIVEN_UP
             if answer == DECLINE.id and field.required:

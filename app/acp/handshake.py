@@ -47,6 +47,8 @@ CAPABILITIES = {
     "elicitation": {"form": {}, "url": {}},
     # Else notices come as the agent's words, and a compaction as a tool call.
     "session": {"notices": {}, "compaction": {}},
+    # Else a sub-agent is a tool call, and some agents do not show what it does and asks.
+    "subagents": {},
 }
 
 
@@ -203,8 +205,9 @@ class Handshake:
         """
         self._peer.audience.session_id = known
         method = WAYS_BACK[way]
-        async with self._peer.step(method, self._timeouts.load):
-            answer = await self._ask(method, sessionId=known)
+        with self._peer.audience.replay():
+            async with self._peer.step(method, self._timeouts.load):
+                answer = await self._ask(method, sessionId=known)
         return OpenedConversation(
             known,
             Offers.of(answer, restored=True),

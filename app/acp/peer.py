@@ -200,7 +200,8 @@ class AgentPeer:
             yield
         finally:
             self._working -= 1
-            if self._prompted and not self._working and not self._has_background_work():
+            has_work = self._has_background_work() or self.audience.subagents.running
+            if self._prompted and not self._working and not has_work:
                 await self._rest()
 
     def note_begin(self, *, seconds_ago: float = 0.0) -> None:

@@ -1,6 +1,7 @@
 """Sends prompts to one live agent, one at a time, with their files, and cancels them.
 
-A prompt that is no longer awaited must not continue: its agent is ended.
+A prompt that is no longer awaited must not continue: its agent is ended. What is cancelled ends
+together with the sub-agents that it started.
 """
 
 from __future__ import annotations
@@ -10,14 +11,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from acp import (
-    text_block,
-)
-from acp.schema import (
-    PromptCapabilities,
-    TextContentBlock,
-    Usage,
-)
+from acp import text_block
+from acp.schema import PromptCapabilities, TextContentBlock, Usage
 from pydantic import ValidationError
 
 from app.acp.attachments import Block, blocks_of
@@ -28,6 +23,7 @@ from app.acp.peer import AT_ONCE, AgentPeer, AgentTimeouts
 from app.errors import AgentError, AgentRefused, AgentTimedOut, Conflict
 from app.model.agents import Choices
 from app.model.ports import AgentListener
+from app.model.subagents import Subagent
 from app.model.types import Attachment
 from app.model.updates import (
     AskRequest,
@@ -125,18 +121,42 @@ class AcpSession:
             return False
         return mapping(answer).get("outcome") == "injected"
 
+    @property
+    def subagents(self) -> Sequence[Subagent]:
+        """The sub-agents that are at work, also between turns."""
+        return self._peer.audience.subagents.running
+
+    async def stop_subagent(self, key: str) -> bool:
+        """Ask a sub-agent to end its work, alone; False if it cannot be stopped alone, or is over.
+
+        Raises:
+            AgentError: its agent is gone.
+        """
+        audience = self._peer.audience
+        known = audience.subagents.find(key)
+        if known is None or not known.can_stop:
+            return False
+        async with self._peer.step("session/cancel", self._timeouts.cancel):
+            await self._peer.connection.cancel(session_id=key)
+        audience.withdraw_asks_of(key)
+        return True
+
     async def cancel(self) -> None:
-        """Ask the agent to end its turn, and end the agent if it does not."""
-        if self._idle.is_set():
+        """Ask the agent to end its turn and its sub-agents, and end the agent if it does not."""
+        if self._idle.is_set() and not self.subagents:
             return
         self._cancelled = True
         try:
             async with asyncio.timeout(self._timeouts.cancel):
                 await self._peer.connection.cancel(session_id=self._session_id)
                 self._peer.audience.hush()
+                for each in self.subagents:
+                    if each.can_stop:  # some agents spare those in the background
+                        await self._peer.connection.cancel(session_id=each.key)
+                await self._peer.audience.subagents.wait_until_calm()
                 await self._idle.wait()
         except TimeoutError:
-            self._overdue = True
+            self._overdue = not self._idle.is_set()
             await self._peer.close(AT_ONCE)
             await self._idle.wait()
         except ConnectionError:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import orjson
 from acp import RequestError
 
+from app.acp.json_values import mapping
 from app.errors import BridgeError
 
 logger = logging.getLogger(__name__)
@@ -40,6 +41,12 @@ MAX_OPEN_REQUESTS = 64  # an agent waits for a handful of answers at once, not f
 MAX_OPEN_BYTES = 2 * MAX_FRAME_BYTES  # memory that those requests may hold together
 MAX_REFUSALS = 10_000  # an agent that keeps asking after so many refusals is out of control
 WRITE_SECONDS = 30.0  # an agent that is busy still reads its input from time to time
+
+CANCEL_REQUEST = "$/cancel_request"
+ASKING = frozenset({"session/request_permission", "elicitation/create"})
+"""Requests that wait for people, which an agent may take back."""
+REQUEST_ID = "agent_bridge_request"
+"""The key in `_meta` under which the handler of such a request finds its id."""
 
 TOO_MANY = {"code": -32000, "message": "too many open requests"}
 
@@ -121,6 +128,13 @@ def plain_error(error: object) -> Message:
     }
 
 
+def _with_id(message: Message, identifier: int | str) -> Message:
+    """Tell the handler of a request its id, which the SDK keeps to itself."""
+    params = mapping(message.get("params"))
+    known = {**mapping(params.get("_meta")), REQUEST_ID: identifier}
+    return {**message, "params": {**params, "_meta": known}}
+
+
 class ByteReader(Protocol):
     """Where the agent's output arrives."""
 
@@ -159,6 +173,10 @@ class Hearer(Protocol):
 
     def settle(self) -> Awaitable[None] | None:
         """Pass on what was queued, because something else comes next."""
+        ...
+
+    def withdraw(self, identifier: object) -> None:
+        """Take back a request of the agent that is not answered yet."""
         ...
 
 
@@ -312,7 +330,7 @@ class AgentTransport:
         """Return what the SDK has to see; drop, refuse or take everything else."""
         identifier, method = message.get("id"), message.get("method")
         if type(identifier) is not int and type(identifier) is not str:
-            self._count("notification" if isinstance(method, str) else "no_id")
+            self._take_notification(message)
             return None
         if method is None:
             return await self._answer(message, identifier)
@@ -324,7 +342,16 @@ class AgentTransport:
             return None
         self._open[identifier] = size
         await self._settle()
-        return message
+        return _with_id(message, identifier) if method in ASKING else message
+
+    def _take_notification(self, message: Message) -> None:
+        """Let an agent take back a request; count any other notification."""
+        if message.get("method") == CANCEL_REQUEST:
+            identifier = mapping(message.get("params")).get("requestId")
+            if isinstance(identifier, int | str) and identifier in self._open:
+                self._hearer.withdraw(identifier)
+                return
+        self._count("notification" if isinstance(message.get("method"), str) else "no_id")
 
     async def _answer(self, message: Message, identifier: int | str) -> Message | None:
         if identifier not in self._sent:

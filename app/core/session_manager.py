@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Literal, cast
 
@@ -160,6 +161,21 @@ class SessionManager:
             NotFound: there is no such session.
         """
         await self._change(session_id, lambda session: self._effects.stop(session, drop=drop))
+
+    async def stop_subagent(self, number: int) -> None:
+        """Stop one sub-agent, on behalf of the operator; its agent and the others go on.
+
+        Raises:
+            NotFound: there is no such sub-agent.
+            Conflict: it is over, or cannot be stopped alone.
+        """
+        found = await self._base.stores.subagents.subagent(number)
+        if found is None:
+            raise NotFound("sub-agent", number)
+        with suppress(AgentError, TimeoutError):
+            if await self._live.stop_subagent(found.session, found.key):
+                return
+        raise Conflict(wording.NOT_STOPPED_ALONE.format(name=found.name))
 
     async def queue(self, session_id: int, what: Literal["now", "drop"]) -> None:
         """Run the queue now, in place of the current turn, or drop it, on behalf of the operator.

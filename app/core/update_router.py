@@ -10,10 +10,11 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from app.core.base import Base
 from app.core.feed import Feed, Unfinished
+from app.core.inner_words import InnerWords, run_aside
 from app.model import wording
 from app.model.asks import NOT_ASKED, Decided
 from app.model.calls import limit_size, merge_tool
@@ -35,16 +36,12 @@ from app.retry import persist
 from app.tasks import Tasks
 from app.vault import GrowingText
 
-T = TypeVar("T")
-
 ROW_SECONDS = 1.0
 ROW_CHARACTERS = 64 * 1024
 SHOW_SECONDS = 0.1
 """How often a follower sees unfinished text: smooth to read, a tenth of the work."""
 ANSWER_CHARACTERS = 400_000
 """What a post keeps of an answer; more than any platform shows, and the transcript has it all."""
-ASIDE_CHARACTERS = 8 * 1024
-"""Longer texts are searched for secrets in a thread: made for that, one takes milliseconds."""
 LOOKED_AT = 4
 """How many times what is shown of a text is searched for secrets that begin in it."""
 PLAN_STEPS = 100
@@ -82,8 +79,7 @@ class UpdateRouter:
         self._order = asyncio.Lock()
         self._pieces: list[str] = []
         self._kind: Literal["text", "thought"] = "text"
-        self._parent: str | None = None
-        """The call whose sub-agent is thinking."""
+        self._inner = InnerWords(base.vault, ref)
         self._size = 0
         self._since = 0.0
         self._text = GrowingText(base.vault)
@@ -102,16 +98,20 @@ class UpdateRouter:
         self._thought = ""
         self._usage: UsageUpdate | None = None
         self.title: str | None = None
+        self.subagents: set[str] = set()
+        """The keys of sub-agents, whose work is theirs and no part of the post."""
 
     async def take(self, update: BridgeUpdate) -> None:
         """Take the next update; waits only for the store."""
         if type(update) is TextUpdate:
             if self._kind != "text" or self._changed_tools:
                 await self._turn_to("text")
+        elif type(update) is ThoughtUpdate and update.parent is None:
+            if self._kind != "thought" or self._changed_tools:
+                await self._turn_to("thought")
         elif type(update) is ThoughtUpdate:
-            same = self._kind == "thought" and self._parent == update.parent
-            if not same or self._changed_tools:
-                await self._turn_to("thought", update.parent)
+            await self._take_inner(update.text, update.parent or "")
+            return
         else:
             await self._take_other(update)
             return
@@ -123,6 +123,16 @@ class UpdateRouter:
             self._size += len(piece)
             if self._size >= ROW_CHARACTERS or self._age() >= ROW_SECONDS:
                 await self.flush()
+
+    async def _take_inner(self, text: str, speaker: str) -> None:
+        """Take what a sub-agent says; rows of its own calls come before and after it."""
+        if any(self._tools[call].parent == speaker for call in self._changed_tools):
+            await self.flush()
+        if not self._inner.size:
+            self._start_timer()
+        self._inner.add(speaker, text)
+        if self._inner.size >= ROW_CHARACTERS:
+            await self.flush()
 
     def tool(self, call: str) -> ToolUpdate | None:
         """Return what is known of a tool call."""
@@ -147,12 +157,14 @@ class UpdateRouter:
         async with self._order:  # rows that wait for the store are nowhere else
             await self._tasks.close()
         self._timer = None
-        await self.flush(final=True)
+        await self.flush(final=True, closing=True)
 
-    async def flush(self, *, final: bool = False) -> None:
+    async def flush(self, *, final: bool = False, closing: bool = False) -> None:
         """Write the collected updates as rows, and show progress."""
         async with self._order:
-            entries = [*await self._text_entry(final=final), *await self._tool_entries()]
+            text = await self._text_entry(final=final)
+            inner = await self._inner.take(final=closing)
+            entries = [*text, *inner, *await self._tool_entries()]
             if not entries:
                 return
             await persist(self._base.clock, self._transcript.append, entries)
@@ -178,7 +190,7 @@ class UpdateRouter:
             state=state,
             text=text,
             plan=self._plan,
-            tools=tuple(map(self._line, list(self._tools.values())[-TOOLS_SHOWN:])),
+            tools=tuple(map(self._line, self._shown_tools()[-TOOLS_SHOWN:])),
             thought=self._base.vault.redact(self._thought),
             narrated=min(narrated, len(text)),
         )
@@ -199,6 +211,10 @@ class UpdateRouter:
             estimated=usage.estimated,
         )
 
+    def _shown_tools(self) -> list[ToolUpdate]:
+        """List the calls that a post shows: a sub-agent has one line for all of its own."""
+        return [each for each in self._tools.values() if each.parent not in self.subagents]
+
     def _line(self, tool: ToolUpdate) -> ToolLine:
         redact = self._base.vault.redact
         return ToolLine(
@@ -216,10 +232,10 @@ class UpdateRouter:
             return self._base.vault.redact(text)[:limit]
         return self._base.vault.hold_back(text[:looked_at])[0][:limit]
 
-    async def _turn_to(self, kind: Literal["text", "thought"], parent: str | None = None) -> None:
-        """End the row of one kind, or of one sub-agent, before the next begins."""
-        await self.flush(final=(self._kind, self._parent) != (kind, parent))
-        self._kind, self._parent = kind, parent
+    async def _turn_to(self, kind: Literal["text", "thought"]) -> None:
+        """End the row of one kind before the next begins."""
+        await self.flush(final=self._kind != kind)
+        self._kind = kind
 
     async def _take_other(self, update: BridgeUpdate) -> None:
         match update:
@@ -250,6 +266,8 @@ class UpdateRouter:
         is_new = update.call not in self._tools
         if self._pieces or (is_new and self._text.waiting):
             await self.flush(final=True)
+        elif self._inner.has_words_of(update.parent):
+            await self.flush()
         if is_new:
             self._calls += 1
             self._has_acted = True
@@ -271,7 +289,7 @@ class UpdateRouter:
         """Write one row of a rare kind, after everything that came before it."""
         await self.flush(final=True)
         redact = partial(self._base.vault.redact_json, entry.data)
-        clean = await _run_aside(redact, _measure(entry.data))
+        clean = await run_aside(redact, _measure(entry.data))
         row = replace(entry, data=clean, session=self._ref.session, turn=self._ref.turn)
         async with self._order:
             await persist(self._base.clock, self._transcript.append, [row])
@@ -284,7 +302,7 @@ class UpdateRouter:
             return []
         taken, joined = len(self._pieces), "".join(self._pieces)
         split = partial(self._text.split, joined, final=final)
-        safe, waiting = await _run_aside(split, len(joined))
+        safe, waiting = await run_aside(split, len(joined))
         self._text.take(safe, waiting, final=final)
         # Others may have come meanwhile.
         del self._pieces[:taken]
@@ -305,8 +323,7 @@ class UpdateRouter:
             self._answered += len(safe)
         else:
             self._thought = (self._thought + safe)[-THOUGHT_CHARACTERS:]
-        data = {"parent": self._base.vault.redact(self._parent)} if self._parent else {}
-        return [Entry(self._kind, safe, "", data, self._ref.session, self._ref.turn)]
+        return [Entry(self._kind, safe, "", {}, self._ref.session, self._ref.turn)]
 
     async def _tool_entries(self) -> list[Entry]:
         changed = [tool for call, tool in self._tools.items() if call in self._changed_tools]
@@ -318,7 +335,7 @@ class UpdateRouter:
             rows.append(asdict(tool) | ({} if decided is None else {"decided": decided}))
         self._changed_tools.clear()
         try:
-            rows = await _run_aside(partial(self._base.vault.redact_json, rows), _measure(rows))
+            rows = await run_aside(partial(self._base.vault.redact_json, rows), _measure(rows))
         except BaseException:
             self._changed_tools.update(tool.call for tool in changed)
             raise
@@ -338,13 +355,13 @@ class UpdateRouter:
 
     async def _tick(self) -> None:
         """Flush regularly, so that nothing waits longer than a row may."""
-        while self._pieces or self._changed_tools:
+        while self._pieces or self._changed_tools or self._inner.size:
             due = ROW_SECONDS - self._age()
             if due <= 0:
                 await self.flush()
             elif self._feed.followed(self._ref.session):
-                # What is being checked is shown as a row; what a sub-agent thinks, once it is one.
-                if not self._order.locked() and self._parent is None:
+                # What is being checked is shown as a row.
+                if not self._order.locked():
                     safe, _waiting = self._text.split("".join(self._pieces))
                     if safe:
                         ref = self._ref
@@ -352,11 +369,6 @@ class UpdateRouter:
                 await self._base.clock.sleep(min(due, SHOW_SECONDS))
             else:
                 await self._base.clock.sleep(due)
-
-
-async def _run_aside(work: Callable[[], T], characters: int) -> T:
-    """Search for secrets; in a thread if that is long, since all others wait for the event loop."""
-    return work() if characters <= ASIDE_CHARACTERS else await asyncio.to_thread(work)
 
 
 def _measure(value: Any) -> int:

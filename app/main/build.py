@@ -147,6 +147,7 @@ def build_parts(
         )
     )
     live = LiveAgents(shared, launcher, ground.workspaces, max_processes=settings.max_processes)
+    live.on_change = feed.notify
     progress = WorkProgress(shared, ground.clones, feed, current)
     availability = Availabilities(
         base.clock, base.vault.redact, name_of=base.registry.name, signals=base.signals

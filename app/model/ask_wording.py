@@ -48,6 +48,7 @@ ALREADY_ANSWERED = "{by} already answered this"
 RESTARTED = "the bridge restarted before this was answered; the agent asks again if needed"
 TIME_PASSED = "the time to answer this has passed"
 NOT_NEEDED = "this is no longer needed"
+WITHDRAWN = "the agent took this back before it was answered"
 
 _LABELS = {
     "command": "Command",
@@ -236,6 +237,8 @@ def closed(ask: Ask) -> str:
             return ALREADY_ANSWERED.format(by=ask.answered_by)
         case "lost":
             return RESTARTED
+        case "withdrawn":
+            return WITHDRAWN
         case "expired" | "open":
             return TIME_PASSED
         case _:
@@ -260,4 +263,6 @@ def decision(decided: object) -> str:
             return f"{verb} by rule `{decided.get('rule')}`"
         case "unanswered":
             return "nobody answered"
+        case "withdrawn":
+            return "withdrawn by the agent"
     return ""

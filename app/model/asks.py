@@ -79,6 +79,7 @@ Decided = Mapping[str, Any]
 
 NOT_ASKED: Final[Decided] = {"how": "not asked"}
 UNANSWERED: Final[Decided] = {"how": "unanswered"}
+WITHDRAWN: Final[Decided] = {"how": "withdrawn"}
 
 
 def by_rule(rule: object, *, allowed: bool) -> Decided:

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 from app.model.agents import Choices
 from app.model.keys import PlaceKey
 from app.model.posts import Verbosity
+from app.model.subagents import Subagent
 from app.model.types import Attachment, Session
 from app.model.updates import AskRequest, BridgeUpdate, PromptEnd
 from app.model.workspaces import Workspace
@@ -104,8 +105,21 @@ class AgentSession(Protocol):
         """
         ...
 
+    @property
+    def subagents(self) -> Sequence[Subagent]:
+        """The sub-agents that are at work, also between turns: work that needs its process."""
+        ...
+
+    async def stop_subagent(self, key: str) -> bool:
+        """Ask a sub-agent to end its work, alone; False if it cannot be stopped alone, or is over.
+
+        Raises:
+            AgentError: its agent is gone.
+        """
+        ...
+
     async def cancel(self) -> None:
-        """Ask the agent to end its turn; returns when it did or on timeout."""
+        """Ask the agent to end its turn and its sub-agents; returns when they did or on timeout."""
         ...
 
     async def configure(self, *, mode: str | None, model: str | None) -> None:

@@ -110,6 +110,8 @@ class DelegatedLine:
     """The beginning of its answer, or why there is none."""
     seconds: float = 0.0
     """How long it took; 0 while it works, or if that is not known."""
+    is_subagent: bool = False
+    """Whether the agent runs it itself, inside its own session."""
 
     @property
     def is_over(self) -> bool:
@@ -328,6 +330,7 @@ class NoteCode(StrEnum):
     DELEGATION_LIMIT = "delegation_limit"
     SUSPENDED = "suspended"
     STEERED = "steered"
+    WITHDRAWN = "withdrawn"
 
 
 @dataclass(frozen=True, slots=True)

@@ -277,7 +277,9 @@ class WaitingMessage:
 class Entry:
     """One row of the transcript, as the page and the API read it."""
 
-    kind: Literal["message", "text", "thought", "tool", "plan", "ask", "notice", "usage"]
+    kind: Literal[
+        "message", "text", "thought", "tool", "plan", "ask", "notice", "usage", "subagent"
+    ]
     text: str = ""
     speaker: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)

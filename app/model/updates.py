@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
+from app.model.subagents import SubagentUpdate
 from app.model.text import conceal, reveal
 
 
@@ -136,6 +137,7 @@ BridgeUpdate = (
     | StateUpdate
     | FileUpdate
     | NoticeUpdate
+    | SubagentUpdate
     | UnknownUpdate
 )
 
@@ -181,6 +183,26 @@ class GrantScope:
     """Of the exact words, by which calls are compared."""
 
 
+class Withdrawal:
+    """Tells those who show an ask that its agent takes it back."""
+
+    def __init__(self) -> None:
+        self.is_made = False
+        self._calls: list[Callable[[], None]] = []
+
+    def make(self) -> None:
+        """Take it back."""
+        self.is_made = True
+        for call in self._calls:
+            call()
+
+    def then(self, call: Callable[[], None]) -> None:
+        """Call this when it is made, or now if it was."""
+        self._calls.append(call)
+        if self.is_made:
+            call()
+
+
 @dataclass(frozen=True, slots=True)
 class AskRequest:
     """What an agent wants a person to decide; everything needed to show it alone."""
@@ -205,6 +227,10 @@ class AskRequest:
     """What it is about, word for word."""
     agent: str = ""
     """What people call the agent that asks."""
+    subagent: str = ""
+    """The sub-agent that asks, by all that are on the way to it."""
+    withdrawal: Withdrawal = field(default_factory=Withdrawal, compare=False, repr=False)
+    """Made when the agent takes it back."""
     voice: str = ""
     """The agent that shows it, if it works for the one of the place and speaks for itself."""
     scopes: Mapping[str, GrantScope] = field(default_factory=dict)
@@ -215,7 +241,7 @@ class AskRequest:
     """How the page and a terminal show it."""
 
 
-AskState = Literal["open", "answered", "cancelled", "lost", "expired"]
+AskState = Literal["open", "answered", "cancelled", "withdrawn", "lost", "expired"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,6 +164,9 @@ SAID_CHARACTERS = 400
 ASKED_CHARACTERS = 100
 """What a notice repeats of an answer and of what was asked: the page has both."""
 ASKED_AGENT = "Asked {agent}"
+SUBAGENT = "Sub-agent {agent}"
+NOT_STOPPED_ALONE = "{name} is over, or cannot be stopped alone; Stop ends the whole turn"
+SUBAGENT_LOST = "Its agent's process ended before it was done."
 DELEGATED = {
     "queued": "queued",
     "working": "working",
@@ -236,6 +239,7 @@ NOTES = {
     ),
     NoteCode.DELEGATION_LIMIT: "The agents reached a limit of asking each other: {about}",
     NoteCode.STEERED: "Taken into the running turn: “{about}”",
+    NoteCode.WITHDRAWN: "The agent took this back before it was answered.",
     NoteCode.SUSPENDED: (
         "The operator has paused the work here. Messages are kept, and answered when it goes on."
     ),
@@ -358,7 +362,8 @@ def headline(content: PostContent) -> tuple[str, ...]:
 
 def asked(line: DelegatedLine) -> str:
     """Say which agent was asked; what it was asked goes on after a colon."""
-    return ASKED_AGENT.format(agent=reveal_line(line.agent))
+    words = SUBAGENT if line.is_subagent else ASKED_AGENT
+    return words.format(agent=reveal_line(line.agent))
 
 
 def progress(line: DelegatedLine, content: PostContent) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import Annotated
 from uuid import uuid4
 
@@ -39,6 +40,7 @@ from app.server.shapes import (
     SessionDetail,
     SessionOut,
     SessionTurn,
+    SubagentOut,
     UnfinishedOut,
     state_of,
 )
@@ -161,6 +163,27 @@ async def cancel(runtime: RuntimeOf, session_id: Number) -> SessionOut:
     """Stop the running turn; queued messages are held."""
     await runtime.manager.stop(session_id)
     return _session_out(runtime, _session(runtime, session_id))
+
+
+@router.get("/sessions/{session_id}/subagents")
+async def list_subagents(
+    runtime: RuntimeOf, session_id: Number, *, running: bool = False
+) -> Page[SubagentOut]:
+    """List the sub-agents of a session, oldest first; with `running`, those that are at work."""
+    _session(runtime, session_id)
+    known = await runtime.stores.subagents.of_session(session_id, running=running)
+    numbers = {each.key: each.id for each in known}
+    shown = [asdict(each) | {"parent": numbers.get(each.parent)} for each in known]
+    return Page(items=[SubagentOut.model_validate(each) for each in shown])
+
+
+@router.post("/sessions/{session_id}/subagents/{number}/cancel")
+async def cancel_subagent(runtime: RuntimeOf, session_id: Number, number: Number) -> None:
+    """Stop one sub-agent; its agent and the others go on."""
+    found = await runtime.stores.subagents.subagent(number)
+    if found is None or found.session != _session(runtime, session_id).id:
+        raise NotFound("sub-agent", number)
+    await runtime.manager.stop_subagent(number)
 
 
 @router.get("/sessions/{session_id}/turns/{turn_id}")

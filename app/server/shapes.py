@@ -135,6 +135,24 @@ class TurnOut(Shown):
     """The turn that continues its work, if it was parked and then answered."""
 
 
+class SubagentOut(Shown):
+    """A sub-agent of a session."""
+
+    id: int
+    turn: int
+    parent: int | None = None
+    """The sub-agent that started it."""
+    title: str
+    task: str
+    answer: str
+    state: str
+    can_stop: bool
+    cost: float | None = None
+    currency: str = ""
+    began_at: float
+    ended_at: float | None = None
+
+
 def state_on(session: Session, services: Collection[str]) -> str:
     """Return the state of a session whose agent is on these services, and on the page."""
     is_asleep = session.state in {SessionState.IDLE, SessionState.PARKED}

@@ -42,6 +42,7 @@ from app.store.turns import messages_of
 from app.store.values import ask_of
 
 EXPIRED = Note(NoteCode.EXPIRED)
+WITHDRAWN = Note(NoteCode.WITHDRAWN)
 
 _ONE = select(ask).where(ask.c.id == bindparam("of"))
 _STATE = select(turn.c.state).where(turn.c.id == bindparam("of"))
@@ -116,6 +117,15 @@ class AskStore(Store):
         return answer_ask(
             connection, ask_id, answer, by, self._now(), speaker=speaker, area_of=self._area_of
         )
+
+    @write
+    def withdraw(self, connection: Connection, ask_id: int) -> TakenAnswer:
+        """Close an open ask that its agent took back."""
+        row = connection.execute(_ONE, {"of": ask_id}).one()
+        if row.state != "open":
+            return TakenAnswer()
+        posts = close_ask(connection, row, {"state": "withdrawn"}, WITHDRAWN, self._now())
+        return TakenAnswer(tuple(posts), asks=(ask_id,))
 
     @write
     def expire(self, connection: Connection) -> TakenAnswer:

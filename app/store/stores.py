@@ -31,6 +31,7 @@ from app.store.posts import PostStore
 from app.store.sealed import LoginStore, SealedStore
 from app.store.sessions import ProcessStore, SessionStore
 from app.store.spending import SpendingStore
+from app.store.subagents import SubagentStore
 from app.store.transcript import TranscriptStore
 from app.store.tree import DelegationTree
 from app.store.turns import TurnStore
@@ -65,6 +66,7 @@ class Stores:
     tree: DelegationTree
     vitals: VitalStore
     spending: SpendingStore
+    subagents: SubagentStore
 
     def open(self, kind: Callable[[Database, Callable[[], float]], T]) -> T:
         """Open the store of a feature on the same database."""
@@ -97,6 +99,7 @@ class Stores:
             agents=AgentStore(*shared),
             tree=DelegationTree(*shared),
             vitals=VitalStore(*shared),
+            subagents=SubagentStore(*shared),
         )
 
 

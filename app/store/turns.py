@@ -28,6 +28,7 @@ from app.store.commits.admission import SUSPENDED
 from app.store.commits.asks import close_asks, leave_questions, open_ask
 from app.store.commits.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, ended_by, say
 from app.store.commits.steering import hand_back, note_read, note_taken, settle_steered
+from app.store.commits.subagents import settle_subagents
 from app.store.database import Store, write
 from app.store.guarding import Kept
 from app.store.posts import insert_post, keep_content, turn_post_key
@@ -41,6 +42,7 @@ from app.store.tables import (
     message,
     sealed,
     session,
+    subagent,
     surface,
     transcript,
     turn,
@@ -356,6 +358,8 @@ def recover_turns(connection: Connection, which: ColumnElement[bool], now: float
     lost = ask.c.turn.in_(select(turn.c.id).where(running))
     leave_questions(connection, lost)
     posts = close_asks(connection, lost & ask.c.adrift.is_(False), "lost", ASK_LOST, now)
+    begun = subagent.c.turn.in_(select(turn.c.id).where(which))
+    settle_subagents(connection, begun, "lost", now)
     for row in connection.execute(select(turn).where(running).order_by(turn.c.id)).all():
         posts += _recover(connection, row, now)
     return posts

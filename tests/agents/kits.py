@@ -45,6 +45,10 @@ class Kit:
     """Whether it takes a system prompt over ACP."""
     steered: bool = False
     """Whether it takes words into a running turn."""
+    waits_for_subagents: bool = False
+    """Whether it runs sub-agents as sessions, and its turns wait for them."""
+    leaves_subagents: bool = False
+    """Whether it runs sub-agents as sessions, and its turns end without them."""
     frees: tuple[str, str] = (".no-such-settings", "")
     """A file in its HOME, and what it says to make commands run unasked."""
     is_relayed: bool = False
@@ -195,6 +199,7 @@ DEMO = Kit(
     (sys.executable, str(ROOT / "app" / "demo_agent.py")),
     free_mode="free",
     steered=True,
+    waits_for_subagents=True,
     frees=(".agent-bridge-demo/settings.json", '{"allow": ["execute"]}'),
 )
 RELAYED = replace(DEMO, is_relayed=True)
@@ -206,6 +211,7 @@ REAL = (
         _claude,
         free_mode="acceptEdits",
         steered=True,
+        waits_for_subagents=True,
         instructed=True,
         frees=(".claude/settings.json", '{"permissions": {"allow": ["Bash"]}}'),
         unguarded=("canary-command", "canary-helper", "canary-hook", "canary-server"),
@@ -218,6 +224,7 @@ REAL = (
         free_mode="agent-full-access",
         instructed=True,
         steered=True,
+        leaves_subagents=True,
         frees=_CODEX_FREE,
         unguarded=("canary-command", "canary-server"),
     ),

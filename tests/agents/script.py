@@ -1,10 +1,10 @@
 """What the scripted model answers.
 
 It obeys the same plain lines as the demo agent, so that one suite of tests speaks to all agents:
-`say TEXT`, `run COMMAND`, `tool NAME JSON`, `slow N` and `recall`. Anything else an agent asks its
-model (a title, a summary, a suggestion for the next prompt) gets a short answer that fits
-anything. Asked by the bridge for a review, it requests changes to a line of `work.txt` that is
-broken, and asked to answer one, it repairs that line.
+`say TEXT`, `run COMMAND`, `tool NAME JSON`, `subagent NAME TEXT`, `slow N` and `recall`. Anything
+else an agent asks its model (a title, a summary, a suggestion for the next prompt) gets a short
+answer that fits anything. Asked by the bridge for a review, it requests changes to a line of
+`work.txt` that is broken, and asked to answer one, it repairs that line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ COMMANDS = ("command", "cmd")
 ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "The test wants it."}
 """How a model asks for a command to run outside of the agent's own sandbox, where it has one."""
 STOPPED = re.compile(r"not permitted|permission denied|read-only file system", re.IGNORECASE)
-LINE = re.compile(r"^\s*(say|run|tool|slow|recall)\b[ \t]*(.*?)\s*$", re.IGNORECASE | re.MULTILINE)
+HELPERS = ("Agent", "Task", "spawn_agent", "task", "agent")
+"""What they call the tool that starts a sub-agent."""
+LINE = re.compile(
+    r"^\s*(say|run|tool|subagent|slow|recall)\b[ \t]*(.*?)\s*$", re.IGNORECASE | re.MULTILINE
+)
 REVIEW, REVIEWED = "Review the work of ", " reviewed your work on "
 """How the bridge asks for a review, and for an answer to one."""
 FILLER = "No hurry."
@@ -113,7 +117,22 @@ def reply(question: Question) -> Reply:
         return Call(_new_id(), shell.name, _arguments(shell, argument))
     if command == "tool":
         return _tool_call(question, argument)
+    if command == "subagent":
+        return _subagent(question, argument)
     return _words("Fine.")
+
+
+def _subagent(question: Question, argument: str) -> Reply:
+    """Start a sub-agent with a name and a task."""
+    name, task = argument.split(None, 1)
+    named = {each.name.rpartition("/")[2]: each for each in question.tools}
+    tool = next((named[each] for each in HELPERS if each in named), None)
+    if tool is None:
+        return _words(f"I cannot start {name}, I have {[each.name for each in question.tools]}.")
+    given = {"prompt": task, "message": task, "description": name, "task_name": name}
+    given |= {"subagent_type": "general-purpose", "agent_type": "default"}
+    known = tool.schema.get("properties", {})
+    return Call(_new_id(), tool.name, {key: given[key] for key in given if key in known})
 
 
 def _as_colleague(question: Question, shell: Tool | None) -> Reply | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from app.server.page.view.blocks import STEPS
+from app.server.page.view.steps import STEPS
 from tests.browser.conftest import Agents, Visiting
 from tests.support.platform import Platform
 from tests.support.plays import many, player, put

@@ -282,8 +282,8 @@ def test_a_message_over_the_api_goes_into_the_running_turn_or_waits_as_asked(
     ("seed", "rounds"),
     [
         *(pytest.param(seed, 12, marks=pytest.mark.long) for seed in range(SEEDS)),
-        # As many as there are different words of three digits.
-        pytest.param(SEEDS, 260, marks=[pytest.mark.slow, pytest.mark.timeout(1800)]),
+        # A thousand words that are steered.
+        pytest.param(SEEDS, 410, marks=[pytest.mark.slow, pytest.mark.timeout(2700)]),
     ],
 )
 def test_steered_words_arrive_once_and_in_order_whenever_bridge_or_agent_die(

@@ -185,6 +185,7 @@ class ScriptedAgent:
     """The port of one conversation; a cancelled prompt ends, however long its script is."""
 
     steerable = False
+    subagents = ()
 
     def __init__(self, launcher: ScriptedLauncher, key: SessionKey, name: str) -> None:
         self.acp_session_id = name
@@ -214,6 +215,9 @@ class ScriptedAgent:
             await asyncio.wait({script, stop})
 
     async def steer(self, text: str, *, files: Sequence[Attachment] = ()) -> bool:
+        return False
+
+    async def stop_subagent(self, key: str) -> bool:
         return False
 
     async def cancel(self) -> None:
@@ -563,6 +567,7 @@ def join_desk(
         submit=lambda session: engine.submit(session),
     )
     live = LiveAgents(base, launcher, workspaces, max_processes=rules.max_processes)
+    live.on_change = feed.notify
     shop: TurnContext = base.extend(
         TurnContext,
         live=live,

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from app.model.types import Entry
-from app.server.page.view.blocks import STEPS
 from app.server.page.view.render import Renderer
 from app.server.page.view.roster import AgentView, PageRoster
+from app.server.page.view.steps import STEPS
 from app.server.page.view.thread import Fold
 from app.services import label_of
 

@@ -18,6 +18,7 @@ from app.model import ask_wording as wording
 from app.model.asks import (
     OWN,
     UNANSWERED,
+    WITHDRAWN,
     Decided,
     by_grant,
     by_person,
@@ -30,6 +31,7 @@ from app.model.asks import (
 )
 from app.model.calls import Call, call_of, subject
 from app.model.policy import Verdict, decide
+from app.model.subagents import BELOW
 from app.model.types import TurnRef
 from app.model.updates import Ask, AskRequest, GrantScope, ToolUpdate
 from app.model.workspaces import attachment_folder
@@ -65,6 +67,8 @@ class PermissionGate:
         outgoing: Path | None = None,
     ) -> JudgedRequest:
         """Decide by the rules; a question is always for people."""
+        if request.subagent:
+            request = replace(request, agent=self._name(request))
         if request.kind != "permission":
             return JudgedRequest(request)
         call = call_of(known, request.tool)
@@ -80,7 +84,7 @@ class PermissionGate:
             subject=subject(call) or request.subject,
             tool_kind=kind,
             facts=facts,
-            agent=self._agent.display_name,
+            agent=self._name(request),
         )
         request = replace(request, arguments_hash=bind(request))
         verdict = decide(self._agent.policy, call)
@@ -96,6 +100,10 @@ class PermissionGate:
         if is_too_long(facts):
             return _refuse(request, wording.TOO_LONG.format(limit=WHOLE_CHARACTERS))
         return JudgedRequest(offer_grants(request, scopes))
+
+    def _name(self, request: AskRequest) -> str:
+        """Name who asks: the agent, or one of its sub-agents."""
+        return BELOW.join(filter(None, (self._agent.display_name, request.subagent)))
 
     async def unasked(self, tool: ToolUpdate, workspace: Path | None, *own: Path) -> str:
         """Say what was done that people should have been asked about; empty if nothing.
@@ -128,7 +136,7 @@ class PermissionGate:
         seconds = self._agent.ask_seconds
         ask = await persist(self._clock, self._ledger.ask, request, self._ref, seconds=seconds)
         if ask is None:
-            return None, UNANSWERED
+            return None, WITHDRAWN if request.withdrawal.is_made else UNANSWERED
         return _translate_answer(ask), by_person(ask)
 
 

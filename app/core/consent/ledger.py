@@ -21,7 +21,7 @@ from app.model.conversations import EVERYTHING, ListFilter
 from app.model.delegation import SERVICE
 from app.model.keys import SessionKey
 from app.model.types import Session, TurnRef
-from app.model.updates import Ask, AskKind, AskRequest
+from app.model.updates import Ask, AskKind, AskRequest, Withdrawal
 from app.retry import persist
 from app.signals import Facts, Topic
 from app.tasks import Tasks
@@ -79,8 +79,25 @@ class Ledger:
     async def _ask(self, request: AskRequest, ref: TurnRef, seconds: float) -> Ask | None:
         deadline = self._base.clock.now() + seconds
         request = await self._prepare(request, ref)
+        if request.withdrawal.is_made:
+            return None
         opened = await self._asks.open(request, ref, deadline=deadline)
-        return None if opened is None else await self._wait_for(opened, ref)
+        if opened is None:
+            return None
+        watch = self._withdraw(opened.ask.id, request.withdrawal)
+        watching = self._tasks.start(watch, name=f"withdrawal of {opened.ask.id}")
+        try:
+            return await self._wait_for(opened, ref)
+        finally:
+            if not request.withdrawal.is_made:
+                watching.cancel()
+
+    async def _withdraw(self, ask_id: int, withdrawal: Withdrawal) -> None:
+        """Close an ask as soon as its agent takes it back."""
+        made = asyncio.Event()
+        withdrawal.then(made.set)
+        await made.wait()
+        self._follow(await persist(self._base.clock, self._asks.withdraw, ask_id))
 
     async def _prepare(self, request: AskRequest, ref: TurnRef) -> AskRequest:
         """Make an ask fit to be shown where people see it."""

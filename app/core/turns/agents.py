@@ -15,16 +15,15 @@ from typing import Literal, Protocol
 
 from app.core.base import Base
 from app.core.repo_provider import RepoProvider
+from app.core.turns.between import BetweenTurns
 from app.core.turns.prompt import SystemPrompt, write_system_prompt
 from app.model.agents import Choices
 from app.model.ports import AgentLauncher, AgentSession, OpenedSession
 from app.model.types import Session
-from app.model.updates import AskRequest, BridgeUpdate, StateUpdate
 from app.model.workspaces import Target, Workspace
+from app.retry import persist
 from app.signals import Facts, Topic
-from app.store.sessions import SessionStore
 from app.tasks import Tasks
-from app.vault import Vault
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +85,14 @@ class Processes(Protocol):
         """
         ...
 
+    async def stop_subagent(self, session_id: int, key: str) -> bool:
+        """Stop one sub-agent of a session; False if it cannot be stopped alone, or is over.
+
+        Raises:
+            AgentError: its agent is gone.
+        """
+        ...
+
     async def end(self, session_id: int) -> None:
         """End a session's process, if it has one."""
         ...
@@ -116,6 +123,8 @@ class LiveAgents:
         self._waiting = 0
         self._room = asyncio.Condition()
         self._tasks = Tasks("agents")
+        self.on_change: Callable[[int], None] = lambda _session: None
+        """Is told of a session whose sub-agents changed while no turn ran."""
         base.signals.on(Topic.CHOICES, self._hear)
 
     async def take(
@@ -178,7 +187,7 @@ class LiveAgents:
         self, session: Session, workspace: Workspace, system: str, *, replay: bool
     ) -> OpenedSession:
         """Start an agent in its workspace; without an agent the workspace is closed again."""
-        between = _BetweenTurns(session, self._sessions, self._base.vault)
+        between = BetweenTurns(self._base, session, self.on_change)
         try:
             return await self._launcher.open(
                 session, workspace, between, system=system, replay=replay
@@ -239,6 +248,15 @@ class LiveAgents:
         live = self._live.get(session_id)
         if live is not None and live.agent.alive:
             await live.agent.configure(mode=mode, model=model)
+
+    async def stop_subagent(self, session_id: int, key: str) -> bool:
+        """Stop one sub-agent of a session; False if it cannot be stopped alone, or is over.
+
+        Raises:
+            AgentError: its agent is gone.
+        """
+        live = self._live.get(session_id)
+        return live is not None and await live.agent.stop_subagent(key)
 
     def processes(self) -> Mapping[str, int]:
         """Count the processes of each agent that has one."""
@@ -356,7 +374,12 @@ class LiveAgents:
         live.stay()
         ended = self._ending[session_id] = asyncio.Event()
         try:
+            left = live.agent.subagents
             await live.agent.close()
+            if left:
+                settle = self._base.stores.subagents.settle
+                await persist(self._base.clock, settle, session_id, "lost")
+                self.on_change(session_id)
             await self._workspaces.close(session_id)
         finally:
             del self._ending[session_id]
@@ -373,22 +396,3 @@ def _recall(session: Session, acp_session_id: str) -> Mapping[str, str] | None:
     """Return what a conversation was told of its agent, if it is the one that was told last."""
     told = session.told
     return told.parts if told is not None and told.acp_session_id == acp_session_id else None
-
-
-class _BetweenTurns:
-    """Receives what an agent reports between turns."""
-
-    def __init__(self, session: Session, sessions: SessionStore, vault: Vault) -> None:
-        self._session = session
-        self._sessions = sessions
-        self._vault = vault
-
-    async def on_update(self, update: BridgeUpdate) -> None:
-        """Keep a new title; the rest belongs to turns."""
-        if isinstance(update, StateUpdate) and update.what == "title" and update.value:
-            title = self._vault.redact(str(update.value))
-            await self._sessions.rename(self._session.id, title)
-
-    async def on_ask(self, _request: AskRequest) -> str | None:
-        """Refuse: no turn runs that could need it."""
-        return None

@@ -19,7 +19,7 @@ from app.errors import PostError, ServiceRefused
 from app.model.delegation import SERVICE
 from app.model.inbound import Begun
 from app.model.keys import PlaceKey, SessionKey
-from app.model.posts import Fact, NewPost, PostContent, Pushed
+from app.model.posts import DelegatedLine, Fact, NewPost, PostContent, Pushed
 from app.model.types import Entry, PlaceView, Session, Turn, TurnRef, TurnState
 from app.model.wording import pushed_words
 from app.retry import persist
@@ -62,6 +62,8 @@ class TurnDisplay:
         self.unsure: set[int] = set()
         """Messages that were sent into the turn and of which its agent said nothing yet."""
         self._marked: tuple[str, ...] = ()
+        self.subagents: tuple[DelegatedLine, ...] = ()
+        """A line for each sub-agent that the turn started."""
         self._note = ""
         self._delegated = context.hooks.post_lines(turn.id)
         self._shown: Callable[[], PostContent] | None = None
@@ -112,7 +114,7 @@ class TurnDisplay:
             verbosity=self.verbosity,
             outcome=replace(self.router.outcome(), seconds=self._seconds()),
             agent=self._name,
-            delegated=self._delegated,
+            delegated=(*self._delegated, *self.subagents),
             steered=self._marked,
         )
 
@@ -122,7 +124,7 @@ class TurnDisplay:
 
     def wait(self, content: PostContent) -> None:
         """Show what the post says while the turn waits."""
-        self._update(lambda: replace(content, delegated=self._delegated))
+        self._update(lambda: replace(content, delegated=(*self._delegated, *self.subagents)))
         self._context.feed.notify(self._session.id)
 
     def refresh(self) -> None:

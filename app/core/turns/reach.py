@@ -51,6 +51,7 @@ class Reach:
         self._ended = ended
         signals.answer(Topic.CONFIGURE, self._answer_configure)
         signals.answer(Topic.END, self._answer_end)
+        signals.answer(Topic.SUBAGENT, self._answer_subagent)
         signals.answer(Topic.HOLDINGS, self._answer_holdings)
         signals.answer(Topic.HOME, self._answer_home)
         signals.answer(Topic.REMOVE, self._answer_remove)
@@ -82,6 +83,20 @@ class Reach:
         for answer in answers:
             if refused := answer.get("refused"):
                 raise AgentError(refused)
+
+    async def stop_subagent(self, session_id: int, key: str) -> bool:
+        """Stop one sub-agent of a session; False if it cannot be stopped alone, or is over.
+
+        Raises:
+            AgentError: its agent is gone.
+            TimeoutError: the member that runs it did not say.
+        """
+        if await self._live.stop_subagent(session_id, key):
+            return True
+        answers = await self._signals.ask(
+            Topic.SUBAGENT, seconds=CONFIGURE_SECONDS, session=session_id, key=key
+        )
+        return any(answer.get("stopped") for answer in answers)
 
     async def end(self, session_id: int) -> None:
         """End a session's process, if it has one."""
@@ -195,6 +210,12 @@ class Reach:
         except AgentError as error:
             return {"refused": str(error)}
         return {}
+
+    async def _answer_subagent(self, facts: Facts) -> Facts:
+        try:
+            return {"stopped": await self._live.stop_subagent(facts["session"], facts["key"])}
+        except AgentError:
+            return {"stopped": False}
 
     async def _answer_end(self, facts: Facts) -> Facts:
         if facts["rest"]:

@@ -16,6 +16,7 @@ from app.core.turns.ending import TurnEnding
 from app.core.turns.limits import GRACE_SECONDS, Budget, Slot
 from app.core.turns.prompt import SystemPrompt, brings_words
 from app.core.turns.steering import TurnSteering
+from app.core.turns.subagents import TurnSubagents
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Course, TurnAsks, TurnWaits
 from app.errors import RepositoryError
@@ -28,6 +29,7 @@ from app.model.ports import AgentSession
 from app.model.posts import Verbosity
 from app.model.proposals import Work
 from app.model.steering import MAYBE_KNOWN, Steered
+from app.model.subagents import SubagentUpdate
 from app.model.types import Session, Turn, TurnState
 from app.model.updates import (
     Ask,
@@ -83,6 +85,7 @@ class TurnRun:
         self._display = TurnDisplay(context, session, turn, self._place, name=self._name)
         self._router = self._display.router
         self._steering = TurnSteering(context, session, turn, self._display)
+        self._subagents = TurnSubagents(context, session, turn, self._display)
         self._ending = TurnEnding(
             context,
             session,
@@ -184,11 +187,15 @@ class TurnRun:
 
     async def on_update(self, update: BridgeUpdate) -> None:
         """Take what the agent does, unless the turn was stopped."""
-        if self._course.phase is Phase.PARKING:
-            await self._course.wait_for_parking()
-        if self._course.is_closed:
-            return
-        self._asks.timer.stir()
+        if type(update) is SubagentUpdate:
+            # Also of a stopped turn: it says how what it started came to its end.
+            await self._router.flush()
+            await self._subagents.take(update)
+        elif not await self._course.is_over():
+            self._asks.timer.stir()
+            await self._take(update)
+
+    async def _take(self, update: BridgeUpdate) -> None:
         if type(update) is FileUpdate:
             await self._router.take(TextUpdate(update.words))
             if self._live is not None:
@@ -305,6 +312,7 @@ class TurnRun:
         self._display.add(self._late)
         if self._turn.continued:
             self._display.add(wording.PICKS_UP.format(agent=self._name))
+            await self._subagents.recall()
         self._display.progress()
         live, briefing = await self._begin()
         if briefing is None:
@@ -322,6 +330,8 @@ class TurnRun:
             self._course.take(Event.END)
             self.waits.close()
             await self._watches.close()
+            if not live.agent.alive:
+                await self._subagents.settle(is_stopped=self._course.phase is Phase.STOPPING)
 
     async def _watch(self, agent: AgentSession) -> None:
         """End a prompt that takes too long; the time people take to answer does not count."""

@@ -71,9 +71,10 @@ class Course:
         self._since = now
         return True
 
-    async def wait_for_parking(self) -> None:
-        """Wait while the store decides whether the turn is parked."""
+    async def is_over(self) -> bool:
+        """Tell whether nothing counts any more, once it is decided whether the turn is parked."""
         await self._not_parking.wait()
+        return self.is_closed
 
     def cancel(self) -> None:
         """Cancel the task that runs the turn."""

@@ -197,6 +197,13 @@ async def stop(
     return Response(status_code=204)
 
 
+@router.post("/subagents/{number}/stop")
+async def stop_subagent(runtime: RuntimeOf, _who: Who, number: int) -> Response:
+    """Stop one sub-agent; its agent and the others go on."""
+    await runtime.manager.stop_subagent(number)
+    return Response(status_code=204)
+
+
 def _are_over(runtime: Runtime, session: Session, meant: Sequence[int]) -> bool:
     """Tell whether a stop named turns of a session, and all of them have ended."""
     found = [turn for each in meant if (turn := runtime.stores.turns.turn(each)) is not None]

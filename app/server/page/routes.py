@@ -28,11 +28,12 @@ from app.server.page.actions import words_of
 from app.server.page.assets import addresses
 from app.server.page.stream import Stream
 from app.server.page.view import done, render
-from app.server.page.view.blocks import MORE_STEPS, STEPS, CallBlock
+from app.server.page.view.blocks import CallBlock
 from app.server.page.view.listing import archived_list
 from app.server.page.view.place import PageView
 from app.server.page.view.render import Renderer
 from app.server.page.view.roster import PageRoster
+from app.server.page.view.steps import MORE_STEPS, STEPS
 from app.server.site import RuntimeOf, Site, SiteOf
 
 ARTICLES: Final = 60

@@ -22,9 +22,10 @@ from app.model.types import Entry
 from app.server.event_stream import QUIET, event
 from app.server.page import queries
 from app.server.page.view import render
-from app.server.page.view.blocks import STEPS, Block, TurnBlock, calls_of
+from app.server.page.view.blocks import Block, TurnBlock
 from app.server.page.view.render import Renderer
 from app.server.page.view.roster import PageRoster
+from app.server.page.view.steps import STEPS, calls_of
 from app.server.page.view.thread import Fold
 
 LOOK_SECONDS = 2.0

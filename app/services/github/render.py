@@ -95,7 +95,7 @@ def pages(content: PostContent, marker: str, slug: str) -> list[str]:
     bodies[-1] = join(
         bodies[-1],
         _files(content.files),
-        _delegated(content),
+        _delegated(content, [line for line in content.delegated if not line.is_subagent]),
         _record(content, room),
         _foot(_links(content), content),
     )
@@ -175,7 +175,7 @@ def _progress(content: PostContent, slug: str) -> str:
         content.note,
         _plan(content.plan),
         _tools(content.tools, TOOLS[verbosity], with_output=verbosity == "full"),
-        _delegated(content),
+        _delegated(content, content.delegated),
         quiet(_close_fence(text), content.asker) if verbosity != "quiet" else "",
         _foot((*content.facts, Fact(wording.STOPS_IT.format(slug=slug))), content),
     )
@@ -194,7 +194,9 @@ def _record(content: PostContent, room: int) -> str:
     """Fold what led to the answer: what the turn did, its plan, and what was said meanwhile."""
     summary = escape(reveal_line(" · ".join(record(content)))).replace("@", "")
     said = quiet(_close_fence(content.narration), content.asker)
-    inside = join(_plan(content.plan), said if len(said) <= room - PLAN_CHARACTERS else "")
+    own = _delegated(content, [line for line in content.delegated if line.is_subagent])
+    fits = len(said) <= room - PLAN_CHARACTERS - len(own)
+    inside = join(_plan(content.plan), own, said if fits else "")
     if not inside:
         return ""
     title = summary or wording.HOW_IT_GOT_THERE
@@ -259,10 +261,10 @@ def _tools(tools: Sequence[ToolLine], shown: int, *, with_output: bool) -> str:
     return "\n".join(lines)
 
 
-def _delegated(content: PostContent) -> str:
-    """Write one line for each agent that was asked, below the one that asked it."""
-    lines = [_asked(line, content) for line in content.delegated[:AGENTS]]
-    more = len(content.delegated) - AGENTS
+def _delegated(content: PostContent, shown: Sequence[DelegatedLine]) -> str:
+    """Write one line for each of these agents that were asked, below the one that asked it."""
+    lines = [_asked(line, content) for line in shown[:AGENTS]]
+    more = len(shown) - AGENTS
     return "\n".join([*lines, *([f"- {MORE_AGENTS.format(number=more)}"] if more > 0 else [])])
 
 

@@ -101,7 +101,11 @@ FILES_ON_PAGE = "📎 Files on the bridge's page:"
 FILES_ON_MACHINE = "📎 Files on the bridge's machine (its page has no public address):"
 
 NEEDS_ANSWER = "An answer is needed"
-ASKED = {"answered": "What was asked", "cancelled": "What was asked (no longer needed)"}
+ASKED = {
+    "answered": "What was asked",
+    "cancelled": "What was asked (no longer needed)",
+    "withdrawn": "What was asked (taken back by the agent)",
+}
 NOT_ANSWERED = "Not answered"
 OWN_WORDS = "Answer with `@{slug}` and your words."
 OWN_WORDS_OR = "Answer with `@{slug}` and your words, or with one of these:"

@@ -327,7 +327,10 @@ class Posting:
         if work is None:
             shown = ShownTurn()
             if post.op == "finish":
-                shown = ShownTurn(calls=frozenset(tool.call for tool in post.content.tools))
+                shown = ShownTurn(
+                    calls=frozenset(tool.call for tool in post.content.tools),
+                    steered=frozenset(post.content.steered),
+                )
             work = conversation.turns[post.marker] = LinearTurn(now, shown)
         return work
 

@@ -101,6 +101,8 @@ class ShownTurn:
     urls: frozenset[str] = frozenset()
     asked: frozenset[int] = frozenset()
     """The agents that were asked, of which the end was shown."""
+    steered: frozenset[str] = frozenset()
+    """The messages that were shown to be part of the turn."""
     note: str = ""
     glimpse: str = ""
     """The last progress that was shown."""
@@ -192,7 +194,11 @@ def _at_work(content: PostContent, shown: ShownTurn) -> Iterator[Step]:
 
 
 def _progress(content: PostContent, shown: ShownTurn) -> Iterator[Step]:
-    """Show the plan and links, and newly finished work joined into one action."""
+    """Show which words were taken, the plan and links, and finished work joined into one action."""
+    if taken := [each for each in content.steered if each not in shown.steered]:
+        shown = replace(shown, steered=shown.steered | set(taken))
+        words = wording.taken(len(taken))
+        yield Step(NewActivity(_name("taken", *taken), _said("thought", words)), shown)
     change: dict[str, Any] = {}
     if content.plan != shown.plan:
         change["plan"] = [

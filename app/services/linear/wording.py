@@ -99,3 +99,10 @@ def done(verb: str, subject: str, *, failed: bool) -> str:
 
 def _times(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
+
+
+def taken(messages: int) -> str:
+    """Say that messages became part of the work that goes on."""
+    if messages == 1:
+        return "I have your message and go on with it."
+    return f"I have your {messages} messages and go on with them."

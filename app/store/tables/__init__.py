@@ -43,7 +43,17 @@ from app.store.tables.pipe import (
     transcript,
     turn,
 )
-from app.store.tables.work import checkout, delegation, repository, review, saved_folder, told
+from app.store.tables.record import record, record_pending, record_position
+from app.store.tables.work import (
+    SUBAGENT_RUNS,
+    checkout,
+    delegation,
+    repository,
+    review,
+    saved_folder,
+    subagent,
+    told,
+)
 
 __all__ = [
     "ANSWER",
@@ -53,6 +63,7 @@ __all__ = [
     "DELIVERY_IS_NEW",
     "OFFER",
     "OPEN_TURN",
+    "SUBAGENT_RUNS",
     "agent",
     "ask",
     "checkout",
@@ -77,6 +88,9 @@ __all__ = [
     "post",
     "process",
     "progress",
+    "record",
+    "record_pending",
+    "record_position",
     "repository",
     "review",
     "saved_folder",
@@ -84,6 +98,7 @@ __all__ = [
     "sealed",
     "session",
     "spending",
+    "subagent",
     "surface",
     "suspension",
     "told",

@@ -11,9 +11,11 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
+    false,
 )
 
-from app.store.dialects import NUMBER
+from app.store.dialects import NUMBER, where
 from app.store.guarding import Shown, ShownJson
 from app.store.tables.pipe import metadata
 
@@ -129,6 +131,33 @@ Index("delegation_session", delegation.c.session)
 Index("delegation_root", delegation.c.root_place, delegation.c.id)
 Index("delegation_root_turn", delegation.c.root_turn)
 Index("delegation_group", delegation.c.group)
+
+# The sessions that agents run inside their own, by the agent's ids of them.
+subagent = Table(
+    "subagent",
+    metadata,
+    Column("id", NUMBER, primary_key=True),
+    Column("session", NUMBER, ForeignKey("session.id"), nullable=False),
+    # The turn that started it; it may go on after that.
+    Column("turn", NUMBER, ForeignKey("turn.id"), nullable=False),
+    Column("key", String, nullable=False),
+    # The key of the one that started it; empty if the agent itself did.
+    Column("parent", String, nullable=False, server_default=""),
+    Column("title", Shown, nullable=False, server_default=""),
+    Column("task", Shown, nullable=False, server_default=""),
+    Column("answer", Shown, nullable=False, server_default=""),
+    Column("state", String, nullable=False),
+    Column("can_stop", Boolean, nullable=False, server_default=false()),
+    Column("cost", Float),
+    Column("currency", String, nullable=False, server_default=""),
+    Column("began_at", Float, nullable=False),
+    Column("ended_at", Float),
+    UniqueConstraint("session", "key"),
+    sqlite_autoincrement=True,
+)
+SUBAGENT_RUNS = subagent.c.ended_at.is_(None)
+Index("subagent_turn", subagent.c.turn)
+Index("subagent_running", subagent.c.session, **where(SUBAGENT_RUNS))
 
 # What a reviewer found.
 review = Table(

@@ -178,6 +178,7 @@ async def test_the_agent_is_told_who_asks_and_what_is_not_on_offer(bench: Bench)
         "terminal": False,
         "elicitation": {"form": {}, "url": {}},
         "session": {"notices": {}, "compaction": {}},
+        "subagents": {},
     }
     assert beginning == {
         "cwd": str(workbench.workspace),

@@ -34,6 +34,7 @@ class Ear:
     def __init__(self, pause: int = 0) -> None:
         self.heard: list[Any] = []
         self.settled_at: list[int] = []
+        self.withdrawn: list[object] = []
         self._pause = pause
 
     def take(self, params: Any) -> Awaitable[None] | None:
@@ -43,6 +44,9 @@ class Ear:
         for _ in range(self._pause):
             await asyncio.sleep(0)
         self.heard.append(params)
+
+    def withdraw(self, identifier: object) -> None:
+        self.withdrawn.append(identifier)
 
     def settle(self) -> Awaitable[None] | None:
         self.settled_at.append(len(self.heard))

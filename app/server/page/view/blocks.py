@@ -1,4 +1,4 @@
-"""Defines the blocks of a thread on the page, and which of them a page shows at first.
+"""Defines the blocks of a thread on the page.
 
 `id` names the element of a block, `home` the element it is appended to when it is new. Both are
 made from stored numbers, so that every page gives a block the same id.
@@ -7,27 +7,19 @@ made from stored numbers, so that every page gives a block the same id.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, Literal
 
 from app.model.conversations import path_of
 from app.model.delegation import Branch
+from app.model.subagents import BELOW, OVER
 from app.model.updates import AskView
 
 NOTHING = AskView("")
 _WORKSPACE = re.compile(r"/[^\s`'\"]*/workspaces/\d+-[a-z0-9-]+/")
 LOG = "log"
 """The element that holds the whole thread."""
-STEPS = 40
-"""Steps of a turn that a page shows at first: more than people scroll through."""
-MORE_STEPS = 200
-"""Steps that are fetched at once."""
-FAILURES = 20
-"""Failed steps that are shown although they are earlier, the last of them."""
-STEP_CHARACTERS = 2_500
-"""Characters of a text that count as a step: about a screen."""
 
 
 @dataclass(slots=True)
@@ -199,6 +191,11 @@ class QuestionBlock:
     note: str = ""
     closed: float = 0.0
 
+    @property
+    def subagent(self) -> str:
+        """The agent and its sub-agent that asks; empty if the agent itself does."""
+        return self.view.agent if BELOW in self.view.agent else ""
+
 
 @dataclass(slots=True)
 class HeadBlock:
@@ -262,6 +259,58 @@ class Delegated(TurnBlock):
     head: DelegatedHead
 
 
+@dataclass(slots=True)
+class SubagentHead:
+    """What a sub-agent was told to do, and how far it is."""
+
+    id: str
+    home: str
+    number: int
+    title: str
+    facts: Mapping[str, Any]
+
+    @property
+    def state(self) -> str:
+        """How far it is."""
+        return str(self.facts["state"])
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it works no more."""
+        return self.state in OVER
+
+    @property
+    def seconds(self) -> float:
+        """How long it worked; 0 while it does."""
+        ended = self.facts.get("ended_at")
+        return 0.0 if ended is None else float(ended - self.facts["began_at"])
+
+
+@dataclass(slots=True)
+class SubagentStop:
+    """The button that stops a sub-agent: outside of what folds, which is a button itself."""
+
+    id: str
+    home: str
+    head: SubagentHead
+
+
+@dataclass(slots=True)
+class SubagentBlock:
+    """Everything one sub-agent did, folded under the one that started it."""
+
+    id: str
+    head: SubagentHead
+    stop: SubagentStop
+    home: str
+    inside: list[Block] = field(default_factory=list)
+
+    @property
+    def place(self) -> str:
+        """The element that holds what it did."""
+        return f"{self.id}-in"
+
+
 Block = (
     SaidBlock
     | Silence
@@ -274,72 +323,7 @@ Block = (
     | QuestionBlock
     | HeadBlock
     | TurnBlock
+    | SubagentHead
+    | SubagentStop
+    | SubagentBlock
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """The blocks of a turn or of a sub-agent, split into those to fetch and those to show."""
-
-    earlier: Sequence[Block]
-    shown: Sequence[Block]
-    until: str = ""
-    """The block after the last one that is hidden."""
-
-    @property
-    def calls(self) -> int:
-        """How many calls are hidden."""
-        return sum(len(calls_of(block)) for block in self.earlier)
-
-
-def split(blocks: Sequence[Block], limit: int) -> Split:
-    """Hide all but the last steps, the last failures, and what is not over yet.
-
-    A call is a step; so is each long piece of text.
-    """
-    cut, steps = len(blocks), 0
-    while cut and steps < limit:
-        cut -= 1
-        steps += _steps(blocks[cut])
-    if not any(map(_steps, islice(blocks, cut))):
-        return Split((), blocks)
-    before = blocks[:cut]
-    failures = [block.id for block in before if any(map(_has_failed, calls_of(block)))]
-    kept = set(failures[-FAILURES:])
-    earlier = [block for block in before if not (_stays(block) or block.id in kept)]
-    if not any(map(_steps, earlier)):
-        return Split((), blocks)
-    hidden = {block.id for block in earlier}
-    shown = [block for block in blocks if block.id not in hidden]
-    while blocks[cut - 1].id not in hidden:
-        cut -= 1
-    return Split(earlier, shown, blocks[cut].id)
-
-
-def calls_of(block: Block) -> Sequence[CallBlock]:
-    """Return the calls that a block shows, without those of sub-agents."""
-    match block:
-        case CallBlock():
-            return (block,)
-        case Batch():
-            return block.calls
-    return ()
-
-
-def _steps(block: Block) -> int:
-    if isinstance(block, WordsBlock):
-        return len(block.text) // STEP_CHARACTERS
-    return len(calls_of(block))
-
-
-def _stays(block: Block) -> bool:
-    match block:
-        case Plan() | NoteBlock() | FailedBlock() | TurnBlock():
-            return True
-        case QuestionBlock():
-            return block.state == "open"
-    return any(not (call.has_ended or call.stopped) for call in calls_of(block))
-
-
-def _has_failed(call: CallBlock) -> bool:
-    return call.status == "failed" and not call.rejected

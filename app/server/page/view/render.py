@@ -25,18 +25,15 @@ from app.model.wording import DELEGATED
 from app.server.page.view import cards, diffs, highlight, markdown, notices
 from app.server.page.view.agents import AgentList
 from app.server.page.view.blocks import (
-    MORE_STEPS,
-    STEPS,
     Block,
     CallBlock,
     SaidBlock,
-    Split,
     WordsBlock,
-    split,
 )
 from app.server.page.view.listing import ThreadList, short_name
 from app.server.page.view.place import PageView, Place
 from app.server.page.view.roster import AgentView, PageRoster
+from app.server.page.view.steps import MORE_STEPS, STEPS, Split, split
 from app.server.page.view.workspace import (
     ChangeHunk,
     Folder,

@@ -125,10 +125,12 @@ class Fold(TurnFold):
         self._seen[session] = row.at
         head = turn.head
         # What a head shows of a time: when, and how long after the start.
-        times = [(int(at), int(at - head.began)) for at in (head.ended, row.at)]
+        # A sub-agent may go on after its turn.
+        now = head.ended if row.kind == "subagent" and head.ended else row.at
+        times = [(int(at), int(at - head.began)) for at in (head.ended, now)]
         if times[0] != times[1]:
             self.mark(head)
-        head.ended = row.at
+        head.ended = now
         if isinstance(turn, Delegated):
             self._follow_delegated(turn, row)
 

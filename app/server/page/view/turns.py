@@ -21,9 +21,13 @@ from app.server.page.view.blocks import (
     NoteBlock,
     Plan,
     QuestionBlock,
+    SubagentBlock,
+    SubagentHead,
+    SubagentStop,
     TurnBlock,
     WordsBlock,
 )
+from app.server.page.view.steps import calls_of
 
 BATCH_CALLS = 25
 """Calls shown as one line; a longer row becomes several lines, so that each renders quickly."""
@@ -93,6 +97,7 @@ class TurnFold(Outline):
         """The calls that a rule refused."""
         self._whole = whole
         self._calls: dict[tuple[int, str], CallBlock] = {}
+        self._subagents: dict[tuple[int, str], SubagentBlock] = {}
         self._broken: set[str] = set()
         self._spent: dict[int, float] = {}
         self._failures: dict[int, FailedBlock] = {}
@@ -108,8 +113,18 @@ class TurnFold(Outline):
     def close(self, turn: TurnBlock) -> None:
         """End a turn: what has not come to its end by now never will."""
         for call in self._unended(turn):
-            call.stopped = True
-            self.mark(call)
+            if not self._is_going_on(call):
+                call.stopped = True
+                self.mark(call)
+
+    def _is_going_on(self, block: Block) -> bool:
+        """Tell whether a block is the work of a sub-agent that is still running."""
+        up = self._up.get(block.id)
+        while up is not None:
+            if isinstance(up, SubagentBlock) and not up.head.is_over:
+                return True
+            up = self._up.get(up.id)
+        return False
 
     def open_words(self, turn: TurnBlock, kind: str) -> WordsBlock | None:
         """Return the block that more text of this kind is appended to."""
@@ -129,6 +144,8 @@ class TurnFold(Outline):
                 self._take_plan(turn, row)
             case "ask":
                 self._take_question(turn, row)
+            case "subagent":
+                self._take_subagent(turn, row)
             case "usage":
                 self._take_usage(turn, row)
             case "notice":
@@ -137,7 +154,7 @@ class TurnFold(Outline):
                 self._take_notice(turn, row)
 
     def _take_words(self, turn: TurnBlock, row: Entry) -> None:
-        parent = self._calls.get((turn.number, str(row.data.get("parent"))))
+        parent = self._parent_of(turn, row)
         if parent is not None:
             self._take_inner_words(parent, row)
             return
@@ -157,8 +174,36 @@ class TurnFold(Outline):
                     turn.body, WordsBlock(f"w{row.id}-{number}", "text", text, turn.place), turn
                 )
 
-    def _take_inner_words(self, parent: CallBlock, row: Entry) -> None:
-        """Show what a sub-agent says under the call that started it."""
+    def _parent_of(self, turn: TurnBlock, row: Entry) -> CallBlock | SubagentBlock | None:
+        """Find the sub-agent whose work a row is, or the call that stands for it."""
+        key = str(row.data.get("parent"))
+        return self._calls.get((turn.number, key)) or self._subagents.get((turn.session, key))
+
+    def _take_subagent(self, turn: TurnBlock, row: Entry) -> None:
+        key, number = (turn.session, str(row.data["key"])), int(row.data["id"])
+        known = self._subagents.get(key)
+        if known is None:
+            parent = self._parent_of(turn, row)
+            name, home = f"s{number}", turn.place if parent is None else parent.place
+            head = SubagentHead(f"{name}-head", name, number, row.text, row.data)
+            stop = SubagentStop(f"{name}-stop", name, head)
+            known = self._subagents[key] = SubagentBlock(name, head, stop, home)
+            self._up[head.id] = self._up[stop.id] = known
+            self.put(turn.body if parent is None else parent.inside, known, parent or turn)
+            self.open(known.place, known.inside)
+            if parent is not None:
+                self._open_inside(parent)
+        known.head.title, known.head.facts = row.text, row.data
+        self.mark(known.head)
+        self.mark(known.stop)
+        if known.head.is_over:
+            for call in (each for block in known.inside for each in calls_of(block)):
+                if not call.has_ended:
+                    call.stopped = True
+                    self.mark(call)
+
+    def _take_inner_words(self, parent: CallBlock | SubagentBlock, row: Entry) -> None:
+        """Show what a sub-agent says under it, or under the call that started it."""
         last = parent.inside[-1] if parent.inside else None
         if isinstance(last, WordsBlock):
             last.text += row.text
@@ -167,9 +212,9 @@ class TurnFold(Outline):
         self.put(parent.inside, WordsBlock(f"w{row.id}", "text", row.text, parent.place), parent)
         self._open_inside(parent)
 
-    def _open_inside(self, parent: CallBlock) -> None:
+    def _open_inside(self, parent: CallBlock | SubagentBlock) -> None:
         """Show the inside of a call from its first block on."""
-        if len(parent.inside) == 1:
+        if isinstance(parent, CallBlock) and len(parent.inside) == 1:
             self.open(parent.place, parent.inside)
             self.mark(parent)
 
@@ -178,7 +223,7 @@ class TurnFold(Outline):
         if (known := self._calls.get(key)) is not None:
             self._update_call(known, row)
             return
-        parent = self._calls.get((key[0], str(row.data.get("parent"))))
+        parent = self._parent_of(turn, row)
         kind = row.data.get("kind") or "other"
         home = turn.place if parent is None else parent.place
         call = self._calls[key] = CallBlock(
@@ -200,15 +245,18 @@ class TurnFold(Outline):
         call.decided = wording.decision(decided) or call.decided
         how = decided.get("how") if isinstance(decided, Mapping) else ""
         if isinstance(decided, Mapping) and (
-            decided.get("allowed") is False or how == "unanswered"
+            decided.get("allowed") is False or how in {"unanswered", "withdrawn"}
         ):
             if not call.rejected and how == "rule":
                 self.refusals.append(call)
             said = {"person": f"Rejected by {decided.get('who')}", "rule": "Rejected by a rule"}
+            said["withdrawn"] = "Withdrawn by the agent"
             call.rejected = said.get(str(how), "Nobody answered")
         self.mark(call)
 
-    def _put_call(self, into: list[Block], call: CallBlock, up: TurnBlock | CallBlock) -> None:
+    def _put_call(
+        self, into: list[Block], call: CallBlock, up: TurnBlock | CallBlock | SubagentBlock
+    ) -> None:
         if call.kind not in HARMLESS:
             self.put(into, call, up)
             return

@@ -58,6 +58,18 @@ def test_a_turn_that_waited_says_when_it_begins() -> None:
     assert activities(shown(WORKING, waiting.shown)) == [("thought", "On it.", True)]
 
 
+def test_words_that_were_taken_are_confirmed_once() -> None:
+    first = shown(replace(WORKING, steered=("a",)))
+    more = shown(replace(WORKING, steered=("a", "b", "c")), first[-1].shown)
+    again = shown(replace(WORKING, steered=("a", "b", "c")), more[-1].shown)
+
+    one = "I have your message and go on with it."
+    two = "I have your 2 messages and go on with them."
+    assert activities(first) == [("thought", one, False)]
+    assert activities(more) == [("thought", two, False)]
+    assert again == []
+
+
 def test_finished_tools_become_one_action_and_are_not_shown_again() -> None:
     first = shown(replace(WORKING, tools=(READ, RAN)))
     (action, *_) = first

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.server.page.view.blocks import FAILURES, STEP_CHARACTERS, split
+from app.server.page.view.steps import FAILURES, STEP_CHARACTERS, split
 from tests.support.threads import Story, fold
 
 

@@ -12,7 +12,6 @@ from app.core.feed import Unfinished
 from app.model.types import Entry
 from app.server.page.stream import Patches
 from app.server.page.view.blocks import (
-    STEPS,
     Batch,
     CallBlock,
     HeadBlock,
@@ -24,6 +23,7 @@ from app.server.page.view.blocks import (
     WordsBlock,
 )
 from app.server.page.view.render import Renderer
+from app.server.page.view.steps import STEPS
 from app.server.page.view.thread import PREVIEW_CHARACTERS, Fold
 from app.server.page.view.turns import BATCH_CALLS
 from tests.support.document import Document
