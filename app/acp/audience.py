@@ -16,9 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.acp.json_values import Json, mapping
+from app.acp.pulled_words import PULL, PulledWords
 from app.acp.subagents import ANNOUNCES, Subagents
 from app.acp.transport import MAX_OPEN_REQUESTS
-from app.acp.updates import bridge_update, message_words
+from app.acp.updates import bridge_update, message_words, thread_status
 from app.errors import BridgeError
 from app.model.ports import AgentListener
 from app.model.steering import MARK_CHARACTERS, find_marks
@@ -76,19 +77,23 @@ class Audience:
         self._compaction = ""
         self.subagents = Subagents(count)
         """The sub-agents of the session."""
+        self.pulled = PulledWords()
+        """Words for a running turn, if the agent asks for them."""
         self.marks: set[int] = set()
         """The messages whose marks a replayed conversation showed."""
         self.session_id: str | None = None
         """The agent's id of the session; until it is known, every update is taken as ours."""
         self.heard_usage = False
         """Whether the agent reported its usage in this turn."""
+        self.has_failed = False
+        """Whether the agent reported that its model failed in this turn."""
 
     def listen(self, listener: AgentListener) -> tuple[StateUpdate | NoticeUpdate, ...]:
         """Begin a turn; returns what changed about the session since the last one."""
         self._listener = listener
         self._joining = TextUpdate
         self._hushed = False
-        self.heard_usage = False
+        self.heard_usage = self.has_failed = False
         news: tuple[StateUpdate | NoticeUpdate, ...]
         news = (*self._news.values(), *self._notices)
         self._news.clear()
@@ -98,6 +103,7 @@ class Audience:
     def leave(self) -> None:
         """End the turn: its listener gets nothing any more."""
         self.hush()
+        self.pulled.hand_back()
         self._listener = None
         self._joining = _NO_ONE
         self._pieces.clear()
@@ -136,6 +142,12 @@ class Audience:
             yield opened
         finally:
             self._requests.remove(opened)
+
+    def answer(self, method: str, params: object) -> dict[str, Any] | None:
+        """Answer a request that needs no person; None if it is another one."""
+        if method != PULL or mapping(params).get("sessionId") != self.session_id:
+            return None
+        return {"messages": self.pulled.take(), "hasQueuedPrompt": False}
 
     def withdraw(self, identifier: object) -> None:
         """Take back a request that the agent no longer wants answered."""
@@ -220,6 +232,8 @@ class Audience:
         if subagent and subagent not in self.subagents:
             self._count("other_session")
             return
+        if not subagent and (status := thread_status(raw)):
+            self.has_failed = status == "systemError"
         update = self._translate(subagent, raw)
         if update is None:
             if not subagent:
