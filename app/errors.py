@@ -176,6 +176,8 @@ class AgentNotStarted(AgentError):
     """The agent's process could not be started."""
 
     def __init__(self, agent: str, cause: str, remedy: str) -> None:
+        self.cause = cause
+        self.remedy = remedy
         super().__init__(f"{agent} could not be started: {cause}. {remedy}")
 
 

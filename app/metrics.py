@@ -20,6 +20,7 @@ from prometheus_client import (
     generate_latest,
 )
 
+from app.model.outcomes import OPEN_OUTCOMES, MessageOutcome
 from app.model.phase import MEASURED
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def measure_members(roles: Sequence[str], *, silent: float, is_leader: bool) -> 
 
 
 PREFIX = "agent_bridge_"
-_ADAPTER, _AGENT = "adapter", "agent"
+_ADAPTER, _AGENT, _SERVICE = "adapter", "agent", "service"
 _ENDS = ("done", "failed", "cancelled")
 
 COUNTERS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...] | None]] = {
@@ -65,6 +66,11 @@ COUNTERS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...] | None]] = {
         "Webhooks by adapter and outcome",
         (_ADAPTER, "outcome"),
         ("accepted", "refused", "unavailable"),
+    ),
+    "messages": (
+        "Messages by the adapter that heard them and outcome",
+        (_ADAPTER, "outcome"),
+        tuple(sorted(set(MessageOutcome) - OPEN_OUTCOMES)),
     ),
     "found_late": (
         "Messages that did not arrive and were found later, by adapter and what became of them",
@@ -92,6 +98,13 @@ _SLOW = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 7200.0)
 HISTOGRAMS: Mapping[str, tuple[str, tuple[str, ...], tuple[float, ...], tuple[str, ...]]] = {
     "ack_seconds": ("From a webhook's arrival to its acknowledgement", (), _FAST, ()),
     "commit_seconds": ("How long one commit of the store took", (), _FAST, ()),
+    "first_sign_seconds": (
+        "From sending a message to the first that people saw of the work on it",
+        (_SERVICE,),
+        _SLOW,
+        (),
+    ),
+    "answer_seconds": ("From sending a message to its answer", (_SERVICE,), _SLOW, ()),
     "queue_seconds": ("How long a turn waited before it began", (), _SLOW, ()),
     "turn_phase_seconds": (
         "How long turns stayed in a phase",
@@ -166,6 +179,10 @@ class Metrics:
         for name, (_, (whose, what), values) in COUNTERS.items():
             for owner, value in product(owners[whose], values or ()):
                 self._counters[name].labels(**{whose: owner, what: value})
+        services = {adapter.partition(":")[0] for adapter in adapters}
+        for name, (_, labels, _, _) in HISTOGRAMS.items():
+            for service in services if labels == (_SERVICE,) else ():
+                self._histograms[name].labels(service)
 
     def text(self, vitals: Iterable[Vital] = (), *, by_name: bool = True) -> bytes:
         """Write all series, by agent and adapter or summed up."""

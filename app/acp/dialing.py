@@ -1,4 +1,4 @@
-"""Opens WebSockets to agents on other machines, and says why one cannot be opened.
+"""Connects to agents on other machines, and says why one cannot be reached.
 
 The address that is connected to is checked, whatever its name says and wherever a redirect leads.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Mapping
 from typing import Any, Final
 
 import aiohttp
@@ -22,6 +23,8 @@ CONNECT_SECONDS: Final = 20.0
 """For a name, a connection, TLS and the first answer; a host that takes longer is down."""
 HEARTBEAT_SECONDS: Final = 20.0
 """A connection that is silent for longer has been cut without a word."""
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=60.0, sock_connect=CONNECT_SECONDS)
+"""For one request: an agent answers `initialize` at once, and only takes everything else."""
 _NUMBER_BYTES: Final = 24
 """The longest number before a line."""
 
@@ -44,19 +47,28 @@ def new_session() -> aiohttp.ClientSession:
 
 async def open_socket(session: aiohttp.ClientSession, address: RemoteAddress) -> Socket:
     """Connect to an agent; the caller bounds the time."""
-    headers = {}
-    if address.token is not None:
-        headers["Authorization"] = f"Bearer {address.token.get_secret_value()}"
-    proxy, proxy_headers = _find_proxy(address)
-    return await session.ws_connect(
+    made: Socket = await session.ws_connect(
         address.url,
         protocols=(PLAIN_PROTOCOL, PROTOCOL),
-        headers=headers,
         heartbeat=HEARTBEAT_SECONDS,
         max_msg_size=MAX_FRAME_BYTES + _NUMBER_BYTES,
-        proxy=proxy,
-        proxy_headers=proxy_headers,
+        **_way(address, {}),
     )
+    return made
+
+
+def request_options(address: RemoteAddress, headers: Mapping[str, str]) -> dict[str, Any]:
+    """Return what every HTTP request to an agent has; no token follows a redirect."""
+    return {**_way(address, headers), "timeout": _TIMEOUT, "allow_redirects": False}
+
+
+def _way(address: RemoteAddress, headers: Mapping[str, str]) -> dict[str, Any]:
+    """Return how an agent is reached: with its token, and by the bridge's own proxy."""
+    own = {}
+    if address.token is not None:
+        own["Authorization"] = f"Bearer {address.token.get_secret_value()}"
+    proxy, proxy_headers = _find_proxy(address)
+    return {"headers": {**headers, **own}, "proxy": proxy, "proxy_headers": proxy_headers}
 
 
 def explain(error: Exception, name: str, address: RemoteAddress) -> AgentNotStarted:
@@ -88,7 +100,7 @@ def _find_proxy(address: RemoteAddress) -> tuple[str | None, dict[str, str] | No
     """Find the proxy on the way to a host, and what to say to it."""
     remote = parse_remote(address.url)
     assert remote is not None, "the entry was checked"
-    scheme = "https" if remote.scheme == "wss" else "http"
+    scheme = "https" if remote.scheme in {"wss", "https"} else "http"
     found = find_upstream(address.environment, scheme, remote.host, remote.port)
     if found is None:
         return None, None

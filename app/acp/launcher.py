@@ -28,7 +28,8 @@ from app.acp import tool_relay
 from app.acp.handshake import Handshake, NotRestored
 from app.acp.launch import AgentLaunch, ToolServers, open_home
 from app.acp.peer import AT_ONCE, POLITE, AgentPeer, AgentTimeouts
-from app.acp.remote import RemoteAgent, reach
+from app.acp.reach import reach
+from app.acp.remote import RemoteAgent
 from app.acp.session import AcpSession
 from app.children.environment import visible_prefixes
 from app.children.network.access import SessionHosts

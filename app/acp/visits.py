@@ -19,7 +19,7 @@ from app.acp.handshake import CAPABILITIES, CLIENT, Handshake
 from app.acp.json_values import Json, mapping, objects, string
 from app.acp.launch import AgentLaunch, make_workspace
 from app.acp.peer import AgentPeer, AgentTimeouts
-from app.acp.remote import reach
+from app.acp.reach import reach
 from app.children.proc_table import new_marker
 from app.descent import discard
 from app.errors import AgentLoginNeeded

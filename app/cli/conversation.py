@@ -12,7 +12,7 @@ from app.cli.answers import Question, Responder
 from app.errors import BridgeError, Conflict, NotFound
 from app.model.types import TurnState
 from app.model.updates import kept_view
-from app.model.workspaces import FOLDER
+from app.model.workspaces import ELSEWHERE, FOLDER
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import (
     EntryOut,
@@ -292,6 +292,8 @@ def describe_place(repository: str | None) -> str:
             return ""
         case "none":
             return "Working in an empty folder"
+        case host if host.startswith(ELSEWHERE):
+            return f"Working at {host.removeprefix(ELSEWHERE)}, with its own files"
         case folder if folder.startswith(FOLDER):
             return f"Working in {folder.removeprefix(FOLDER)}"
         case name:

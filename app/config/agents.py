@@ -192,9 +192,12 @@ class AgentConfig(BaseModel):
         (), title="Command", description="The program that speaks ACP, with its arguments."
     )
     url: Url = Field(
-        "", title="Address", description="Of an agent on another machine, instead of a command."
+        "",
+        title="Address",
+        description="Of an agent on another machine, instead of a command. AGENT_TOKEN among its "
+        "variables is its token.",
     )
-    """`wss://` of a relay, or of an agent that serves ACP itself."""
+    """`wss://` of a relay, or `wss://` or `https://` of an agent that serves ACP itself."""
     remote_folder: Annotated[str, Field(pattern=r"^/")] = Field(
         "", title="Folder there", description="Where it works on its machine; else the relay's own."
     )

@@ -30,7 +30,7 @@ _LOCAL_KEYS: Final = frozenset(
 )
 """Keys that say how the bridge runs a program on its own machine, and what it gives it there."""
 _REMOTE_KEYS: Final = frozenset({"remote_folder", "tls"})
-_PLAIN: Final = frozenset({"ws"})
+_PLAIN: Final = frozenset({"ws", "http"})
 _METADATA: Final = frozenset(
     map(
         ipaddress.ip_address,
@@ -38,7 +38,7 @@ _METADATA: Final = frozenset(
     )
 )
 """Where clouds tell a machine its own secrets, beside the link-local addresses."""
-REMOTE_PORTS: Final = {"ws": 80, "wss": 443}
+REMOTE_PORTS: Final = {"ws": 80, "wss": 443, "http": 80, "https": 443}
 """How an agent on another machine is reached, each with its usual port."""
 
 
@@ -83,7 +83,8 @@ def _url(value: object) -> object:
     if remote is None:
         raise refusal(
             "is not the address of an agent",
-            "Write wss://host/path, without user name, password or query: the token is a secret.",
+            "Write wss://host/path or https://host/path, without user name, password or query: the "
+            "token is a secret.",
         )
     if is_metadata_address(remote.host):
         raise refusal(
@@ -121,5 +122,5 @@ def require_tls(url: str) -> None:
     if remote is not None and remote.scheme in _PLAIN and not is_loopback(remote.host):
         raise refusal(
             "has a url without TLS, so others could read its token and every word",
-            'Write wss://, or "tls": "off" if the network in between is yours alone.',
+            'Write wss:// or https://, or "tls": "off" if the network in between is yours alone.',
         )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from app.errors import DeliveryRefused, PostRejected, ServiceRefused
 from app.model.inbound import Begun, Changed, Chore, Delivery, Gap, Heard, Inbound, Naming, News
 from app.model.keys import PlaceKey, SessionKey, adapter_name
+from app.model.outcomes import Sighting
 from app.model.posts import Cleaned, PostSend, PostSent
 from app.model.proposals import Checked
 from app.model.types import Earlier, File, Speaker
@@ -212,6 +213,17 @@ class Adapter(ABC):
             PostRejected: never.
         """
         return ()
+
+    async def look_up(self, link: str) -> Sighting | None:
+        """Ask the platform about the message that a link leads to, and why it may not have arrived.
+
+        None if the link leads elsewhere.
+
+        Raises:
+            PostError: the platform does not say.
+            ServiceRefused: not with these credentials.
+        """
+        return None
 
     # What goes out.
 

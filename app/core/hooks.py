@@ -65,6 +65,9 @@ class Hook:
             DeliveryUnreadable: this bridge did not write it.
         """
 
+    async def on_decided(self, heard: Heard) -> None:
+        """Take note of a message that became part of no turn, once that is stored."""
+
     def notices(self, place: PlaceKey | None, agents: Iterable[str]) -> Sequence[str]:
         """Say what people must know on every page, or in one place with its agents."""
         return ()
@@ -192,6 +195,11 @@ class Hooks:
         """Let features use the agent after a turn that is done."""
         for each in self._all:
             await each.after_turn(session, turn, agent, hurried)
+
+    async def on_decided(self, heard: Heard) -> None:
+        """Let features take note of a message that became part of no turn."""
+        for each in self._all:
+            await each.on_decided(heard)
 
     async def on_end(self, session: Session, turn: Turn, state: TurnState) -> None:
         """Let features take note of a turn that has ended."""

@@ -25,6 +25,8 @@ BUILT_IN = (
     "schedules",
     "grants",
     "reminders",
+    "outcomes",
+    "record",
     "spending",
     "erasing",
     "backup",

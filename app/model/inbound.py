@@ -95,6 +95,8 @@ class Heard:
     """Whether it is a pressed button, not a message that others read."""
     title: str = ""
     link: str = ""
+    said_at: float | None = None
+    """When it was said, as its platform tells; None if it does not."""
     files: tuple[File, ...] = ()
     pointed: str = ""
     """What the message points at, in one line: a pull request, a file and its lines."""

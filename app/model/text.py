@@ -15,6 +15,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import groupby
@@ -176,6 +177,11 @@ def money(cost: float | None, currency: str | None, *, estimated: bool = False) 
         return ""
     amount, less = (f"{cost:.2f}", "~" * estimated) if cost >= 0.01 else ("0.01", "<")
     return f"{less}${amount}" if currency in {None, "", "USD"} else f"{less}{amount} {currency}"
+
+
+def moment(text: str | None) -> float | None:
+    """Read a time as platforms write it, in seconds since 1970; None if there is none."""
+    return datetime.fromisoformat(text).timestamp() if text else None
 
 
 def duration(seconds: float) -> str:

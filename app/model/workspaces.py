@@ -19,6 +19,8 @@ Scope = Literal["uncommitted", "committed", "pushed"]
 
 FOLDER = "folder:"
 """Begins the name of a folder on this machine, where a repository could be named."""
+ELSEWHERE = "elsewhere:"
+"""Begins the name of another machine, where an agent has files of its own."""
 NONE = "none"
 """Names no repository: an empty folder for each session."""
 
@@ -321,10 +323,12 @@ class WorkspaceView:
 
     @property
     def written(self) -> str:
-        """How people write where it is: `owner/name`, `folder:<path>` or `none`."""
+        """How it is written: `owner/name`, `folder:<path>`, `elsewhere:<host>` or `none`."""
         match self.kind:
-            case "empty" | "remote":
+            case "empty":
                 return NONE
+            case "remote":
+                return f"{ELSEWHERE}{self.name}"
             case "folder":
                 return f"{FOLDER}{self.name}"
             case _:
@@ -358,7 +362,7 @@ def folder_name(session: Session) -> str:
 
 def attachment_folder(workspace: Path) -> Path:
     """Name the attachment folder of a workspace."""
-    return workspace.with_name(f"{workspace.name}.files")
+    return workspace.parent / f"{workspace.name}.files"
 
 
 def outgoing(workspace: Path) -> Path:

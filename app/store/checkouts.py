@@ -9,18 +9,31 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, func, select, union, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    bindparam,
+    func,
+    select,
+    union,
+    update,
+)
 
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import NewPost, Note, NoteCode, PostContent
 from app.model.proposals import Proposed
-from app.model.types import Entry, TurnRef
+from app.model.record import RecordEvent, RecordKind
+from app.model.types import Entry, TurnRef, TurnState
 from app.model.updates import AskRequest
 from app.model.workspaces import Changes, Checkout, Judged, OpenedClone, Repository
 from app.store.commits.asks import open_ask, withdraw_offers
 from app.store.database import Store, write
 from app.store.dialects import insert
 from app.store.posts import insert_post
+from app.store.record import append
+from app.store.record.describing import describe
 from app.store.tables import checkout, delegation, place, session, surface, told, turn
 from app.store.transcript import insert_entries
 from app.store.values import read_row
@@ -111,13 +124,28 @@ class CheckoutStore(Store):
             machine=machine,
         )
 
-    async def sent(self, session_id: int, number: int, commit: str) -> None:
-        """Record that a commit was pushed to the remote."""
-        await self._change(session_id, number, sent=commit, checks="")
+    async def followed(self, session_id: int, number: int, commit: str, link: str) -> None:
+        """Record that a clone has what another session pushed, and where that is proposed."""
+        values = {"sent": commit, "told": commit, "link": link, "outcome": "", "checks": ""}
+        await self._change(session_id, number, **values)
 
-    async def told(self, session_id: int, number: int, commit: str, link: str) -> None:
+    @write
+    def pushed(self, connection: Connection, session_id: int, number: int, commit: str) -> None:
+        """Record that the bridge pushed a commit of an agent."""
+        row = _one(connection, session_id, number)
+        _set(connection, session_id, number, sent=commit, checks="")
+        _note(connection, row, commit, self._now(), kind=RecordKind.PUSH, ref=commit)
+
+    @write
+    def told(
+        self, connection: Connection, session_id: int, number: int, commit: str, link: str
+    ) -> None:
         """Record that people were told of a commit, and where it is proposed."""
-        await self._change(session_id, number, told=commit, link=link, outcome="")
+        row = _one(connection, session_id, number)
+        _set(connection, session_id, number, told=commit, link=link, outcome="")
+        if link:
+            kind, how = RecordKind.PULL_REQUEST, "updated" if row.link == link else "opened"
+            _note(connection, row, commit, self._now(), kind=kind, ref=link, outcome=how)
 
     async def worded(self, session_id: int, number: int, title: str, body: str) -> None:
         """Record an agent's own words for what is proposed from a clone."""
@@ -143,8 +171,49 @@ class CheckoutStore(Store):
     def _change(
         self, connection: Connection, /, session_id: int, number: int, **values: str | int
     ) -> None:
-        here = (checkout.c.session == session_id) & (checkout.c.number == number)
-        connection.execute(update(checkout).where(here).values(**values))
+        _set(connection, session_id, number, **values)
+
+
+def _is(session_id: int, number: int) -> ColumnElement[bool]:
+    return (checkout.c.session == session_id) & (checkout.c.number == number)
+
+
+def _one(connection: Connection, session_id: int, number: int) -> Row[Any]:
+    return connection.execute(select(checkout).where(_is(session_id, number))).one()
+
+
+def _set(connection: Connection, session_id: int, number: int, **values: str | int) -> None:
+    connection.execute(update(checkout).where(_is(session_id, number)).values(**values))
+
+
+def _note(
+    connection: Connection,
+    row: Row[Any],
+    commit: str,
+    now: float,
+    *,
+    kind: RecordKind,
+    ref: str,
+    outcome: str = "pushed",
+) -> None:
+    """Put into the record what left a clone, with the turn that did it."""
+    begun = select(func.max(turn.c.id)).where(
+        turn.c.session == row.session, turn.c.state != TurnState.QUEUED
+    )
+    number = connection.execute(begun).scalar()
+    told = describe(connection, row.session, number) | {"repository": row.name}
+    event = RecordEvent(
+        kind=kind,
+        source=f"{kind}:{row.session}:{row.number}:{commit}",
+        at=now,
+        outcome=outcome,
+        session=row.session,
+        turn=number,
+        **told,
+        what=row.branch,
+        ref=ref,
+    )
+    append(connection, [event])
 
 
 def _checkout_of(row: Row[Any]) -> Checkout:

@@ -163,6 +163,8 @@ def _accept(connection: Connection, made: Decision, now: float, area_of: AreaOf)
             "reason": made.reason,
             "agents": [request.agent_name for request in made.requests],
             "at": now,
+            "delivery": made.delivery or None,
+            "sent_at": made.heard.said_at,
         },
     ).rowcount
     if not fresh or _is_known(connection, place_id, made.heard):

@@ -70,6 +70,12 @@ def show_command(configuration: Configuration, agent: str, command: str) -> str:
     return f"{name} {Path(script).name}".rstrip()
 
 
+def is_here(configuration: Configuration, agent: str, command: str) -> bool:
+    """Tell whether there is something to run: a command on this machine, or another machine."""
+    entry = configuration.agents.get(agent)
+    return (entry is not None and bool(entry.url)) or is_installed(configuration, command)
+
+
 def is_installed(configuration: Configuration, command: str) -> bool:
     """Tell whether a command is on this machine."""
     return shutil.which(command, path=configuration.path) is not None

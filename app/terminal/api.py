@@ -12,7 +12,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -101,6 +101,18 @@ class Connection:
                 return found
             query = {**query, by: page.next}
 
+    async def download(self, path: str, to: BinaryIO) -> None:
+        """Write what a path answers with into a file, as it comes."""
+        try:
+            async with self._http.stream("GET", f"/api/v1{path}") as response:
+                if response.is_error:
+                    await response.aread()
+                    raise _refusal(response)
+                async for chunk in response.aiter_bytes():
+                    to.write(chunk)
+        except httpx.HTTPError as error:
+            raise _lost(error) from error
+
     async def stream(self, path: str) -> AsyncGenerator[tuple[str, bytes]]:
         """Yield the events of a path, each with its name and its data, until the bridge ends."""
         try:
@@ -148,6 +160,10 @@ class Api:
     def request(self, method: str, path: str, **more: Any) -> httpx.Response:
         """Send any request."""
         return self._run(lambda bridge: bridge.request(method, path, **more))
+
+    def download(self, path: str, to: BinaryIO) -> None:
+        """Write what a path answers with into a file, as it comes."""
+        self._run(lambda bridge: bridge.download(path, to))
 
     def _run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         async def run() -> T:

@@ -17,6 +17,11 @@ def _app(asked: Asked) -> Reply:
     return Reply(200, asked.app.json())
 
 
+@routes.on("GET", "/app/hook/config")
+def _hook_config(asked: Asked) -> Reply:
+    return Reply(200, {"url": asked.app.hook_url, "content_type": "json"})
+
+
 @routes.on("GET", "/app/installations")
 def _installations(asked: Asked) -> Reply:
     return asked.page([each.json() for each in _own(asked)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -218,3 +219,60 @@ def test_the_command_serves_an_agent_until_it_is_told_to_end(tmp_path: Path) -> 
     finally:
         serving.kill()
         serving.communicate()
+
+
+def test_an_agent_elsewhere_is_added_while_the_bridge_runs(tmp_path: Path) -> None:
+    with elsewhere(tmp_path) as there, Platform() as platform:
+        with Observed(tmp_path, platform, page=True, hooks=False) as bridge:
+            entry = {"name": "afar", **there.entry}
+            added = bridge.http.post("/api/v1/agents", json=entry)
+            shown = bridge.http.get("/api/v1/agents/afar").json()
+            session = bridge.open_session("afar", "say hello from afar")
+            turns = bridge.ended(session["id"])["turns"]
+            changed = bridge.http.patch("/api/v1/agents/afar", json={"sandbox": "auto"})
+
+        assert added.status_code == 201
+        assert TOKEN not in added.text
+        assert TOKEN not in str(shown)
+        assert shown["isolation"].startswith("not ours: runs at 127.0.0.1.")
+        assert [turn["state"] for turn in turns] == ["done"]
+        assert session["repository"] == "elsewhere:127.0.0.1"
+        assert changed.status_code == 422
+        assert "has url and sandbox" in changed.text
+
+
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [
+        (TOKEN, "answers as Demo agent"),
+        ("wrong-token-of-a-stranger", "127.0.0.1 refused the token"),
+    ],
+    ids=["right", "wrong"],
+)
+@pytest.mark.long
+def test_the_check_without_a_bridge_tries_the_connection(
+    tmp_path: Path, token: str, words: str
+) -> None:
+    with elsewhere(tmp_path) as there:
+        entry = {**there.entry, "env": {"AGENT_TOKEN": token}, "driver": "demo"}
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "DATA_DIR": str(tmp_path / "data"),
+            "AGENTS_JSON": json.dumps({"afar": entry}),
+        }
+        checked = subprocess.run(
+            [COMMAND, "doctor"],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        left = there.address.processes()
+
+    assert words in checked.stdout
+    assert "not ours: runs at 127.0.0.1" in checked.stdout
+    assert token not in checked.stdout + checked.stderr
+    assert (checked.returncode == 0) is (token == TOKEN)
+    assert left == []

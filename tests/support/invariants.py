@@ -13,6 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
+
+from app.model.record import RecordRow, verify, write_header, write_row
+from app.store.database import Database, sqlite_url
+from app.store.dialects import transaction
+from app.store.record import follow
+from app.store.record.chain import row_of
+from app.store.tables import record
+from tests.support.bridge import BridgeProcess
 from tests.support.platform import FINAL, RemotePost
 from tests.support.world import Said, World
 
@@ -31,6 +40,7 @@ def violations(world: World) -> list[str]:
         *silences(world),
         *gaps(world),
         *leftovers(world),
+        *unrecorded(world),
     ]
 
 
@@ -58,6 +68,40 @@ def outcomes(world: World) -> Iterator[str]:
     for what, query in unsettled.items():
         if (found := world.bridge.rows(query)) != [(0,)]:
             yield f"{found[0][0]} {what} are unsettled"
+
+
+def unrecorded(world: World) -> Iterator[str]:
+    """Check that what was decided, ran and was posted is in the record, once, and it is whole."""
+    rows = read_record(world.bridge)
+    found = Counter(row.source for row in rows)
+    yield from (
+        f"{source} is recorded {count} times" for source, count in found.items() if count > 1
+    )
+    verdict = verify([write_header(len(rows), rows[-1].hash), *map(write_row, rows)])
+    if verdict.flaw is not None:
+        yield f"row {verdict.number} of the record: {verdict.flaw}"
+    asks = world.bridge.rows("select 'ask:' || id from ask where state != 'open'")
+    posts = world.bridge.rows("select 'post:' || id from post where state in ('done', 'failed')")
+    yield from (f"{name} is not recorded" for (name,) in (*asks, *posts) if name not in found)
+    calls = world.bridge.rows("select turn, data from transcript where kind = 'tool'")
+    facts = [(turn, json.loads(data) if isinstance(data, str) else data) for turn, data in calls]
+    ran = {(turn, data["call"]) for turn, data in facts if data["status"] == "completed"}
+    told_of = Counter(row.outcome for row in rows if row.kind == "call")
+    if told_of["completed"] != len(ran):
+        yield f"{len(ran)} calls were completed, and {told_of} recorded"
+
+
+def read_record(bridge: BridgeProcess) -> list[RecordRow]:
+    """Read the record of a bridge that has ended, after what is left for its next start."""
+    database = Database(bridge.database or sqlite_url(bridge.data_dir))
+    try:
+        with database.engine.connect() as connection, transaction(connection):
+            while follow(connection, 1.0):
+                pass
+            rows = connection.execute(select(record).order_by(record.c.number)).all()
+            return [row_of(row) for row in rows]
+    finally:
+        database.engine.dispose()
 
 
 def told(world: World, word: str) -> list[str]:

@@ -286,6 +286,8 @@ class Intake:
                 if isinstance(decided, str):
                     await self._note(delivery, "done", decided)
                     decided = Accepted()
+                elif not decided.turns and not decided.repeated:
+                    self._tasks.start(self._base.hooks.on_decided(said), name="decided")
                 self._trace(delivery, began, decided)
                 self._tell(delivery, decided)
             case Changed():

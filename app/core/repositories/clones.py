@@ -325,8 +325,8 @@ class Clones:
         return self._root / f"{folder_name(session)}-{record.number}"
 
     async def record_sent(self, record: Checkout, commit: str) -> None:
-        """Record that a commit reached the remote."""
-        await persist(self._base.clock, self._records.sent, record.session, record.number, commit)
+        """Record that a commit was pushed to the remote."""
+        await persist(self._base.clock, self._records.pushed, record.session, record.number, commit)
 
     async def note(self, session: Session, words: str) -> None:
         """Tell people something about a session's work."""

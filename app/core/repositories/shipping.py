@@ -285,13 +285,9 @@ class SharedClones:
         clone = await self._clones.clone(session, record)
         followed = await self._checkouts.follow(clone, theirs.sent)
         if followed.state == "updated":
-            await self._clones.record_sent(record, followed.commit)
             link = record.link or theirs.link
-            await persist(
-                self._base.clock,
-                self._records.told,
-                *(record.session, record.number, followed.commit, link),
-            )
+            where = (record.session, record.number, followed.commit)
+            await persist(self._base.clock, self._records.followed, *where, link)
         return followed
 
     async def _push_rest(self, session: Session, record: Checkout, clone: Clone, ask: Ask) -> str:

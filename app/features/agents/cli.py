@@ -28,7 +28,7 @@ from app.model.types import SessionState
 from app.model.wording import AVAILABILITY
 from app.server.agent_shapes import AgentOut
 from app.server.shapes import Page, SessionOut
-from app.terminal.agents import describe_agents, find_problems, is_installed, show_command
+from app.terminal.agents import describe_agents, find_problems, is_here, show_command
 from app.terminal.api import MOST_LISTED, REMOVAL, Api, BridgeRefused, agent_path, find_bridge
 from app.terminal.framing import (
     Json,
@@ -65,7 +65,7 @@ def list_agents(
             [
                 {
                     **card.model_dump(mode="json"),
-                    "found": is_installed(configuration, card.command),
+                    "found": is_here(configuration, card.id, card.command),
                     "probe": _probed(configuration, card.id),
                 }
                 for card in cards

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from app.acp.card import card_path, read_card
+from app.acp.late import greet
+from app.acp.launch import launch_of
+from app.agents.agent import Agent
 from app.agents.catalog import AgentProgram, checkout_words
 from app.agents.checks import (
     Admission,
@@ -29,7 +32,8 @@ from app.children.proc_table import new_marker
 from app.children.stop import StopSteps, running
 from app.config import AgentConfig, Configuration
 from app.config.remote import AGENT_TOKEN
-from app.errors import AgentNotStarted, ConfigurationError
+from app.errors import AgentError, AgentNotStarted, ConfigurationError
+from app.metrics import Metrics
 from app.model.agents import AgentCheck
 from app.server.agent_shapes import AgentOut
 from app.services.service import Finding, ok, problem, warning
@@ -38,6 +42,8 @@ from app.vault import Vault
 
 VERSION_SECONDS: Final = 10.0
 """An agent in node takes a second or two to print its version; a check may not take longer."""
+ANSWER_SECONDS: Final = 20.0
+"""How long an agent on another machine may take to answer a check."""
 VERSION_BYTES: Final = 4096
 """Longer than any version."""
 _REMEDIES: Final = (
@@ -87,11 +93,32 @@ async def check_agents(
             yield limits(entry, isolation)
             yield probed(configuration, entry)
             card = (known or {}).get(entry.name)
+            if entry.url and card is None:
+                yield await answers(configuration, agent, admission)
             # A bridge that runs says of a missing command what was said above.
             if card is not None and (found := available(entry, card)) != told:
                 yield found
             words = card.isolation if card is not None else await admission.judge(entry.id)
             yield read_isolation(entry, words)
+
+
+async def answers(configuration: Configuration, agent: Agent, admission: Admission) -> Finding:
+    """Connect to an agent on another machine, where no running bridge has done so."""
+    launch = launch_of(agent, configuration, admission)
+    folder = configuration.data_dir / "workspaces" / f"doctor-{agent.id}"
+    try:
+        greeting = await greet(
+            launch,
+            folder,
+            Metrics(),
+            bridge=configuration.bridge_id,
+            timeouts=dict.fromkeys(("initialize", "new"), ANSWER_SECONDS),
+        )
+    except AgentNotStarted as error:
+        return problem(agent.name, error.cause, error.remedy)
+    except AgentError as error:
+        return problem(agent.name, str(error).rstrip("."), "Check that an ACP agent runs there.")
+    return ok(agent.name, f"answers as {greeting.title} {greeting.version}".rstrip())
 
 
 def check_drift(registry: Registry) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ from typer import Option
 
 from app.agents.catalog import known_agents
 from app.agents.registry import Registry
+from app.clock import SystemClock
 from app.config import Configuration, from_process
 from app.errors import BridgeError, ConfigurationError, Conflict, StoreUnavailable
 from app.features.doctor import machine
@@ -153,7 +154,7 @@ async def _check(configuration: Configuration, report: Report) -> None:
         report.show(finding)
     report.show(machine.store(configuration))
     report.show(machine.git(configuration))
-    async for finding in machine.check_sharing(configuration):
+    async for finding in machine.check_shared_and_heard(configuration, SystemClock().now()):
         report.show(finding)
     known: Mapping[str, AgentOut] = {}
     if is_running(configuration.data_dir):

@@ -11,7 +11,8 @@ import shutil
 import socket
 import stat
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -21,8 +22,11 @@ from app.children.file_lock import hold
 from app.config import Configuration, cautions, ensure_secrets
 from app.config.process import SECRETS
 from app.errors import ConfigurationError, StoreUnavailable
+from app.model.gap_wording import gap_words
+from app.model.inbound import Gap
 from app.services.service import Finding, ok, problem, warning
 from app.terminal.api import local_address
+from app.terminal.framing import when
 
 LITTLE_DISK: Final = 1024**3
 """One build of a project can fill this."""
@@ -30,6 +34,8 @@ NO_DISK: Final = 64 * 1024**2
 """Below this the store itself soon cannot write any more."""
 LOCK_SECONDS: Final = 5.0
 """To lock a file on a network file system."""
+DAY_SECONDS: Final = 86_400.0
+"""How far back gaps are told: what people may still wonder about."""
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -167,6 +173,32 @@ async def check_sharing(configuration: Configuration) -> AsyncIterator[Finding]:
             "uploads and files of agents stay where they were written, and are lost with that "
             "machine",
             "Set SHARED_DIR to a folder on a network file system that all machines mount.",
+        )
+
+
+async def check_shared_and_heard(
+    configuration: Configuration, now: float
+) -> AsyncIterator[Finding]:
+    """Check what is shared with other machines, and whether services were heard."""
+    async for finding in check_sharing(configuration):
+        yield finding
+    async for finding in check_gaps(configuration, now):
+        yield finding
+
+
+async def check_gaps(configuration: Configuration, now: float) -> AsyncIterator[Finding]:
+    """Report when services were not heard during the last day."""
+    # Imported here: that takes 0.4 s, and the help of the command does not need it.
+    from app.store.stores import reading  # noqa: PLC0415
+
+    gaps: Sequence[Gap] = ()
+    with suppress(StoreUnavailable), reading(configuration.database_url) as stores:
+        gaps = () if stores is None else await stores.gaps.since(now - DAY_SECONDS)
+    for gap in gaps:
+        yield warning(
+            gap.adapter,
+            f"events were not heard: {gap_words(gap, when)}",
+            "What was sent meanwhile is looked for. `agent-bridge why LINK` tells of a message.",
         )
 
 

@@ -23,6 +23,7 @@ from app.errors import DeliveryRefused, DeliveryUnreadable, PostDelayed, PostErr
 from app.markdown.hidden import strip
 from app.model.inbound import Changed, Chore, Delivery, Heard, Inbound, Naming, News
 from app.model.keys import PlaceKey, SessionKey, adapter_name
+from app.model.outcomes import Sighting
 from app.model.posts import Cleaned, PostSend, PostSent
 from app.model.proposals import Checked
 from app.model.types import Earlier, File, Speaker
@@ -44,6 +45,7 @@ from app.services.github.payloads import (
 )
 from app.services.github.posting import CommentPoster
 from app.services.github.settings import NAME, GithubCredentials, GithubSettings
+from app.services.github.sightings import look_up
 from app.services.github.transport import Gone, retry_github
 from app.services.github.webhook import EVENT, AppWebhook, DeliveryRecovery
 from app.services.service import BuildContext, Presence
@@ -243,6 +245,11 @@ class GitHubAdapter(Adapter):
         if permission in ALLOWED:
             return None
         return wording.WRITE_ACCESS.format(repository=repository)
+
+    @override
+    async def look_up(self, link: str) -> Sighting | None:
+        """Ask GitHub about an issue, a pull request, a comment or a review."""
+        return await look_up(self._api, link, self._app.web_url, self._reader.us)
 
     @override
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from app.core.commands import parse as parse_command
 from app.markdown.hidden import Visible, strip
 from app.model.inbound import Changed, Heard
+from app.model.text import moment
 from app.services.github import wording
 from app.services.github.names import Identities, Name, Spot
 from app.services.github.payloads import (
@@ -82,7 +83,8 @@ def hear_comment(event: CommentEvent, reader: EventReader) -> Heard | None:
         return None
     words = Words(Name("comment", comment.id, edited), said, mentions)
     heard = hear(event, event.issue, words, reader.us)
-    return heard and replace(heard, link=comment.html_url)
+    at = moment(edited or comment.created_at)
+    return heard and replace(heard, link=comment.html_url, said_at=at)
 
 
 def correct(event: IssueEvent | PullEvent | CommentEvent, reader: EventReader) -> Changed | None:
@@ -113,6 +115,7 @@ def hear(event: SpokenEvent, issue: Issue, words: Words, us: Identities) -> Hear
         overheard=not mentions,
         title=strip(issue.title).text,
         link=issue.html_url,
+        said_at=moment(issue.updated_at),
         pointed=point(issue.number, mentions, us.agent(issue.user)) if issue.is_pull else "",
         context=said.remark,
     )

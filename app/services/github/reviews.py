@@ -18,6 +18,7 @@ from textwrap import dedent, indent
 
 from app.markdown.hidden import Visible, strip
 from app.model.inbound import Changed, Heard
+from app.model.text import moment
 from app.services.github import wording
 from app.services.github.messages import (
     EventReader,
@@ -110,6 +111,7 @@ def complete(
         pointed=point(number, mentions, heard.reply_to, *more),
         context="\n\n".join(filter(None, (*map(strip_hunk, hunks), hidden.remark))),
         link=review.html_url or heard.link,
+        said_at=moment(review.submitted_at),
     )
 
 

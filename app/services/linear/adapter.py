@@ -22,6 +22,7 @@ from app.core.files.attachments import download
 from app.errors import PostDelayed, ServiceRefused, SpeakerUnknown
 from app.model.inbound import Begun, Chore, Delivery, Heard
 from app.model.keys import PlaceKey, SessionKey, adapter_name
+from app.model.outcomes import Sighting
 from app.model.posts import PostContent, PostSend, PostSent
 from app.model.types import Earlier, File, Speaker
 from app.model.workspaces import Repository, Suggestion
@@ -40,6 +41,7 @@ from app.services.linear.identity import (
 from app.services.linear.manifest import install_address
 from app.services.linear.posting import Posting
 from app.services.linear.settings import NAME, LinearCredentials, LinearSettings
+from app.services.linear.sightings import look_up
 from app.services.service import BuildContext, Presence
 from app.vault import Vault
 
@@ -263,6 +265,12 @@ class LinearAdapter(Adapter):
                 return (await self._members.find(speaker.id)).refusal
         except (PostDelayed, ServiceRefused, TimeoutError) as error:
             raise SpeakerUnknown(str(error) or "Linear does not answer") from error
+
+    @override
+    async def look_up(self, link: str) -> Sighting | None:
+        """Ask Linear about an issue or a comment."""
+        me = await self._identification.wait()
+        return await look_up(self._api, link, me.user)
 
     @override
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:

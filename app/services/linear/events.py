@@ -17,6 +17,7 @@ from app.errors import DeliveryUnreadable
 from app.markdown.hidden import strip
 from app.model.inbound import Delivery, Heard
 from app.model.keys import PlaceKey
+from app.model.text import moment
 from app.model.types import Earlier, File, Speaker
 from app.services.linear import wording
 from app.services.linear.payloads import (
@@ -159,6 +160,7 @@ def _created(event: LinearEvent, agent: str) -> Heard:
         mentions=(agent,),
         title=_title(issue),
         link=issue.url if issue else session.url or "",
+        said_at=moment(session.created_at),
         files=files_in(mention.body if mention else written, context),
         context=context,
         metadata=_metadata(issue, task),
@@ -216,6 +218,7 @@ def _prompted(event: LinearEvent, agent: str) -> Heard:
         mentions=(agent,),
         title=_title(issue),
         link=issue.url if issue else session.url or "",
+        said_at=moment(activity.created_at),
         files=files_in(words),
         metadata=_metadata(issue),
     )

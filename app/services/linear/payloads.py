@@ -63,6 +63,7 @@ class SessionPayload(_Model):
     """An agent session."""
 
     id: str
+    created_at: str | None = Field(default=None, alias="createdAt")
     url: str | None = None
     issue: IssuePayload | None = None
     creator: User | None = None
@@ -77,6 +78,7 @@ class Activity(_Model):
     """What a person said in a session."""
 
     id: str
+    created_at: str | None = Field(default=None, alias="createdAt")
     content: dict[str, Any]
     signal: str | None = None
     user: User | None = None

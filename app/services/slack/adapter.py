@@ -20,6 +20,7 @@ from app.core.files.attachments import download
 from app.errors import PostError, PostRejected, ServiceRefused
 from app.model.inbound import Changed, Delivery, Gap, Heard, Inbound
 from app.model.keys import PlaceKey, SessionKey
+from app.model.outcomes import Sighting
 from app.model.posts import Cleaned, PostSend, PostSent
 from app.model.types import Earlier, File, Speaker
 from app.retry import Retries
@@ -43,6 +44,7 @@ from app.services.slack.people import (
 )
 from app.services.slack.posting import PACE_SECONDS, Poster
 from app.services.slack.settings import NAME, SlackCredentials, SlackSettings
+from app.services.slack.sightings import look_up
 from app.services.slack.socket import PING_SECONDS, Socket
 from app.services.slack.status import Reactions, ThreadStatuses
 from app.services.slack.text import escape
@@ -205,6 +207,11 @@ class SlackAdapter(Adapter):
                 return wording.NOT_IN_CHANNEL
             logger.info("%s", error)  # if it is absent, its answer fails
         return None
+
+    @override
+    async def look_up(self, link: str) -> Sighting | None:
+        """Ask Slack about the message of a permalink."""
+        return await look_up(self._api, link, self.colleagues.agents)
 
     @override
     async def earlier(self, key: SessionKey, before: str) -> Sequence[Earlier]:

@@ -121,6 +121,7 @@ class FrameReader:
             mentions=mentions or ((self.agent,) if direct else ()),
             title=_title(plain(_after_mentions(text, known.agents), known)),
             link=link_of(known.home, channel, ts, thread),
+            said_at=float(ts),
             files=files_of(event),
             context=quote_forwarded(event, known),
             overheard=not mentions and not direct,

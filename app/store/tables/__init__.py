@@ -43,6 +43,7 @@ from app.store.tables.pipe import (
     transcript,
     turn,
 )
+from app.store.tables.record import record, record_pending, record_position
 from app.store.tables.work import (
     SUBAGENT_RUNS,
     checkout,
@@ -87,6 +88,9 @@ __all__ = [
     "post",
     "process",
     "progress",
+    "record",
+    "record_pending",
+    "record_position",
     "repository",
     "review",
     "saved_folder",

@@ -254,6 +254,10 @@ decision = Table(
     Column("reason", Shown, nullable=False),
     Column("agents", JSON, nullable=False),
     Column("at", Float, nullable=False),
+    # The delivery that brought it; deliveries are deleted sooner.
+    Column("delivery", NUMBER),
+    # When it was said, as its platform tells.
+    Column("sent_at", Float),
 )
 
 Index("decision_at", decision.c.at)

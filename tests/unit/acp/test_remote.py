@@ -12,7 +12,9 @@ from aiohttp import WSMsgType, web
 from pydantic import SecretStr
 
 from app.acp.launch import AgentLaunch, RemoteAddress
-from app.acp.remote import RemoteAgent, reach
+from app.acp.reach import reach
+from app.acp.remote import RemoteAgent
+from app.acp.streamable import Events, HttpAgent
 from app.children.stop import StopSteps
 from app.errors import AgentCutOff, AgentMisbehaved, AgentNotStarted
 from app.model.workspaces import Workspace
@@ -22,7 +24,7 @@ from tests.support.relays import TOKEN, CuttingProxy, relay
 
 SECONDS = 10.0
 STEPS = StopSteps()
-ECHO = ["sh", "-c", 'while read line; do echo "$line"; done']
+ECHO = ["cat"]
 Serve = Callable[[web.WebSocketResponse], Awaitable[None]]
 
 
@@ -246,3 +248,37 @@ async def test_a_process_that_ends_tells_its_status_and_last_words(tmp_path: Pat
 
     assert agent.status == 3
     assert "out of luck" in str(agent.failure)
+
+
+async def test_what_serves_no_acp_over_http_is_told() -> None:
+    async def answer(_request: web.Request) -> web.Response:
+        return web.json_response({"hello": "world"})
+
+    application = web.Application()
+    application.router.add_post("/", answer)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        port = runner.addresses[0][1]
+        launch = launch_at(f"http://127.0.0.1:{port}/")
+        agent = await reach(launch, Workspace(Path("/")), "m.1")
+        assert isinstance(agent, HttpAgent)
+        agent.write(b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}\n')
+        with pytest.raises(ConnectionError):
+            await agent.drain()
+        await agent.stop(STEPS)
+    finally:
+        await runner.cleanup()
+
+    assert "127.0.0.1 does not speak ACP over HTTP" in str(agent.failure)
+
+
+def test_events_are_read_in_any_pieces() -> None:
+    whole = b': alive\r\n\r\ndata: {"a":\ndata: 1}\n\nevent: x\nid: 7\ndata:{"b": 2}\r\n\r\ndata: {'
+
+    for size in range(1, len(whole)):
+        events = Events()
+        blocks = [whole[start : start + size] for start in range(0, len(whole), size)]
+        found = [each for block in blocks for each in events.feed(block)]
+        assert found == [b'{"a": 1}', b'{"b": 2}']

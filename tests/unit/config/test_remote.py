@@ -79,6 +79,9 @@ def test_what_is_no_plain_address_is_refused_without_being_shown(url: str) -> No
     [
         ({"url": "ws://build.example.com"}, True),
         ({"url": "ws://10.0.0.7:8765"}, True),
+        ({"url": "http://build.example.com/acp"}, True),
+        ({"url": "https://build.example.com/acp"}, False),
+        ({"url": "http://127.0.0.1:8765"}, False),
         ({"url": "ws://build.example.com", "tls": "off"}, False),
         ({"url": "ws://127.0.0.1:8765"}, False),
         ({"url": "ws://[::1]:8765"}, False),

@@ -40,7 +40,7 @@ async def proposed(stores: Stores) -> tuple[Proposed, TurnRef]:
     repository = Repository("o/r", "https://git.example/o/r.git")
     await stores.checkouts.begin(Checkout(ref.session, 1, repository, "branch", "agent/demo/1"))
     await stores.checkouts.ready(ref.session, 1, OpenedClone("main", "c0"), "")
-    await stores.checkouts.sent(ref.session, 1, "c1")
+    await stores.checkouts.pushed(ref.session, 1, "c1")
     found = stores.proposals.find("demo", "o/r", "agent/demo/1")
     assert found is not None
     return found, ref

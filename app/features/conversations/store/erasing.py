@@ -32,6 +32,7 @@ from app.store.commits.admission import begin_afresh
 from app.store.decisions import mark_of
 from app.store.dialects import insert
 from app.store.posts import insert_post
+from app.store.record import erase_words
 from app.store.sealed import forget_words
 from app.store.tables import (
     OPEN_TURN,
@@ -233,7 +234,11 @@ def _is_open(connection: Connection, scope: _Scope) -> bool:
 
 
 def _forget(connection: Connection, scope: _Scope, now: float) -> None:
-    """Delete what was said and done, and keep a hash of each message."""
+    """Delete what was said and done, and keep a hash of each message.
+
+    The record keeps that it was done, and by whom, without the words of it.
+    """
+    erase_words(connection, scope.sessions, now)
     _remember(connection, scope, now)
     _empty_deliveries(connection, scope)
     turns = select(turn.c.id).where(turn.c.session.in_(scope.sessions))

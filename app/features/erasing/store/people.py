@@ -24,6 +24,7 @@ from app.features.erasing.store.purges import put_kept, reach_member
 from app.store.commits.admission import begin_afresh
 from app.store.database import Store, write
 from app.store.guarding import Kept
+from app.store.record import erase_person
 from app.store.sealed import forget_words
 from app.store.tables import (
     ask,
@@ -101,7 +102,7 @@ class PersonStore(Store):
     @write
     def forget(self, connection: Connection, person: Person) -> int:
         """Delete what a person said, decided and planned; returns how many rows were changed."""
-        return _forget(connection, person)
+        return _forget(connection, person, self._now())
 
     @write
     def reach(self, connection: Connection, person: Person, member: str) -> None:
@@ -211,7 +212,7 @@ def _uploads(rows: Sequence[Any]) -> set[str]:
     return {url.partition("/")[0] for url in urls}
 
 
-def _forget(connection: Connection, person: Person) -> int:
+def _forget(connection: Connection, person: Person, now: float) -> int:
     said = connection.execute(
         select(message.c.id, message.c.place)
         .join(place, place.c.id == message.c.place)
@@ -243,6 +244,7 @@ def _forget(connection: Connection, person: Person) -> int:
     connection.execute(
         delete(spending).where(spending.c.share == "person", spending.c.name.in_(accounts))
     )
+    erase_person(connection, accounts, person.names, now)
     for number in sorted(person.sessions):
         begin_afresh(connection, number)
     forget_words(connection)

@@ -27,9 +27,11 @@ from sqlalchemy.types import TypeDecorator
 
 from app.features.erasing.model import Purge, Trail
 from app.model.keys import SessionKey
+from app.model.record import TEXTS
 from app.store.database import Store, write
 from app.store.dialects import clear_search, transaction
 from app.store.guarding import Kept, Shown, ShownJson, guard_of
+from app.store.record import erase
 from app.store.sealed import put_sealed
 from app.store.tables import (
     agent,
@@ -38,6 +40,7 @@ from app.store.tables import (
     memory_day,
     metadata,
     post,
+    record,
     sealed,
     surface,
     turn,
@@ -61,7 +64,10 @@ class _Hit:
 
     table: Table
     key: tuple[Any, ...]
+    held: tuple[str, ...]
+    """The columns that hold it."""
     fixed: tuple[str, ...]
+    """Those of them that cannot be changed."""
     session: int | None
     place: int | None
     turn: int | None
@@ -116,7 +122,9 @@ class PurgeStore(Store):
 
         for start in range(0, len(hits), AT_ONCE):
             some = hits[start : start + AT_ONCE]
-            await self._database.writer.run(partial(_redact_all, some, vault, only_words))
+            await self._database.writer.run(
+                partial(_redact_all, some, vault, only_words, self._now())
+            )
         await self._database.writer.run(_forget_index)
         return len(hits)
 
@@ -210,6 +218,9 @@ def _find(connection: Connection, vault: Known, *, only_words: bool = False) -> 
 def _columns(table: Table, *, only_words: bool) -> list[Column[Any]]:
     """List the columns that hold text, or only those for words of people and agents."""
     words = (Shown, ShownJson, Kept)
+    if table is record:
+        # All else in it is hashes, by which the rest is checked.
+        return [table.c[name] for name in TEXTS]
     return [
         column
         for column in table.columns
@@ -227,6 +238,7 @@ def _hit(table: Table, row: Row[Any], held: Sequence[Column[Any]]) -> _Hit:
     return _Hit(
         table,
         tuple(found[column.name] for column in table.primary_key),
+        tuple(column.name for column in held),
         tuple(column.name for column in held if _is_fixed(column)),
         own.get("session"),
         own.get("place"),
@@ -235,10 +247,13 @@ def _hit(table: Table, row: Row[Any], held: Sequence[Column[Any]]) -> _Hit:
 
 
 def _redact_all(
-    hits: Sequence[_Hit], vault: Known, only_words: bool, connection: Connection
+    hits: Sequence[_Hit], vault: Known, only_words: bool, now: float, connection: Connection
 ) -> None:
+    chained = {hit.key[0]: hit.held for hit in hits if hit.table is record}
     for hit in hits:
-        _redact(connection, hit, vault, only_words=only_words)
+        if hit.table is not record:
+            _redact(connection, hit, vault, only_words=only_words)
+    erase(connection, chained, "forgotten" if only_words else "purged", now)
 
 
 def _redact(connection: Connection, hit: _Hit, vault: Known, *, only_words: bool) -> None:

@@ -25,6 +25,7 @@ from app.server.agent_shapes import AgentOut, AvailabilityOut
 from app.services import registered_services
 from app.services.service import Finding, Severity
 from app.store.database import Database, roll_back, sqlite_url
+from app.store.database.schema import REVISION_BEFORE
 from tests.support.bridge import DEMO
 
 KEY = "sk-canary-0123456789abcdef"
@@ -176,7 +177,7 @@ def test_a_database_of_a_version_that_is_not_known_is_a_problem(
         ("alter table session drop column served_by", "session.served_by"),
     ],
 )
-@pytest.mark.parametrize("undo", [[], ["0007"]])
+@pytest.mark.parametrize("undo", [[], [REVISION_BEFORE]])
 def test_a_table_or_a_column_that_is_missing_is_a_problem(
     configure: Configure, data: Path, statement: str, name: str, undo: list[str]
 ) -> None:

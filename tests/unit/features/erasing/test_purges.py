@@ -28,9 +28,11 @@ from app.config.process import Sealer
 from app.features.erasing.model import Purge
 from app.features.erasing.store.purges import PurgeStore
 from app.model.keys import SessionKey
+from app.model.record import TEXTS, RecordEvent, RecordKind
 from app.store.database import FILE_NAME, Database, sqlite_url
 from app.store.guarding import Guard, put_on_guard
-from app.store.tables import agent, metadata
+from app.store.record import append
+from app.store.tables import agent, metadata, record
 from app.vault import Vault, vault_of
 
 pytestmark = pytest.mark.anyio
@@ -50,6 +52,10 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 def fill(table: Table, connection: Connection) -> None:
     """Write a row that has the text wherever no other row refers to it."""
+    if table is record:
+        texts: dict[str, Any] = {name: f"{name} with {LEAKED}" for name in TEXTS}
+        append(connection, [RecordEvent(kind=RecordKind.CALL, source="call:1", at=1.0, **texts)])
+        return
     connection.execute(insert(table), {each.name: value_of(each) for each in table.columns})
 
 

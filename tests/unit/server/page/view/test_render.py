@@ -58,7 +58,9 @@ def test_whatever_an_agent_or_a_person_writes_stays_words() -> None:
     names = {name for each in made for name in each.attributes}
     assert not any(name.startswith("on") or name == "style" for name in names)
     hrefs = [each.attributes.get("href") or "" for each in made if each.tag == "a"]
-    assert all(href.startswith(("http", "/uploads/", "/turns/", "/fork/")) for href in hrefs)
+    assert all(
+        href.startswith(("http", "/uploads/", "/turns/", "/record?", "/fork/")) for href in hrefs
+    )
 
 
 def test_an_open_ask_has_a_button_per_option_and_the_first_allowing_one_stands_out() -> None:

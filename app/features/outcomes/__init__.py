@@ -1,0 +1,13 @@
+"""Tells what became of every message, why nobody answered one, and how good the service is."""
+
+from __future__ import annotations
+
+from app.features.feature import Feature
+
+FEATURE = Feature(
+    name="outcomes",
+    package=__name__,
+    part="service:Outcomes",
+    routes=("web:router", "web:pages"),
+    commands={"why": "Tell what became of a message, and why nobody answered it."},
+)
