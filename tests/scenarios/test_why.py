@@ -7,7 +7,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from tests.scenarios.test_missed import be_away, leave
 from tests.support.bridge import BridgeProcess
+from tests.support.clock import START
 from tests.support.github import GithubWorld
 from tests.support.linear import LinearWorld
 from tests.support.slack import SlackWorld
@@ -90,6 +92,23 @@ def test_on_slack_every_reason_for_silence_is_told_with_its_remedy(tmp_path: Pat
     assert "/invite" in outcomes["absent"][2]
     assert all(remedy for _, _, remedy in outcomes.values())
     assert unknown["outcome"] == "unknown"
+
+
+def test_on_slack_a_message_that_was_found_late_says_so(tmp_path: Path) -> None:
+    with SlackWorld(tmp_path, began=START) as world:
+        leave(world)
+        missed = world.say(f"{world.at('claude')} say here after all")
+        be_away(world, 600.0)
+        world.wait_answer(missed, "here after all")
+        world.settle()
+        found = ask_why(world.bridge, permalink(world.channel, missed))
+        page = world.bridge.http.get("/outcomes").text
+
+    assert found["outcome"] == "answered"
+    assert "the bridge found it late" in found["words"]
+    times = {step["what"]: step["at"] for step in found["steps"]}
+    assert times["received, stored and acknowledged"] - times["sent"] > 300
+    assert "the bridge did not hear Slack: it was not running from" in page
 
 
 def test_on_slack_an_event_that_is_not_subscribed_and_a_dead_connection_are_told_apart(

@@ -249,6 +249,7 @@ class GitHubAdapter(Adapter):
     @override
     async def look_up(self, link: str) -> Sighting | None:
         """Ask GitHub about an issue, a pull request, a comment or a review."""
+        await self.prepare()  # a mention is known by our agents
         return await look_up(self._api, link, self._app.web_url, self._reader.us)
 
     @override

@@ -211,6 +211,7 @@ class SlackAdapter(Adapter):
     @override
     async def look_up(self, link: str) -> Sighting | None:
         """Ask Slack about the message of a permalink."""
+        await self.colleagues.wait_for_all()  # a mention is known by our agents
         return await look_up(self._api, link, self.colleagues.agents)
 
     @override
