@@ -132,7 +132,7 @@ class TurnEnding:
         # A stop holds what is queued; what is free to run took the place of this turn.
         is_replaced = turns.next_turn(session) is not None
         if not is_replaced:
-            await self._context.live.end(session)
+            await self._context.live.end(session, stopped=True)
         facts: dict[str, bool | int]
         words, held = wording.STOPPED, turns.waiting(session)
         facts = {"held": held}
