@@ -48,6 +48,9 @@ class Ear:
     def answer(self, method: str, params: object) -> None:
         """Leave every request to the SDK."""
 
+    def notify(self, method: str, params: object) -> bool:
+        return False
+
     def withdraw(self, identifier: object) -> None:
         self.withdrawn.append(identifier)
 
