@@ -11,6 +11,7 @@ Commands, each on its own line, also after a mention, in any case; other text ge
     slow N      big N           hold NAME          recall         fail   crash   hang   limit N
     give NAME.ENDING TEXT           note TEXT          instructions
     tool NAME JSON                  tools              steerable      notice TEXT    compact
+    background N TEXT
     subagent NAME TEXT
 
 `ask` asks in a form where the client takes forms, else as a permission request; without options,
@@ -23,6 +24,10 @@ names a server, else by the command on PATH.
 `note` is what it says when it is asked after its turn what is worth keeping.
 Words that are steered into a turn are read, and obeyed, between two lines; until then they are in
 memory alone, as with real agents. `steerable` waits for some.
+`background` leaves a command running that ends N seconds later. Then the agent begins a turn by
+itself, in which it obeys TEXT if that is one of these lines, and says it if not. A client that
+asks for messages of Claude's SDK is told what runs. A prompt that comes meanwhile joins such a
+turn; words cannot be steered into it.
 `notice` tells the client something besides the answer, `compact` that it goes on with a summary;
 a client that does not take these gets them as text.
 `subagent` starts a sub-agent, a session of its own that obeys the lines of TEXT, which ` && `
@@ -40,6 +45,7 @@ With AGENT_BRIDGE_DEMO_FAULTS set (to `1`, or to a comma list of faults) also th
     requests N  children N              N asks at once, N orphans that sleep (half in new sessions)
     env         read PATH               say the environment, say what a file holds or the error
     chunk TEXT  tell NAME   late        a chunk per character, create a file, one update too late
+    chatty N                            N turns by itself without an end, whatever it is told
     withdraw NAME                       ask, and take it back once the file is there
 
 and these faults of the whole process: `hang-X`, `fail-X` and `login-X`, which wants a login (X is
@@ -113,6 +119,7 @@ COMMANDS = {
     **dict.fromkeys(("slow", "big", "limit"), NUMBER),
     **dict.fromkeys(("recall", "instructions", "tools", "fail", "crash", "hang"), NOTHING),
     **dict.fromkeys(("steerable", "compact"), NOTHING),
+    "background": rf"{NUMBER}\s+.+",
     "notice": TEXT,
     "subagent": r"\S+\s+.+",
     "tool": r"\S+(\s+\{.*\})?",
@@ -124,7 +131,7 @@ COMMANDS = {
 FAULT_COMMANDS = {
     **dict.fromkeys(("flood", "thoughts", "line", "stderr", "garbage"), NUMBER),
     "tools": rf"|{NUMBER}",
-    **dict.fromkeys(("requests", "children"), NUMBER),
+    **dict.fromkeys(("requests", "children", "chatty"), NUMBER),
     **dict.fromkeys(("env", "late"), NOTHING),
     **dict.fromkeys(("read", "chunk"), TEXT),
     **dict.fromkeys(("tell", "withdraw"), NAME),
@@ -174,6 +181,13 @@ class Wire:
         params = {"sessionId": session, "update": {"sessionUpdate": kind, **fields}}
         self.send(method="session/update", params=params)
 
+    def tell_sdk(self, session: DemoSession | ChildSession, subtype: str, **fields: object) -> None:
+        """Send a message of Claude's SDK, if the client asked for it."""
+        if subtype in session.emits:
+            message = {"type": "system", "subtype": subtype, **fields}
+            params = {"sessionId": session.name, "message": message}
+            self.send(method="_claude/sdkMessage", params=params)
+
     def ask(self, session: str, call: Json, options: Options, turn: DemoTurn | None = None) -> None:
         """Send a permission request that can be shown alone; a turn may wait for the answer."""
         params = {"sessionId": session, "toolCall": call, "options": options}
@@ -201,6 +215,8 @@ class DemoSession:
         self.mode, self.model = MODES[0]["id"], MODELS[0]["value"]
         self.allowed: set[str] = set()
         self.turn: DemoTurn | None = None
+        self.emits: set[str] = set()
+        self.tasks: dict[str, str] = {}
         self.records = read_history(name)
         os.makedirs(HISTORY, mode=0o700, exist_ok=True)
         self._file = open(history_path(name), "a+b", buffering=0)  # noqa: SIM115 - lives as we do
@@ -233,6 +249,8 @@ class ChildSession:
         self.mode: str = above.mode
         self.allowed: set[str] = set()
         self.turn: DemoTurn | None = None
+        self.emits: set[str] = set()
+        self.tasks: dict[str, str] = {}
         self.records: list[dict[str, str]] = []
 
     def remember(self, role: str, text: str) -> None:
@@ -354,6 +372,7 @@ class DemoTurn:
     """One prompt and all that follows, on its own thread; `_do_x` runs the command `x`."""
 
     commands = COMMANDS
+    is_own = False
 
     def __init__(self, wire: Wire, session: DemoSession | ChildSession, prompt: str) -> None:
         self.wire, self.session, self.prompt = wire, session, prompt
@@ -370,7 +389,10 @@ class DemoTurn:
         self._steered: list[str] = []
         self._steering = threading.Lock()  # words come in, or the turn takes no more
         self._is_over = False
-        session.remember("user", prompt)
+        self.over = threading.Event()
+        self.after: DemoTurn | None = None  # the turn that this one waits for
+        if not self.is_own:
+            session.remember("user", prompt)
 
     def cancel(self) -> None:
         """End the turn at its next check (called by the reader)."""
@@ -385,12 +407,16 @@ class DemoTurn:
     def steer(self, words: str) -> bool:
         """Take words into the turn (called by the reader); False if it takes no more."""
         with self._steering:
-            if not self._is_over:
+            takes = not self._is_over and not self.is_own
+            if takes:
                 self._steered.append(words)
-            return not self._is_over
+            return takes
 
     def run(self, request: object) -> None:
         """Obey the prompt and answer the request, whatever happens."""
+        if self.after:
+            self.after.over.wait()
+        self.wire.tell_sdk(self.session, "session_state_changed", state="running")
         reply: Json = {"error": {"code": INTERNAL, "message": "The demo agent broke."}}
         try:
             self._obey()
@@ -405,14 +431,22 @@ class DemoTurn:
             used = sum(len(record["text"]) for record in self.session.records) // 4
             cost = {"amount": 0.0, "currency": "USD"}
             self.update("usage_update", used=used, size=CONTEXT_TOKENS, cost=cost)
-            self.session.turn = None
-            if request is not None:  # a turn that steering began answers no one
+            if self.session.turn is self:
+                self.session.turn = None
+            if request is not None:  # a turn that steering, or the agent, began answers no one
                 self.wire.send(id=request, **reply)
+            self.wire.tell_sdk(self.session, "session_state_changed", state="idle")
+            self.over.set()
         if self.late:
             time.sleep(LATE_SECONDS)
             self.update("agent_message_chunk", content=text_block("Too late."))
 
     def _obey(self) -> None:
+        if self.is_own:
+            command = self._command(self.prompt)
+            act, argument = command or (self.say, self.prompt)
+            act(argument)
+            return
         if self.prompt.startswith(WORTH_KEEPING):
             self.say("\n".join(f"- {note}" for note in self._notes()) or "nothing")
             return
@@ -642,6 +676,53 @@ class DemoTurn:
                 self.child = None
                 if child.poll() is None:
                     kill_family(child.pid)
+
+    def _do_background(self, argument: str) -> None:
+        seconds, text = argument.split(None, 1)
+        line = f"sleep {seconds}"
+
+        def work() -> Json:
+            from subprocess import DEVNULL, Popen  # noqa: PLC0415 - 6 ms of start-up
+
+            child = Popen(["sh", "-c", line], stdin=DEVNULL, stdout=DEVNULL, start_new_session=True)
+            task, session = new_id("task"), self.session
+            session.tasks[task] = line
+            self._tell_tasks()
+
+            def wait() -> None:
+                ended = child.wait()
+                del session.tasks[task]
+                self._tell_tasks()
+                if ended == 0:  # else it was killed
+                    self.wake(text)
+
+            threading.Thread(target=wait, daemon=True).start()
+            return {"status": "completed", "rawOutput": f"`{line}` runs in the background."}
+
+        raw = {"command": line, "run_in_background": True}
+        self.use_tool({"title": f"Run `{line}`", "kind": "execute", "rawInput": raw}, work)
+
+    def _tell_tasks(self) -> None:
+        tasks = [
+            {"task_id": task, "task_type": "local_bash", "description": line}
+            for task, line in self.session.tasks.items()
+        ]
+        self.wire.tell_sdk(self.session, "background_tasks_changed", tasks=tasks)
+
+    def wake(self, text: str) -> None:
+        """Begin a turn without a prompt, once no other runs, and follow it to its end."""
+        own = type(self).of_its_own(self.wire, self.session, text)
+        while (running := self.session.turn) is not None:
+            running.over.wait()
+        self.session.turn = own
+        own.run(None)
+
+    @classmethod
+    def of_its_own(cls, wire: Wire, session: DemoSession | ChildSession, text: str) -> DemoTurn:
+        """Make a turn that no prompt asks for."""
+        own = type("Own", (cls,), {"is_own": True})
+        turn: DemoTurn = own(wire, session, text)
+        return turn
 
     def _do_ask(self, line: str) -> None:
         question, *names = (part.strip() for part in line.split("|"))
@@ -941,6 +1022,15 @@ class FaultyTurn(DemoTurn):
     def _do_late(self, _: str) -> None:
         self.late = True
 
+    def _do_chatty(self, number: str) -> None:
+        def chat() -> None:
+            for each in range(int(number)):
+                self.over.wait()
+                self.wake(f"say chatter {each}")
+                time.sleep(LATE_SECONDS)
+
+        threading.Thread(target=chat, daemon=True).start()
+
     def _do_withdraw(self, name: str) -> None:
         call = {"toolCallId": new_id("call"), "title": f"Wait for {name}", "kind": "other"}
         params = {"sessionId": self.session.name, "toolCall": call, "options": PERMISSIONS}
@@ -1077,9 +1167,13 @@ class DemoAgent:
         return {"configOptions": session.settings()["configOptions"]}
 
     def _on_session_prompt(self, params: Json) -> DemoTurn:
-        session = self._idle(self._session(params))
+        session = self._session(params)
+        own = session.turn if session.turn and session.turn.is_own else None
         words = text_of(params["prompt"])
-        session.turn = (FaultyTurn if FAULTS else DemoTurn)(self.wire, session, words)
+        turn = (FaultyTurn if FAULTS else DemoTurn)(
+            self.wire, session if own else self._idle(session), words
+        )
+        turn.after, session.turn = own, turn
         session.turn.files = [
             name_of(block) for block in params["prompt"] if block["type"] != "text"
         ]
@@ -1114,8 +1208,11 @@ class DemoAgent:
         system = params.get("systemPrompt")
         if system and ("system-prompt" not in FAULTS or system["mode"] != "append"):
             raise WireError(INVALID_PARAMS, "The demo agent cannot apply this systemPrompt.")
-        self.sessions[name] = DemoSession(name, params["cwd"], params.get("mcpServers") or [])
-        return self.sessions[name]
+        session = DemoSession(name, params["cwd"], params.get("mcpServers") or [])
+        meta = (params.get("_meta") or {}).get("claudeCode") or {}
+        session.emits = {each["subtype"] for each in meta.get("emitRawSDKMessages") or ()}
+        self.sessions[name] = session
+        return session
 
     def _reopen(self, params: Json) -> DemoSession:
         name = params["sessionId"]

@@ -1,26 +1,31 @@
-"""Passes what an agent sends to its turn, or keeps it for the next one.
+"""Passes what an agent sends to its turn, or wakes a turn of the agent's own for it.
 
-Pieces of text that arrived together are passed on together. Between turns only the state of the
-session is news, and the next turn begins with it: a replayed history and late updates are
-dropped and counted. Traffic of the session's sub-agents is told apart by its session id.
+Pieces of text that arrived together are passed on together. What an agent begins while no turn
+runs is kept until a turn takes it; what is late for a call belongs to the turn that began the call.
+The state of the session is kept as news for the next turn. Nothing is dropped without a trace:
+what no one can be shown is counted, and named where the session is described. Traffic of the
+session's sub-agents is told apart by its session id.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
+from app.acp.background import Background
 from app.acp.json_values import Json, mapping
+from app.acp.own_work import OwnWork, is_words
 from app.acp.subagents import ANNOUNCES, Subagents
 from app.acp.transport import MAX_OPEN_REQUESTS
 from app.acp.updates import bridge_update, message_words
 from app.errors import BridgeError
-from app.model.ports import AgentListener
+from app.model.background import Woken
+from app.model.ports import AgentListener, SessionListener
 from app.model.steering import MARK_CHARACTERS, find_marks
 from app.model.subagents import SubagentUpdate
 from app.model.updates import (
@@ -30,6 +35,7 @@ from app.model.updates import (
     StateUpdate,
     TextUpdate,
     ThoughtUpdate,
+    ToolUpdate,
     UnknownUpdate,
     UsageUpdate,
     Withdrawal,
@@ -42,6 +48,8 @@ _JOINED = {"agent_message_chunk": TextUpdate, "agent_thought_chunk": ThoughtUpda
 _NO_ONE = object()
 _KEPT_NOTICES = 20
 """Notices kept for the next turn: an agent may try things between turns for days."""
+KNOWN_CALLS: Final = 2000
+"""Calls of which it is known which turn began them."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -60,7 +68,9 @@ class Audience:
     def __init__(self, between: AgentListener, count: Callable[[str], None]) -> None:
         self._between = between
         self._count = count
+        self._session: SessionListener | None = None
         self._listener: AgentListener | None = None
+        self._turn = 0
         self._joining: object = _NO_ONE
         self._pieces: list[str] = []
         self._asks: set[asyncio.Timeout] = set()
@@ -69,11 +79,20 @@ class Audience:
         """Requests that were taken back before they were handled."""
         self._replays = False
         self._hushed = False
+        self._deaf = False
+        self._catching_up = False
+        self._is_woken = False
+        self._listening = asyncio.Event()
+        self._calls: OrderedDict[str, int] = OrderedDict()
         self._state: dict[str, StateUpdate] = {}
         self._news: dict[str, StateUpdate] = {}
         self._notices: list[NoticeUpdate] = []
         self._replayed = ""
         self._compaction = ""
+        self.own_work = OwnWork()
+        """What it does without a prompt."""
+        self.background = Background(self._tell_work)
+        """What goes on between turns."""
         self.subagents = Subagents(count)
         """The sub-agents of the session."""
         self.marks: set[int] = set()
@@ -83,24 +102,63 @@ class Audience:
         self.heard_usage = False
         """Whether the agent reported its usage in this turn."""
 
-    def listen(self, listener: AgentListener) -> tuple[StateUpdate | NoticeUpdate, ...]:
-        """Begin a turn; returns what changed about the session since the last one."""
+    # Turns.
+
+    def attend(self, session: SessionListener) -> None:
+        """Hear what the agent begins by itself, from now on: its conversation is open."""
+        self._session = session
+
+    def listen(
+        self, listener: AgentListener, turn: int = 0
+    ) -> tuple[StateUpdate | NoticeUpdate, ...]:
+        """Begin a turn; returns what changed about the session since the last one.
+
+        What the agent began by itself follows with `catch_up`.
+        """
         self._listener = listener
-        self._joining = TextUpdate
-        self._hushed = False
+        self._turn = self.background.turn = turn
+        self._hushed = self._deaf = self._is_woken = False
         self.heard_usage = False
+        self.own_work.begin()
+        self._catching_up = self.own_work.is_kept
+        self._joining = _NO_ONE if self._catching_up else TextUpdate
+        self._listening.set()
         news: tuple[StateUpdate | NoticeUpdate, ...]
         news = (*self._news.values(), *self._notices)
         self._news.clear()
         self._notices.clear()
         return news
 
-    def leave(self) -> None:
-        """End the turn: its listener gets nothing any more."""
+    async def catch_up(self) -> None:
+        """Pass on what was kept, before anything that comes now."""
+        while self.own_work.is_kept and self._listener is not None:
+            for update in self.own_work.take():
+                await self._deliver(self._listener, update)
+        self._catching_up = False
+        self._joining = TextUpdate
+
+    def leave(self, *, deaf: bool = False) -> None:
+        """End the turn: its listener gets nothing any more.
+
+        With `deaf`, what the agent does until its next turn opens none.
+        """
         self.hush()
         self._listener = None
+        self._listening.clear()
         self._joining = _NO_ONE
         self._pieces.clear()
+        self._catching_up = False
+        self._hushed = False
+        if deaf:
+            self.ignore()
+
+    def ignore(self) -> None:
+        """Open no turn for what the agent does until it is prompted."""
+        self._deaf = True
+        for update in self.own_work.take():
+            self._drop(update)
+        self._is_woken = False
+        self._listening.set()  # asks that wait for a turn get none
 
     def hush(self) -> None:
         """Cancel the open asks of the turn, and those that still come."""
@@ -110,6 +168,23 @@ class Audience:
             if not scope.expired():
                 scope.reschedule(now)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether work is left that needs the process: declared, or that of sub-agents."""
+        return self.background.is_busy or bool(self.subagents.running)
+
+    async def settled(self) -> None:
+        """Wait until no work is left."""
+        while self.is_busy:
+            await self.background.settled()
+            await self.subagents.wait_until_calm()
+
+    @property
+    def woken(self) -> Woken | None:
+        """What woke the agent, if it began something that no turn has taken."""
+        return self.background.woken() if self._is_woken else None
+
+    # What the agent sends.
     @contextmanager
     def replay(self) -> Iterator[None]:
         """Hear what an agent repeats of a conversation: none of its sub-agents runs any more."""
@@ -170,12 +245,26 @@ class Audience:
             pass
         return self._hear(params)
 
+    def notify(self, method: str, params: object) -> bool:
+        """Take a notification that is no update; False if it says nothing here."""
+        is_ours = mapping(params).get("sessionId") in (None, self.session_id)
+        if not is_ours or not self.background.hear(
+            method, params, in_turn=self._listener is not None
+        ):
+            return False
+        if self.background.says_idle(method, params):
+            self.own_work.sign_off()
+        return True
+
     def settle(self) -> Awaitable[None] | None:
         """Pass the joined text on."""
         return self._flush() if self._pieces else None
 
     async def ask(self, request: AskRequest, opened: OpenRequest | None = None) -> str | None:
         """Get a person's answer: an option, free text where it is allowed, or None if cancelled."""
+        if self._listener is None and self._session is not None and not self._deaf:
+            self._wake()
+            await self._listening.wait()
         listener = self._listener
         if opened is not None:
             request = replace(request, withdrawal=opened.withdrawal)
@@ -183,10 +272,12 @@ class Audience:
                 request = self.subagents.address(opened.session_id, request)
         if listener is None or self._hushed:
             self._count("late_ask")
+            self._name("ask")
             return None
         try:
             async with asyncio.timeout(None) as scope:
                 self._asks.add(scope)
+                self.own_work.ask(1)
                 answer = await hold(listener.on_ask(request))
         except TimeoutError:
             if not scope.expired():
@@ -194,6 +285,7 @@ class Audience:
             return None
         finally:
             self._asks.discard(scope)
+            self.own_work.ask(-1)
         if request.free_text or any(option.id == answer for option in request.options):
             return answer
         return None
@@ -209,7 +301,7 @@ class Audience:
         if self._listener is None:
             self._notices = [*self._notices, notice][-_KEPT_NOTICES:]
         else:
-            await self._tell(self._listener, notice)
+            await self._pass_on(self._listener, notice)
 
     async def _hear(self, params: Any) -> None:
         if not isinstance(params, dict) or "update" not in params:
@@ -220,21 +312,40 @@ class Audience:
         if subagent and subagent not in self.subagents:
             self._count("other_session")
             return
+        if not subagent and self._session is not None and self._hear_work(mapping(raw)):
+            self.own_work.sign_off()
         update = self._translate(subagent, raw)
         if update is None:
             if not subagent:
                 self._find_marks(raw)
             return
+        await self._route(update, is_new=mapping(raw).get("sessionUpdate") == "tool_call")
+
+    async def _route(self, update: BridgeUpdate, *, is_new: bool) -> None:
+        """Pass an update on to whom it belongs; `is_new` says that it announces a call."""
         if isinstance(update, UnknownUpdate):
             self._count("unknown_kind")
+            self._name(f"update {update.kind}" if update.kind else "update")
         if isinstance(update, NoticeUpdate):
             await self._note(update)
+        elif (turn := self._begun_by(update, is_new=is_new)) is not None:
+            await self._tell_late(turn, update)
         elif self._listener is not None:
-            await self._tell(self._listener, update)
-        elif isinstance(update, StateUpdate | SubagentUpdate) and not self._is_old(update):
-            await self._keep(update)
+            await self._pass_on(self._listener, update)
+        elif isinstance(update, StateUpdate | SubagentUpdate):
+            if not self._is_old(update):
+                await self._keep_state(update)
         else:
-            self._count("between_turns")
+            self._keep(update)
+
+    def _hear_work(self, update: Json) -> bool | None:
+        return self.background.hear_update(update, in_turn=self._listener is not None)
+
+    async def _pass_on(self, listener: AgentListener, update: BridgeUpdate) -> None:
+        if self._catching_up:
+            self.own_work.keep(update)
+        else:
+            await self._tell(listener, update)
 
     def _is_old(self, update: BridgeUpdate) -> bool:
         """Tell whether an update is about a sub-agent of an earlier process."""
@@ -246,18 +357,78 @@ class Audience:
         return self.subagents.translate(subagent, raw) if subagent else bridge_update(raw)
 
     async def _tell(self, listener: AgentListener, update: BridgeUpdate) -> None:
-        is_inner = isinstance(update, ThoughtUpdate) and update.parent is not None
-        if isinstance(update, (TextUpdate, ThoughtUpdate)) and not is_inner:
+        if is_words(update):
             if type(update) is not self._joining:
                 await self._flush()
                 self._joining = type(update)
             self._pieces.append(update.text)
         else:
             await self._flush()
-            self.heard_usage |= isinstance(update, UsageUpdate)
-            if isinstance(update, StateUpdate):
-                self._state[update.what] = update
-            await listener.on_update(update)
+            await self._deliver(listener, update)
+
+    async def _deliver(self, listener: AgentListener, update: BridgeUpdate) -> None:
+        self.own_work.follow(update)
+        if isinstance(update, ToolUpdate):
+            self._remember(update.call)
+        elif isinstance(update, SubagentUpdate):
+            self._remember(update.key)
+        self.heard_usage |= isinstance(update, UsageUpdate)
+        if isinstance(update, StateUpdate):
+            self._state[update.what] = update
+        await listener.on_update(update)
+
+    def _remember(self, call: str) -> None:
+        """Remember which turn began a call or a sub-agent."""
+        self._calls[call] = self._turn
+        if len(self._calls) > KNOWN_CALLS:
+            self._calls.popitem(last=False)
+
+    # Between turns.
+
+    def _begun_by(self, update: BridgeUpdate, *, is_new: bool) -> int | None:
+        """Return the earlier turn that an update of a call, or of its sub-agent, belongs to."""
+        if not isinstance(update, (ToolUpdate, ThoughtUpdate)) or self._session is None:
+            return None
+        call = update.call if isinstance(update, ToolUpdate) and not is_new else ""
+        turn = self._calls.get(call) or self._calls.get(update.parent or "")
+        return turn if turn and (self._listener is None or turn != self._turn) else None
+
+    async def _tell_late(self, turn: int, update: BridgeUpdate) -> None:
+        if isinstance(update, ToolUpdate):
+            self._calls[update.call] = turn
+        try:
+            assert self._session is not None
+            await self._session.on_late(turn, update)
+        except BridgeError:
+            logger.warning("could not store a late update", exc_info=True)
+            self._name("late update")
+
+    def _keep(self, update: BridgeUpdate) -> None:
+        """Keep what the agent does by itself until a turn takes it."""
+        if self._session is None or self._deaf or not self.own_work.keep(update):
+            self._drop(update)
+        else:
+            self._wake()
+
+    def _drop(self, update: BridgeUpdate) -> None:
+        self._count("between_turns")
+        if not isinstance(update, (UsageUpdate, UnknownUpdate)):
+            self._name(type(update).__name__.removesuffix("Update").lower())
+
+    def _wake(self) -> None:
+        if not self._is_woken and self._session is not None:
+            self._is_woken = True
+            self._session.on_woken(self.background.woken())
+            self.background.fire_timer()
+
+    def _name(self, what: str) -> None:
+        """Name something that no one can be shown."""
+        if self._session is not None:
+            self._session.on_unshown(what)
+
+    def _tell_work(self) -> None:
+        if self._session is not None:
+            self._session.on_work(self.background.work)
 
     def _find_marks(self, update: Json) -> None:
         """Note the marks in what a replay says that people said; one may come in two pieces."""
@@ -266,7 +437,7 @@ class Audience:
             self._replayed = self._replayed[-MARK_CHARACTERS:] + words
             self.marks |= find_marks(self._replayed)
 
-    async def _keep(self, update: StateUpdate | SubagentUpdate) -> None:
+    async def _keep_state(self, update: StateUpdate | SubagentUpdate) -> None:
         """Keep news for the next turn; the listener stores a title or a sub-agent at once."""
         if isinstance(update, StateUpdate) and (
             update.what != "title" and self._state.get(update.what) != update
@@ -282,5 +453,6 @@ class Audience:
         text = "".join(self._pieces)
         self._pieces.clear()
         if text and self._listener is not None:
+            self.own_work.stir()
             update = ThoughtUpdate(text) if self._joining is ThoughtUpdate else TextUpdate(text)
             await self._listener.on_update(update)

@@ -25,6 +25,7 @@ from acp.schema import (
     SseMcpServer,
 )
 
+from app.acp.background import HEARTBEAT_WISH, SDK_MESSAGES
 from app.acp.card import Card, read_card
 from app.acp.json_values import Json, mapping, string
 from app.acp.launch import AgentLaunch
@@ -129,6 +130,7 @@ class Handshake:
             "protocolVersion": PROTOCOL_VERSION,
             "clientCapabilities": CAPABILITIES,
             "clientInfo": CLIENT,
+            "_meta": HEARTBEAT_WISH,
         }
         async with self._peer.step("initialize", self._timeouts.initialize):
             raw = await self._peer.transport.request("initialize", words)
@@ -235,8 +237,13 @@ class Handshake:
     async def _ask(self, method: str, **params: Any) -> Json:
         """Send a raw request to open a conversation: the SDK drops fields that it does not know."""
         words: dict[str, Any] = {**params, "cwd": self.folder, "mcpServers": self._servers()}
-        if self._launch.meta:
-            words["_meta"] = dict(self._launch.meta)
+        meta = dict(self._launch.meta)
+        # Agents that do not know it ignore it; it holds until the process ends.
+        meta["claudeCode"] = {
+            **mapping(meta.get("claudeCode")),
+            "emitRawSDKMessages": SDK_MESSAGES,
+        }
+        words["_meta"] = meta
         return mapping(await self._peer.transport.request(method, words))
 
     def _servers(self) -> list[Json]:

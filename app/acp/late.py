@@ -14,7 +14,7 @@ from app.agents.registry import Registry
 from app.children.warden import Warden
 from app.clock import Clock
 from app.model.agents import ToolEndpoints
-from app.model.ports import AgentLauncher, AgentListener, Counters, OpenedSession
+from app.model.ports import AgentLauncher, Counters, OpenedSession, SessionListener
 from app.model.types import Session
 from app.model.workspaces import Workspace
 from app.store.sessions import ProcessStore
@@ -42,7 +42,7 @@ class LateLauncher:
         self,
         session: Session,
         workspace: Workspace,
-        listener: AgentListener,
+        listener: SessionListener,
         *,
         system: str = "",
         replay: bool = False,

@@ -40,7 +40,7 @@ from app.clock import Clock
 from app.errors import NotFound
 from app.logs import bind
 from app.model.agents import COMMAND, SKILL, SOCKET, Tool, ToolEndpoint, ToolEndpoints
-from app.model.ports import AgentListener, Counters, OpenedSession
+from app.model.ports import Counters, OpenedSession, SessionListener
 from app.model.types import ProcessRecord, Session
 from app.model.workspaces import Workspace, folder_name
 from app.retry import persist
@@ -181,7 +181,7 @@ class AcpLauncher:
         self,
         session: Session,
         workspace: Workspace,
-        listener: AgentListener,
+        listener: SessionListener,
         *,
         system: str = "",
         replay: bool = False,
@@ -225,7 +225,7 @@ class AcpLauncher:
         launch: AgentLaunch,
         session: Session,
         workspace: Workspace,
-        listener: AgentListener,
+        listener: SessionListener,
         system: str,
         *,
         replay: bool = False,
@@ -267,6 +267,7 @@ class AcpLauncher:
         except BaseException:
             await peer.close(AT_ONCE)
             raise
+        peer.audience.attend(listener)
         marks = frozenset(peer.audience.marks) if begun.how == "loaded" else None
         return OpenedSession(
             conversation, begun.how, begun.instructed, marks, elsewhere=peer.remote_folder

@@ -119,12 +119,8 @@ class AgentPeer:
         tasks: Tasks,
         forget: Callable[[], Awaitable[None]],
         display_name: str = "",
-        has_background_work: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Connect to a process, or to what takes its place.
-
-        `has_background_work` tells whether it declared work that goes on between its turns.
-        """
+        """Connect to a process, or to what takes its place."""
 
         def count(reason: str) -> None:
             counters.count("agent_frames_dropped", agent=name, reason=reason)
@@ -142,8 +138,8 @@ class AgentPeer:
         self._tasks = tasks
         self._forget = forget
         self._closing: asyncio.Task[StopReport] | None = None
-        self._has_background_work = has_background_work
         self._working = 0
+        self._resting: asyncio.Task[None] | None = None
         self._prompted = 0
         """When its work began, in clock ticks since boot; 0 before its first prompt."""
         self._wanted = False
@@ -191,7 +187,7 @@ class AgentPeer:
 
         Resting means that its network is cut and that what its commands left running ends. If
         that cannot be done, the agent itself is ended. Before its first prompt it is starting,
-        which is work too.
+        which is work too. Work that it declares goes on without a prompt, and is awaited.
         """
         self._working += 1
         if self._child.link is not None:
@@ -200,9 +196,20 @@ class AgentPeer:
             yield
         finally:
             self._working -= 1
-            has_work = self._has_background_work() or self.audience.subagents.running
-            if self._prompted and not self._working and not has_work:
-                await self._rest()
+            if self._prompted and not self._working:
+                if self.audience.is_busy:
+                    self._rest_later()
+                else:
+                    await self._rest()
+
+    def _rest_later(self) -> None:
+        if self._resting is None or self._resting.done():
+            self._resting = self._tasks.start(self._rest_once_done(), name=f"rest {self.name}")
+
+    async def _rest_once_done(self) -> None:
+        await self.audience.settled()
+        if not self._working:
+            await self._rest()
 
     def note_begin(self, *, seconds_ago: float = 0.0) -> None:
         """Note that its work began: what it starts from then on is a command's."""

@@ -22,6 +22,7 @@ from app.acp.offers import NotOffered, SetMode, SetModel, SetOption, Value, Way
 from app.acp.peer import AT_ONCE, AgentPeer, AgentTimeouts
 from app.errors import AgentError, AgentRefused, AgentTimedOut, Conflict
 from app.model.agents import Choices
+from app.model.background import Woken, Work
 from app.model.ports import AgentListener
 from app.model.subagents import Subagent
 from app.model.types import Attachment
@@ -34,6 +35,7 @@ from app.model.updates import (
     Tokens,
     UsageUpdate,
 )
+from app.tasks import Tasks
 
 ANNOUNCED_SECONDS = 0.25
 """A command may have begun this long before the update that tells of it is read."""
@@ -58,6 +60,7 @@ class AcpSession:
         self._cancelled = False
         self._overdue = False
         self._prompted = False
+        self._made_way = asyncio.Event()
 
     @property
     def acp_session_id(self) -> str:
@@ -74,10 +77,27 @@ class AcpSession:
         """The modes and models that it offers."""
         return self.offers.choices
 
+    @property
+    def woken(self) -> Woken | None:
+        """What woke the agent, if it began something by itself that no turn has taken."""
+        return self._peer.audience.woken
+
+    @property
+    def work(self) -> tuple[Work, ...]:
+        """What goes on besides its turns."""
+        return self._peer.audience.background.work
+
     async def prompt(
-        self, text: str, listener: AgentListener, *, files: Sequence[Attachment] = ()
+        self,
+        text: str,
+        listener: AgentListener,
+        *,
+        files: Sequence[Attachment] = (),
+        turn: int = 0,
     ) -> PromptEnd:
         """Send a prompt and follow it until the agent ends its turn.
+
+        `turn` is what later updates of calls that begin now are told by.
 
         Raises:
             Conflict: it is still at an earlier prompt.
@@ -92,12 +112,71 @@ class AcpSession:
         try:
             async with self._peer.at_work():
                 try:
-                    return await self._converse(await self._blocks(text, files), listener)
+                    blocks = await self._blocks(text, files)
+                    return await self._converse(blocks, listener, turn)
                 except asyncio.CancelledError:
                     self._peer.abandon()
                     raise
         finally:
             self._idle.set()
+
+    async def follow(self, listener: AgentListener, *, turn: int) -> PromptEnd:
+        """Follow what the agent began by itself until it rests, or makes way for a prompt.
+
+        Raises:
+            Conflict: it is at a prompt.
+            AgentError: it died or misbehaved.
+        """
+        if not self._idle.is_set():
+            raise Conflict(f"{self._peer.name} is still working on an earlier prompt")
+        self._idle.clear()
+        self._cancelled = False
+        self._made_way.clear()
+        audience = self._peer.audience
+        try:
+            async with self._peer.at_work(), self._peer.step("its own work", None):
+                try:
+                    for update in audience.listen(listener, turn):
+                        await listener.on_update(update)
+                    await audience.catch_up()
+                    await self._until_it_rests()
+                except asyncio.CancelledError:
+                    self._peer.abandon()
+                    raise
+                finally:
+                    audience.leave(deaf=self._cancelled)
+        finally:
+            self._idle.set()
+        return PromptEnd("cancelled" if self._cancelled else "end_turn")
+
+    async def _until_it_rests(self) -> None:
+        """Wait for the end of the agent's own work.
+
+        Raises:
+            ConnectionError: its stream ended.
+        """
+        tasks = Tasks("own work")
+        ends = [
+            tasks.start(self._peer.audience.own_work.ended(), name="rest"),
+            tasks.start(self._made_way.wait(), name="way"),
+            tasks.start(self._peer.transport.finished.wait(), name="stream"),
+        ]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await tasks.close()
+        if self._peer.transport.finished.is_set():
+            raise ConnectionError("the agent's stream ended")
+
+    def make_way(self) -> None:
+        """End `follow`: what the agent does from now on belongs to the prompt that comes."""
+        self._made_way.set()
+
+    async def silence(self) -> None:
+        """Ask the agent to end what it does by itself, and take no turn for it until a prompt."""
+        self._peer.audience.ignore()
+        with suppress(ConnectionError):  # it is gone, which ends all that it does
+            await self._peer.connection.cancel(session_id=self._session_id)
 
     async def steer(self, text: str, *, files: Sequence[Attachment] = ()) -> bool:
         """Put words into the running turn; False if the agent did not take them.
@@ -212,15 +291,16 @@ class AcpSession:
         return [words, *await asyncio.to_thread(blocks_of, files, offered, is_remote=is_remote)]
 
     async def _converse(
-        self, blocks: list[TextContentBlock | Block], listener: AgentListener
+        self, blocks: list[TextContentBlock | Block], listener: AgentListener, turn: int
     ) -> PromptEnd:
         audience = self._peer.audience
-        news = audience.listen(listener)
+        news = audience.listen(listener, turn)
         try:
             async with self._peer.step("session/prompt", None):
                 try:
                     for update in news:
                         await listener.on_update(update)
+                    await audience.catch_up()
                     if self._cancelled:  # a cancel that overtook its prompt would be ignored
                         return PromptEnd("cancelled")
                     if not self._prompted:
@@ -230,8 +310,8 @@ class AcpSession:
                         session_id=self._session_id, prompt=blocks
                     )
                 finally:
-                    # At once: what comes after the answer belongs to no turn.
-                    audience.leave()
+                    # At once: what comes after the answer is the agent's own work.
+                    audience.leave(deaf=self._cancelled)
         except AgentRefused:
             if self._cancelled:  # some agents answer a cancelled prompt with an error
                 return PromptEnd("cancelled")

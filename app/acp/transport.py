@@ -171,6 +171,10 @@ class Hearer(Protocol):
         """Take the parameters of one `session/update`."""
         ...
 
+    def notify(self, method: str, params: object) -> bool:
+        """Take any other notification; False if it says nothing."""
+        ...
+
     def settle(self) -> Awaitable[None] | None:
         """Pass on what was queued, because something else comes next."""
         ...
@@ -330,7 +334,7 @@ class AgentTransport:
         """Return what the SDK has to see; drop, refuse or take everything else."""
         identifier, method = message.get("id"), message.get("method")
         if type(identifier) is not int and type(identifier) is not str:
-            self._take_notification(message)
+            await self._take_notification(message)
             return None
         if method is None:
             return await self._answer(message, identifier)
@@ -344,14 +348,20 @@ class AgentTransport:
         await self._settle()
         return _with_id(message, identifier) if method in ASKING else message
 
-    def _take_notification(self, message: Message) -> None:
-        """Let an agent take back a request; count any other notification."""
-        if message.get("method") == CANCEL_REQUEST:
-            identifier = mapping(message.get("params")).get("requestId")
+    async def _take_notification(self, message: Message) -> None:
+        """Let an agent take back a request, or say something of its work; count all else."""
+        method, params = message.get("method"), message.get("params")
+        if not isinstance(method, str):
+            self._count("no_id")
+            return
+        if method == CANCEL_REQUEST:
+            identifier = mapping(params).get("requestId")
             if isinstance(identifier, int | str) and identifier in self._open:
                 self._hearer.withdraw(identifier)
                 return
-        self._count("notification" if isinstance(message.get("method"), str) else "no_id")
+        await self._settle()
+        if not self._hearer.notify(method, params):
+            self._count("notification")
 
     async def _answer(self, message: Message, identifier: int | str) -> Message | None:
         if identifier not in self._sent:

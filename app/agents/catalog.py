@@ -85,6 +85,8 @@ class AgentProgram:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables its process always gets, to keep it asking and to keep the checkout's settings,
     hooks and servers out."""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """Variables its process gets unless its entry sets them."""
     session_meta: Mapping[str, Any] = field(default_factory=dict)
     """Sent as `_meta` when a session starts, to keep it from loading settings, hooks and servers
     from the checkout."""

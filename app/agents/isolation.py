@@ -229,7 +229,8 @@ def _isolate(
     root = homes_root(configuration)
     has_homes = entry.home == "own" and not entry.url
     homes = SessionHomes(home, root, files, user=user) if has_homes else None
-    own = {name: key.get_secret_value() for name, key in keys.items()}
+    own = dict(program.defaults) if program else {}
+    own |= {name: key.get_secret_value() for name, key in keys.items()}
     own |= program.environment if program else {}
     trust = configuration.data_dir / "git.config"
     if user is not None:

@@ -62,6 +62,7 @@ from app.repos.sandboxed_git import isolate
 from app.repos.search import RepositorySearch
 from app.services import find_area, find_repository
 from app.services.web.adapter import AgentsAdapter
+from app.store.commits.own_turns import OwnTurnLimits
 
 if TYPE_CHECKING:
     from app.main.fleet import Fleet
@@ -165,6 +166,7 @@ def build_parts(
         ledger=ledger,
         outbox=outbox,
         feed=feed,
+        own_turns=OwnTurnLimits(settings.agent_turns_per_hour, settings.agent_turns_per_session),
         daily=DailyLimits.of(configuration),
         check_room=ground.room.check,
         verbosity=settings.verbosity,

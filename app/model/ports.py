@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from app.model.agents import Choices
+from app.model.background import Woken, Work
 from app.model.keys import PlaceKey
 from app.model.posts import Verbosity
 from app.model.subagents import Subagent
@@ -62,6 +63,26 @@ class AgentListener(Protocol):
         ...
 
 
+class SessionListener(AgentListener, Protocol):
+    """Receives what an agent does between its turns as well."""
+
+    def on_woken(self, woken: Woken) -> None:
+        """Hear that the agent began something by itself; it is kept until a turn follows it."""
+        ...
+
+    async def on_late(self, turn: int, update: BridgeUpdate) -> None:
+        """Take what comes late for a call that an earlier turn began."""
+        ...
+
+    def on_unshown(self, what: str) -> None:
+        """Count something that no one can be shown."""
+        ...
+
+    def on_work(self, work: tuple[Work, ...]) -> None:
+        """Hear what goes on without a turn, whenever that changes."""
+        ...
+
+
 class AgentSession(Protocol):
     """One conversation with one live agent process."""
 
@@ -80,12 +101,28 @@ class AgentSession(Protocol):
         """The modes and models that it offers."""
         ...
 
+    @property
+    def woken(self) -> Woken | None:
+        """What woke the agent, if it began something by itself that no turn has taken."""
+        ...
+
+    @property
+    def work(self) -> tuple[Work, ...]:
+        """What goes on besides its turns."""
+        ...
+
     async def prompt(
-        self, text: str, listener: AgentListener, *, files: Sequence[Attachment] = ()
+        self,
+        text: str,
+        listener: AgentListener,
+        *,
+        files: Sequence[Attachment] = (),
+        turn: int = 0,
     ) -> PromptEnd:
         """Send a prompt and follow what happens until the agent ends its turn.
 
         The text names every file by its path; files are sent in a form that the agent accepts.
+        `turn` is what later updates of calls that begin now are told by.
 
         Raises:
             AgentError: it died, hung, misbehaved or answered with an error.
@@ -105,6 +142,18 @@ class AgentSession(Protocol):
         """
         ...
 
+    async def follow(self, listener: AgentListener, *, turn: int) -> PromptEnd:
+        """Follow what the agent began by itself until it rests, or makes way for a prompt.
+
+        Raises:
+            AgentError: it died or misbehaved.
+        """
+        ...
+
+    def make_way(self) -> None:
+        """End `follow`: what the agent does from now on belongs to the prompt that comes."""
+        ...
+
     @property
     def subagents(self) -> Sequence[Subagent]:
         """The sub-agents that are at work, also between turns: work that needs its process."""
@@ -120,6 +169,10 @@ class AgentSession(Protocol):
 
     async def cancel(self) -> None:
         """Ask the agent to end its turn and its sub-agents; returns when they did or on timeout."""
+        ...
+
+    async def silence(self) -> None:
+        """Ask the agent to end what it does by itself, and take no turn for it until a prompt."""
         ...
 
     async def configure(self, *, mode: str | None, model: str | None) -> None:
@@ -157,7 +210,7 @@ class AgentLauncher(Protocol):
         self,
         session: Session,
         workspace: Workspace,
-        listener: AgentListener,
+        listener: SessionListener,
         *,
         system: str = "",
         replay: bool = False,

@@ -330,6 +330,11 @@ class NoteCode(StrEnum):
     DELEGATION_LIMIT = "delegation_limit"
     SUSPENDED = "suspended"
     STEERED = "steered"
+    WOKEN = "woken"
+    OWN_TURN_CUT = "own_turn_cut"
+    OWN_TURNS_LIMIT = "own_turns_limit"
+    WORK_LOST = "work_lost"
+    WORK_ENDED = "work_ended"
     WITHDRAWN = "withdrawn"
 
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
+from app.model.background import WorkKind
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import Note, Verbosity
 from app.model.steering import Steered
@@ -168,6 +169,8 @@ class Session:
     """What the agent was last told of itself."""
     attributes: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """What plug-ins and other programs keep with it."""
+    unshown: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """What its agent sent and no one can be shown: how often, by what it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +217,18 @@ class Turn:
     error: str = ""
     successor: int | None = None
     """The turn that continues its work, if it was parked and then answered."""
+    woken_by: WorkKind | None = None
+    """What woke the agent, if it began the turn by itself."""
+    about: str = ""
+    """What that is."""
+    origin: int | None = None
+    """The turn that began what woke the agent."""
     created_at: float = 0.0
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the agent began it and works on it without a prompt."""
+        return self.woken_by is not None and not self.continued
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ Agents are called by their name for people. A sentence says what happened, then 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from app.errors import AgentDied, AgentError, AgentLoginNeeded, AgentRefused
@@ -22,6 +23,7 @@ AWAY = {
     "bridge": "while the bridge was away",
     "socket": "while the bridge was not connected",
     "hook": "and not delivered to the bridge",
+    "access": "where the agent had no access then",
     "": "and not delivered to the bridge",
 }
 STILL_WANTED = "{late} Still wanted?"
@@ -237,6 +239,17 @@ NOTES = {
         "They work in folders of their own."
     ),
     NoteCode.DELEGATION_LIMIT: "The agents reached a limit of asking each other: {about}",
+    NoteCode.WOKEN: "{by}{about}",
+    NoteCode.OWN_TURN_CUT: (
+        "The bridge restarted while the agent worked by itself. What it did until then is kept. "
+        "Write to it to go on."
+    ),
+    NoteCode.OWN_TURNS_LIMIT: (
+        "The agent began {about} by itself, as many as it may, and was told to stop. "
+        "Your next message lets it go on."
+    ),
+    NoteCode.WORK_LOST: "{by} restarted, so this no longer runs in the background: {about}",
+    NoteCode.WORK_ENDED: "Ended in the background: {about}",
     NoteCode.STEERED: "Taken into the running turn: “{about}”",
     NoteCode.WITHDRAWN: "The agent took this back before it was answered.",
     NoteCode.SUSPENDED: (
@@ -275,8 +288,38 @@ DISK_LOW = (
 )
 
 
+WOKEN = {
+    "command": "A background command ended",
+    "child": "A sub-agent is done",
+    "timer": "A timer went off",
+    "goal": "Working on a goal of its own",
+    "agent": "Not asked by a message: the agent went on by itself",
+}
+"""Says why an agent began a turn by itself."""
+
+
+def woken(by: str, about: str) -> str:
+    """Say why an agent began a turn by itself."""
+    what = f": {span(reveal_line(about))}" if about else "."
+    return f"{WOKEN.get(by, WOKEN['agent'])}{what}"
+
+
+OWN_TURNS = {"hour": "{many} turns within an hour", "session": "{many} turns one after another"}
+"""Says how many turns an agent began, by the limit that it reached."""
+
+
+def own_turns(limit: str) -> str:
+    """Say which limit of turns of its own an agent reached, from its code and its number."""
+    which, _, many = limit.partition(" ")
+    return OWN_TURNS[which].format(many=many)
+
+
 def note(note: Note) -> str:
     """Say what happened to a turn, an ask or a message."""
+    if note.code is NoteCode.OWN_TURNS_LIMIT:
+        note = replace(note, about=own_turns(note.about))
+    if note.code is NoteCode.WOKEN:
+        return woken(note.by, note.about)
     is_quoted = note.code is NoteCode.EXPIRED_ASK
     known = DELEGATION_LIMITS if note.code is NoteCode.DELEGATION_LIMIT else SILENCES
     about = span(reveal_line(note.about)) if is_quoted else known.get(note.about, note.about)

@@ -126,7 +126,11 @@ async def read_session(runtime: RuntimeOf, session_id: Number) -> SessionDetail:
     detail = SessionDetail.with_turns(
         _session_out(runtime, session), await runtime.stores.turns.turns(session_id)
     )
-    more = {"repository": _repository(runtime, session), "attributes": dict(session.attributes)}
+    more = {
+        "repository": _repository(runtime, session),
+        "attributes": dict(session.attributes),
+        "unshown": dict(session.unshown),
+    }
     return detail.model_copy(update=more)
 
 

@@ -216,6 +216,8 @@ class SessionDetail(SessionTurn):
     turns: list[TurnOut]
     attributes: dict[str, JsonValue] = Field(default_factory=dict)
     """What other programs keep with it."""
+    unshown: dict[str, int] = Field(default_factory=dict)
+    """What its agent sent and the bridge could not show: how often, by what it is."""
 
     @classmethod
     def with_turns(cls, session: SessionOut, turns: Sequence[Turn]) -> SessionDetail:

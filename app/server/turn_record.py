@@ -45,8 +45,14 @@ class CauseDelegation(BaseModel):
 class Cause(BaseModel):
     """What a turn was begun by."""
 
-    kind: Literal["message", "schedule", "delegation", "continuation"]
+    kind: Literal["message", "schedule", "delegation", "continuation", "agent"]
     messages: list[CauseMessage]
+    woken_by: str | None = None
+    """What woke the agent, if it began the turn: `command`, `child`, `timer`, `goal`, `agent`."""
+    about: str = ""
+    """What that is."""
+    origin: int | None = None
+    """The turn that began what woke the agent."""
     schedule: int | None = None
     delegation: CauseDelegation | None = None
 
@@ -161,6 +167,9 @@ def _read_cause(runtime: Runtime, turn: Turn) -> Cause:
             root_turn=branch.root_turn,
             person=branch.person,
         )
+    if turn.woken_by is not None:
+        cause.kind, cause.woken_by = "agent", turn.woken_by
+        cause.about, cause.origin = turn.about, turn.origin
     return cause
 
 

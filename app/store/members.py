@@ -37,10 +37,11 @@ from sqlalchemy.exc import OperationalError
 from app.model.types import Turn, TurnState
 from app.store.commits.admission import SUSPENDED
 from app.store.commits.endings import RUNNING
+from app.store.commits.recovery import recover_turns
 from app.store.database import Database, Store, write
 from app.store.database.backend import Fence
 from app.store.tables import duty, machine, member, session, turn
-from app.store.turns import START, recover_turns
+from app.store.turns import START
 
 Role = Literal["all", "front", "worker"]
 """What a bridge does: a front talks with platforms and people, a worker runs turns."""

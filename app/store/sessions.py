@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -129,6 +130,10 @@ _IN_PLACE = (
     )
     .order_by(session.c.id)
 )
+
+
+UNSHOWN_KINDS = 50
+"""Kinds of what could not be shown that are told apart."""
 
 
 class SessionStore(Store):
@@ -282,6 +287,17 @@ class SessionStore(Store):
     def rename(self, connection: Connection, session_id: int, title: str) -> None:
         """Set a session's title."""
         connection.execute(update(session).where(session.c.id == session_id).values(title=title))
+
+    @write
+    def count_unshown(
+        self, connection: Connection, session_id: int, counts: Mapping[str, int]
+    ) -> None:
+        """Count what a session's agent sent and no one can be shown, by what it is."""
+        own = session.c.id == session_id
+        known = Counter(connection.execute(select(session.c.unshown).where(own)).scalar() or {})
+        known.update(counts)
+        most = dict(known.most_common(UNSHOWN_KINDS))
+        connection.execute(update(session).where(own).values(unshown=most))
 
     @write
     def annotate(self, connection: Connection, session_id: int, changes: Mapping[str, Any]) -> None:

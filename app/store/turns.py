@@ -6,12 +6,9 @@ A turn ends once: a second end changes nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
-    Row,
     bindparam,
     func,
     select,
@@ -20,15 +17,17 @@ from sqlalchemy import (
     update,
 )
 
-from app.model.posts import NewPost, Note, NoteCode, PostContent
+from app.model.background import Woken
+from app.model.posts import NewPost, PostContent
 from app.model.steering import Steered
 from app.model.types import OPEN_TURN_STATES, Entry, Message, Turn, TurnRef, TurnState
 from app.model.updates import AskRequest
 from app.store.commits.admission import SUSPENDED
 from app.store.commits.asks import close_asks, leave_questions, open_ask
-from app.store.commits.endings import NOT_NEEDED, RUNNING, STOPPED, end_turn, ended_by, say
+from app.store.commits.endings import NOT_NEEDED, RUNNING, end_turn
+from app.store.commits.own_turns import OwnTurn, OwnTurnLimits, begin_own
+from app.store.commits.recovery import ASK_LOST, recover_turns, requeue_interrupted
 from app.store.commits.steering import hand_back, note_read, note_taken, settle_steered
-from app.store.commits.subagents import settle_subagents
 from app.store.database import Store, write
 from app.store.guarding import Kept
 from app.store.posts import insert_post, keep_content, turn_post_key
@@ -42,7 +41,6 @@ from app.store.tables import (
     message,
     sealed,
     session,
-    subagent,
     surface,
     transcript,
     turn,
@@ -51,10 +49,6 @@ from app.store.transcript import insert_entries
 from app.store.tree import note_shown
 from app.store.values import message_of, turn_of
 
-CUT_TWICE = Note(NoteCode.CUT_OFF_TWICE)
-CUT_ONCE = Note(NoteCode.CUT_OFF)
-ASK_LOST = Note(NoteCode.ASK_LOST)
-
 _TURN = select(turn, surface.c.service, surface.c.external, surface.c.agent).join(
     surface, turn.c.surface == surface.c.id
 )
@@ -62,7 +56,8 @@ _ONE = _TURN.where(turn.c.id == bindparam("of"))
 _NEXT = (
     _TURN.add_columns(SUSPENDED.label("suspended"))
     .where(turn.c.session == bindparam("of"), turn.c.state == TurnState.QUEUED)
-    .order_by(turn.c.id)
+    # What an agent began goes on already: it waits for nothing that people hold back.
+    .order_by(turn.c.woken_by.is_(None), turn.c.id)
     .limit(1)
 )
 _QUEUED = (
@@ -126,6 +121,15 @@ _PROMPT = (
         steerable=bindparam("steerable"),
     )
     .returning(turn.c.session)
+)
+_FOLLOW = (
+    update(turn)
+    .where(
+        turn.c.id == bindparam("of"),
+        turn.c.state == TurnState.STARTING,
+        turn.c.stopped.is_(False),
+    )
+    .values(state=TurnState.PROMPTED, steerable=bindparam("steerable"))
 )
 _KNOW = (
     update(session)
@@ -219,6 +223,18 @@ class TurnStore(Store):
         kept = {"acp_session_id": acp_session_id, "parts": dict(standing or {})}
         connection.execute(_KNOW, known | {"standing": kept})
         return True
+
+    @write
+    def begin_own(
+        self, connection: Connection, session_id: int, woken: Woken, limits: OwnTurnLimits
+    ) -> OwnTurn:
+        """Queue a turn that an agent began, unless another one comes, or it began too many."""
+        return begin_own(connection, session_id, woken, limits, self._now())
+
+    @write
+    def follow(self, connection: Connection, turn_id: int, *, steerable: bool) -> bool:
+        """Record that a turn follows what its agent began; False if it was stopped."""
+        return connection.execute(_FOLLOW, {"of": turn_id, "steerable": steerable}).rowcount > 0
 
     @write
     def finish(
@@ -340,55 +356,13 @@ class TurnStore(Store):
         leave_questions(connection, ask.c.turn == turn_id)
         lived = (ask.c.turn == turn_id) & ask.c.adrift.is_(False)
         close_asks(connection, lived, "lost", ASK_LOST, now)
-        if row.stopped:
-            _recover(connection, row, now)
-        else:
-            _requeue(connection, row, now, cuts=row.cuts)
+        requeue_interrupted(connection, row, now)
 
     @write
     def recover(self, connection: Connection) -> Sequence[TurnRef]:
         """Recover what the last run left, and list the sessions that have work."""
         recover_turns(connection, true(), self._now())
         return [TurnRef(row.session, row.id) for row in connection.execute(_QUEUED)]
-
-
-def recover_turns(connection: Connection, which: ColumnElement[bool], now: float) -> list[int]:
-    """Recover those of these turns that were cut off; return the posts to send."""
-    running = turn.c.state.in_(RUNNING) & which
-    lost = ask.c.turn.in_(select(turn.c.id).where(running))
-    leave_questions(connection, lost)
-    posts = close_asks(connection, lost & ask.c.adrift.is_(False), "lost", ASK_LOST, now)
-    begun = subagent.c.turn.in_(select(turn.c.id).where(which))
-    settle_subagents(connection, begun, "lost", now)
-    for row in connection.execute(select(turn).where(running).order_by(turn.c.id)).all():
-        posts += _recover(connection, row, now)
-    return posts
-
-
-def _recover(connection: Connection, row: Row[Any], now: float) -> list[int]:
-    """Decide what becomes of one turn that was cut off."""
-    posts: list[int] = []
-    if row.stopped:
-        posts = end_turn(connection, row.id, TurnState.CANCELLED, ended_by(STOPPED), now)
-        say(connection, row.session, row.id, STOPPED, now)
-    elif row.state == TurnState.PROMPTED and row.cuts:
-        content = ended_by(CUT_TWICE, "failed")
-        posts = end_turn(connection, row.id, TurnState.FAILED, content, now, CUT_TWICE.code)
-        say(connection, row.session, row.id, CUT_TWICE, now, {"end": "failed"})
-    else:
-        _requeue(connection, row, now, cuts=row.cuts + (row.state == TurnState.PROMPTED))
-    return posts
-
-
-def _requeue(connection: Connection, row: Row[Any], now: float, *, cuts: int) -> None:
-    reached = row.state == TurnState.PROMPTED
-    connection.execute(
-        update(turn)
-        .where(turn.c.id == row.id)
-        .values(state=TurnState.QUEUED, cuts=cuts, continued=row.continued or reached)
-    )
-    if reached:
-        say(connection, row.session, row.id, CUT_ONCE, now)
 
 
 def _is_open(connection: Connection, turn_id: int) -> bool:

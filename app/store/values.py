@@ -67,6 +67,7 @@ def session_of(row: Row[Any]) -> Session:
         read_others=bool(row.read_others),
         told=Told(**row.standing) if row.standing else None,
         attributes=row.attributes or {},
+        unshown=row.unshown or {},
     )
 
 

@@ -39,6 +39,7 @@ from app.store.sessions import ProcessStore
 from tests.agents.kits import Kit
 from tests.agents.model import Model
 from tests.agents.script import FILLER
+from tests.support.bystander import Bystander
 from tests.support.relays import TOKEN, Address
 
 BOUND = 300.0
@@ -52,7 +53,7 @@ Choice = Literal["allow_once", "reject_once"]
 
 
 @dataclass
-class Listener:
+class Listener(Bystander):
     """Hears one turn, remembers it, and answers every ask in the same way."""
 
     choice: Choice = "reject_once"

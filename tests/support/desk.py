@@ -50,6 +50,7 @@ from app.features.schedules.service import Schedules
 from app.features.schedules.tools import ScheduleTools
 from app.metrics import Metrics
 from app.model.agents import Choice, Choices, Scope
+from app.model.background import Woken, Work
 from app.model.conversations import EVERYTHING, ListFilter
 from app.model.delegation import DelegationLimits
 from app.model.inbound import (
@@ -185,6 +186,8 @@ class ScriptedAgent:
     """The port of one conversation; a cancelled prompt ends, however long its script is."""
 
     steerable = False
+    woken: Woken | None = None
+    work: tuple[Work, ...] = ()
     subagents = ()
 
     def __init__(self, launcher: ScriptedLauncher, key: SessionKey, name: str) -> None:
@@ -195,7 +198,12 @@ class ScriptedAgent:
         self._cancelled = asyncio.Event()
 
     async def prompt(
-        self, text: str, listener: AgentListener, *, files: Sequence[Attachment] = ()
+        self,
+        text: str,
+        listener: AgentListener,
+        *,
+        files: Sequence[Attachment] = (),
+        turn: int = 0,
     ) -> PromptEnd:
         self._launcher.files.extend(files)
         self._note("prompt", text)
@@ -216,6 +224,15 @@ class ScriptedAgent:
 
     async def steer(self, text: str, *, files: Sequence[Attachment] = ()) -> bool:
         return False
+
+    async def follow(self, listener: AgentListener, *, turn: int) -> PromptEnd:
+        return PromptEnd("end_turn")
+
+    def make_way(self) -> None:
+        pass
+
+    async def silence(self) -> None:
+        self.woken = None
 
     async def stop_subagent(self, key: str) -> bool:
         return False

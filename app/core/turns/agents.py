@@ -18,6 +18,7 @@ from app.core.repo_provider import RepoProvider
 from app.core.turns.between import BetweenTurns
 from app.core.turns.prompt import SystemPrompt, write_system_prompt
 from app.model.agents import Choices
+from app.model.background import Woken
 from app.model.ports import AgentLauncher, AgentSession, OpenedSession
 from app.model.types import Session
 from app.model.workspaces import Target, Workspace
@@ -123,6 +124,8 @@ class LiveAgents:
         self._waiting = 0
         self._room = asyncio.Condition()
         self._tasks = Tasks("agents")
+        self.on_woken: Callable[[int, Woken], None] = lambda _session, _woken: None
+        """Is told when an agent began something by itself."""
         self.on_change: Callable[[int], None] = lambda _session: None
         """Is told of a session whose sub-agents changed while no turn ran."""
         base.signals.on(Topic.CHOICES, self._hear)
@@ -187,7 +190,9 @@ class LiveAgents:
         self, session: Session, workspace: Workspace, system: str, *, replay: bool
     ) -> OpenedSession:
         """Start an agent in its workspace; without an agent the workspace is closed again."""
-        between = BetweenTurns(self._base, session, self.on_change)
+        between = BetweenTurns(
+            self._base, session, self._tasks, wake=self._wake, on_change=self.on_change
+        )
         try:
             return await self._launcher.open(
                 session, workspace, between, system=system, replay=replay
@@ -195,6 +200,26 @@ class LiveAgents:
         except BaseException:
             await asyncio.shield(self._workspaces.close(session.id))
             raise
+
+    async def borrow(self, session_id: int) -> LiveAgent | None:
+        """Take a session's agent for a turn that it began; None if its process is gone."""
+        live = self._live.get(session_id)
+        if live is None or not live.agent.alive:
+            return None
+        live.stay()
+        live.busy = True
+        live.how = "live"
+        return live
+
+    async def silence(self, session_id: int) -> None:
+        """Ask an agent to end what it does by itself, until it is prompted again."""
+        if (live := self._live.get(session_id)) is not None:
+            await live.agent.silence()
+
+    def _wake(self, session_id: int, woken: Woken) -> None:
+        # One that is busy is asked again when it is given back.
+        if (live := self._live.get(session_id)) is not None and not live.busy:
+            self.on_woken(session_id, woken)
 
     async def give_back(self, session_id: int) -> None:
         """Give an agent back after its turn: it idles from now on."""
@@ -210,6 +235,8 @@ class LiveAgents:
             self._park(session_id, live), name=f"parking of session {session_id}"
         )
         await self._notify_room()
+        if (woken := live.agent.woken) is not None:
+            self.on_woken(session_id, woken)
 
     async def end(self, session_id: int) -> None:
         """End a session's process, if it has one; a second caller waits for the end."""

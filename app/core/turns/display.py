@@ -16,12 +16,12 @@ from app.core.files.outgoing import Given, listed
 from app.core.turns.turn_context import TurnContext
 from app.core.update_router import UpdateRouter
 from app.errors import PostError, ServiceRefused
+from app.model import wording
 from app.model.delegation import SERVICE
 from app.model.inbound import Begun
 from app.model.keys import PlaceKey, SessionKey
 from app.model.posts import DelegatedLine, Fact, NewPost, PostContent, Pushed
 from app.model.types import Entry, PlaceView, Session, Turn, TurnRef, TurnState
-from app.model.wording import pushed_words
 from app.retry import persist
 from app.tasks import Tasks
 
@@ -65,6 +65,7 @@ class TurnDisplay:
         self.subagents: tuple[DelegatedLine, ...] = ()
         """A line for each sub-agent that the turn started."""
         self._note = ""
+        self._woken = wording.woken(turn.woken_by, turn.about) if turn.woken_by else ""
         self._delegated = context.hooks.post_lines(turn.id)
         self._shown: Callable[[], PostContent] | None = None
         self._companions = Companions(context, session, turn)
@@ -81,7 +82,8 @@ class TurnDisplay:
         """Wait until the platform has the post, for as long as it allows, and others show it."""
         if self._post is not None:
             await self._context.outbox.announced(self._post.id, self._post.target)
-        await self._companions.open()
+        if not self._turn.is_own:
+            await self._companions.open()
 
     def mark(self, message_id: str) -> None:
         """Mark a message in its place: the agent has it."""
@@ -107,9 +109,11 @@ class TurnDisplay:
         delivered = self._context.workspaces.view(self._session, self.target).delivered
         page = self._context.page(self._session.place)
         details = (Fact("Details", page),) if page else ()
+        if page and self._turn.origin is not None:
+            details = (Fact("Began here", f"{page}#t{self._turn.origin}"), *details)
         return replace(
             content,
-            note=note or self._note,
+            note=_join(self._woken, note or self._note),
             facts=(*delivered, *details),
             verbosity=self.verbosity,
             outcome=replace(self.router.outcome(), seconds=self._seconds()),
@@ -167,7 +171,7 @@ class TurnDisplay:
             state,
             replace(content, files=given.files, outcome=outcome),
             self._last_entries(
-                _join(pushed_words(pushed) if pushed else "", note),
+                _join(wording.pushed_words(pushed) if pushed else "", note),
                 {"end": shown, **_pushed_facts(pushed, note), **(facts or {})},
                 given,
             ),

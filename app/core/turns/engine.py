@@ -14,10 +14,12 @@ from typing import Any
 
 from app import logs
 from app.core.turns.limits import Slots
+from app.core.turns.own import open_own_turn
 from app.core.turns.runner import TurnRun
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Outcome
 from app.model import wording
+from app.model.background import Woken
 from app.model.delegation import SERVICE
 from app.model.keys import PlaceKey
 from app.model.posts import PostContent, Verbosity
@@ -52,6 +54,7 @@ class EmbeddedTurnEngine:
         signals.on(Topic.HURRY, lambda facts: self._hurry(facts["session"]))
         signals.on(Topic.SHOW, lambda facts: self._show(PlaceKey(*facts["place"]), facts["much"]))
         signals.on_sweep(self._stop_soon)
+        context.live.on_woken = self._open_own_turn
 
     @property
     def slots(self) -> tuple[int, int]:
@@ -102,6 +105,12 @@ class EmbeddedTurnEngine:
             )
         else:
             self._hurry(session_id)
+
+    def _open_own_turn(self, session_id: int, woken: Woken) -> None:
+        """Open a turn for what an agent began by itself."""
+        if self._open and not self._draining:
+            opening = open_own_turn(self._context, session_id, woken, self.submit)
+            self._tasks.start(opening, name=f"own turn of session {session_id}")
 
     def _hurry(self, session_id: int) -> None:
         if (run := self._running.get(session_id)) is not None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack
+from functools import partial
 
 from app.core.turns.agents import LiveAgent
-from app.core.turns.briefing import Briefing, brief
+from app.core.turns.briefing import brief
 from app.core.turns.display import TurnDisplay
 from app.core.turns.ending import TurnEnding
+from app.core.turns.lateness import find_lateness
 from app.core.turns.limits import GRACE_SECONDS, Budget, Slot
+from app.core.turns.own import Talk, join_agent
 from app.core.turns.prompt import SystemPrompt, brings_words
 from app.core.turns.steering import TurnSteering
 from app.core.turns.subagents import TurnSubagents
@@ -21,8 +24,6 @@ from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Course, TurnAsks, TurnWaits
 from app.errors import RepositoryError
 from app.model import wording
-from app.model.asks import LATE, LATE_OPTIONS
-from app.model.inbound import OLD_SECONDS
 from app.model.keys import PlaceKey
 from app.model.phase import CANCELLABLE, PROMPTED, Event, Phase
 from app.model.ports import AgentSession
@@ -114,7 +115,7 @@ class TurnRun:
     async def run(self) -> None:
         """Run the turn to its end; only a shutdown leaves it open."""
         try:
-            question = await self._settle_lateness() or await self._settle_repository()
+            question = await self._settle()
             end = None if question else await self._run_in_workspace()
         except asyncio.CancelledError:
             if not self._course.recover():
@@ -252,24 +253,14 @@ class TurnRun:
         await self._context.clock.sleep(GRACE_SECONDS)
         await agent.cancel()
 
-    async def _settle_lateness(self) -> AskRequest | None:
-        """Say what was found late; returns a question if it may not be wanted any more."""
-        stores = self._context.stores
-        messages = stores.turns.messages(self._turn.id)
-        late = [each for each in messages if each.sent_at is not None]
-        if not late:
+    async def _settle(self) -> AskRequest | None:
+        """Return what people have to decide before the agent works; it may do so already."""
+        if self._turn.is_own:
             return None
-        sent_at, found_at = late[0].at - late[0].delay, late[0].at
-        cause = await stores.gaps.cause(self._turn.surface.adapter, sent_at)
-        words = wording.found_late(sent_at, found_at, cause or "")
-        if all(each.delay > OLD_SECONDS for each in messages) and not (
-            self._turn.continued or await stores.asks.is_confirmed(self._turn.id, LATE)
-        ):
-            asked = wording.STILL_WANTED.format(late=words)
-            return AskRequest(LATE, asked, LATE_OPTIONS, kind="pause", agent=self._name)
-        self._late = words
-        await self._display.tell(words)
-        return None
+        self._late, question = await find_lateness(self._context, self._turn, self._name)
+        if self._late:
+            await self._display.tell(self._late)
+        return question or await self._settle_repository()
 
     async def _settle_repository(self) -> AskRequest | None:
         """Choose what to work on; returns a question if people have to choose."""
@@ -308,14 +299,20 @@ class TurnRun:
     async def _work(self) -> PromptEnd | None:
         await self._budget.look()
         if self._budget.is_spent:
+            await self._context.live.silence(self._session.id)
             return PromptEnd("cancelled")
         self._display.add(self._late)
         if self._turn.continued:
             self._display.add(wording.PICKS_UP.format(agent=self._name))
             await self._subagents.recall()
         self._display.progress()
-        live, briefing = await self._begin()
-        if briefing is None:
+        if self._turn.is_own:
+            await self._display.wait_until_announced()
+            live, talk = await join_agent(self._context, self._session, self._turn, self)
+            self._live = live
+        else:
+            live, talk = await self._begin()
+        if talk is None:
             self._course.take(Event.STOP)
             return None
         self._context.feed.notify(self._session.id)
@@ -325,7 +322,7 @@ class TurnRun:
         self._watches.start(self._asks.park_when_idle(self._idle_seconds), name="parking")
         self._context.ensure()
         try:
-            return await live.agent.prompt(briefing.prompt, self, files=briefing.files)
+            return await talk()
         finally:
             self._course.take(Event.END)
             self.waits.close()
@@ -340,16 +337,16 @@ class TurnRun:
         self._context.ledger.withdraw(self._turn.id)
         await agent.cancel()
 
-    async def _begin(self) -> tuple[LiveAgent, Briefing | None]:
-        """Start the agent and commit the prompt; no briefing if the turn was stopped."""
+    async def _begin(self) -> tuple[LiveAgent, Talk | None]:
+        """Start the agent and commit the prompt, which is then to be sent unless it was stopped."""
         context, display = self._context, self._display
         await context.check_room()
         await display.wait_until_announced()
         parts = await context.hooks.system_parts(self._session.key, self._turn.id)
         system_prompt = SystemPrompt(**parts)
         messages = context.stores.turns.messages(self._turn.id)
-        texts = [each.text for each in messages]
-        joined = await context.workspaces.join(self._session, display.target, texts)
+        said = [each.text for each in messages]
+        joined = await context.workspaces.join(self._session, display.target, said)
         display.add(joined.told)
         live = self._live = await context.live.take(
             self._session,
@@ -394,7 +391,8 @@ class TurnRun:
         for call in briefing.on_sent:
             await call()
         live.told, live.system = digests, ""
-        return live, briefing
+        send = partial(live.agent.prompt, files=briefing.files, turn=self._turn.id)
+        return live, partial(send, briefing.prompt, self)
 
     async def _ship(self, end: PromptEnd | None) -> None:
         """Deliver the work of a turn that is done; a stop stops this as well."""

@@ -71,5 +71,7 @@ class TurnSteering:
             context.outbox.send(
                 *await persist(context.clock, turns.hand_back, self._turn.id, number)
             )
+            if self._turn.is_own:
+                live.agent.make_way()  # a prompt joins what the agent does by itself
         self._display.unsure.discard(number)
         context.feed.notify(self._session.id)

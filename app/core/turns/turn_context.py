@@ -18,6 +18,7 @@ from app.core.turns.limits import NO_LIMITS, DailyLimits, Estimate
 from app.core.turns.place import ContextFinder, RepositoryChoice
 from app.model.keys import PlaceKey
 from app.model.posts import Verbosity
+from app.store.commits.own_turns import OwnTurnLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,8 @@ class TurnContext(Base):
     """Is told how turns end, so that it is known which agents can work."""
     look: Callable[[int], None] = lambda _session: None
     """Has the state of a session's work read again, after a turn."""
+    own_turns: OwnTurnLimits = OwnTurnLimits()  # noqa: RUF009 - frozen
+    """How many turns agents may begin by themselves."""
     daily: DailyLimits = NO_LIMITS
     """What a day may cost."""
     estimate: Estimate = lambda _model, _tokens: None

@@ -78,8 +78,12 @@ class Record(Part):
         """Write the whole record, line by line."""
         number, head = await self.head()
         yield f"{write_header(number, head)}\n"
-        async for row in self._store.export(number):
-            yield f"{write_row(row)}\n"
+        written = 0
+        # What is erased meanwhile is named by a row that comes meanwhile.
+        while written < number:
+            async for row in self._store.export(written, number):
+                yield f"{write_row(row)}\n"
+            written, (number, _) = number, await self._store.head()
 
     async def _work(self) -> None:
         while True:

@@ -65,9 +65,9 @@ class RecordStore(Store):
         rows = await self._database.all(last)
         return (rows[0].number, rows[0].hash) if rows else (0, ORIGIN)
 
-    async def export(self, upto: int) -> AsyncIterator[RecordRow]:
-        """Read all rows up to a number, in order."""
-        for begun in range(0, upto, AT_ONCE):
+    async def export(self, after: int, upto: int) -> AsyncIterator[RecordRow]:
+        """Read all rows after a number and up to another one, in order."""
+        for begun in range(after, upto, AT_ONCE):
             end = min(begun + AT_ONCE, upto)
             some = select(record).where(record.c.number > begun, record.c.number <= end)
             for row in await self._database.all(some.order_by(record.c.number)):

@@ -95,6 +95,7 @@ WAITING = (
         turn.c.surface == bindparam("asked_in"),
         turn.c.state == "queued",
         turn.c.continued.is_(False),
+        turn.c.woken_by.is_(None),
     )
     .order_by(turn.c.id.desc())
 )

@@ -25,7 +25,11 @@ from app.store.transcript import insert_entries
 WORDS_CHARACTERS: Final = 80
 """How much of a message is repeated where it was taken: enough to know which one it is."""
 
-_STARTS = and_(turn.c.state == TurnState.STARTING, turn.c.continued.is_(False))
+_STARTS = and_(
+    turn.c.state == TurnState.STARTING,
+    turn.c.continued.is_(False),
+    turn.c.woken_by.is_(None),  # it gets no prompt
+)
 _STEERABLE = (
     select(turn.c.id, turn.c.state)
     .where(

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
+from posixpath import basename
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, exists, func, or_, select, update
 
 from app.model import ask_wording as wording
 from app.model.asks import by_person
-from app.model.calls import call_of, subject
+from app.model.calls import call_of
 from app.model.record import RecordEvent, RecordKind
 from app.model.updates import ToolUpdate
 from app.store.dialects import JsonField, insert
@@ -46,6 +47,9 @@ _POST = (
     post.c.id,
     post.c.session,
     post.c.turn,
+    post.c.agent,
+    post.c.service,
+    post.c.external,
     post.c.state,
     post.c.remote_id,
     post.c.created_at,
@@ -275,6 +279,7 @@ class _Step:
         )
 
     def _take_post(self, row: Row[Any]) -> None:
+        where = {"agent": row.agent, "place": f"{row.service}:{row.external}"}
         self._note(
             RecordEvent(
                 kind=RecordKind.POST,
@@ -284,7 +289,7 @@ class _Step:
                 outcome="sent" if row.state == "done" else "failed",
                 session=row.session,
                 turn=row.turn,
-                **self._describe(row.session, row.turn),
+                **{**where, **self._describe(row.session, row.turn)},
                 what=row.shows or "",
                 ref=row.remote_id or "",
             )
@@ -348,11 +353,10 @@ def _what_ran(row: Row[Any]) -> str:
         input=data.get("input"),
         locations=tuple(data.get("locations") or ()),
     )
-    title, exact = (
-        row.text or str(data.get("title") or data.get("kind") or ""),
-        subject(call_of(said)),
-    )
-    return title if all(line in title for line in exact.splitlines()) else f"{title}\n{exact}"
+    call, title = call_of(said), row.text or str(data.get("title") or data.get("kind") or "")
+    exact = [command for command in call.commands if command not in title]
+    files = [path for path in call.paths if basename(path) not in title]
+    return "\n".join((title, *(exact if call.commands else files)))
 
 
 def _rule(decided: Mapping[str, Any]) -> str:

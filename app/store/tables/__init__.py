@@ -25,6 +25,7 @@ from app.store.tables.asks import (
 from app.store.tables.pipe import (
     DELIVERY_IS_NEW,
     OPEN_TURN,
+    background_work,
     decision,
     delivery,
     forgotten,
@@ -66,6 +67,7 @@ __all__ = [
     "SUBAGENT_RUNS",
     "agent",
     "ask",
+    "background_work",
     "checkout",
     "decision",
     "delegation",

@@ -66,8 +66,8 @@ position = Table(
     Column("at", Float, nullable=False),
 )
 
-# When events of an adapter may not have arrived, and what was not there: `bridge`, `socket` or
-# `hook`.
+# When events of an adapter may not have arrived, and what was not there: `bridge`, `socket`, `hook`
+# or `access`.
 gap = Table(
     "gap",
     metadata,
@@ -137,6 +137,8 @@ session = Table(
     Column("read_others", Boolean, nullable=False, server_default=false()),
     # The member that served it last: it has the clone, and maybe a live process.
     Column("served_by", String),
+    # What its agent sent and no one can be shown: how often, by what it is.
+    Column("unshown", ShownJson),
     # What plug-ins and other programs keep with it.
     Column("attributes", ShownJson),
     Column("created_at", Float, nullable=False),
@@ -176,6 +178,10 @@ turn = Table(
     Column("steerable", Boolean, nullable=False, server_default=false()),
     # Why it waits for someone to continue it: `limited`, `login`, `budget` or `late`.
     Column("paused", String),
+    # What woke the agent, if it began the turn by itself; what that is, and which turn began it.
+    Column("woken_by", String),
+    Column("about", Shown, nullable=False, server_default=""),
+    Column("origin", NUMBER),
     # The turn that continues its work, if it was parked and then answered.
     Column("successor", NUMBER),
     Column("prompt", Shown, nullable=False, server_default=""),
@@ -302,6 +308,19 @@ process = Table(
     Column("started", String, nullable=False),
 )
 Index("process_session", process.c.session)
+
+# What goes on between the turns of a session; lost: its process is gone, and no one was told.
+background_work = Table(
+    "background_work",
+    metadata,
+    Column("session", NUMBER, ForeignKey("session.id"), primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("kind", String, nullable=False),
+    Column("about", Shown, nullable=False, server_default=""),
+    Column("turn", NUMBER),
+    Column("began_at", Float, nullable=False),
+    Column("lost", Boolean, nullable=False, server_default=false()),
+)
 
 # Messages of deleted and cleared conversations, as hashes: an event that comes again is known.
 forgotten = Table(

@@ -20,6 +20,7 @@ from app.model.keys import PlaceKey, SessionKey
 from app.model.types import ProcessRecord, Session, SessionState
 from app.model.updates import AskRequest, BridgeUpdate, PromptEnd, TextUpdate
 from app.store.sessions import ProcessStore
+from tests.support.bystander import Bystander
 
 BOUND = 5.0
 DEMO = Path(__file__).parents[3] / "app" / "demo_agent.py"
@@ -72,7 +73,7 @@ def scripted(body: str = "") -> tuple[str, ...]:
 
 
 @dataclass
-class Memory:
+class Memory(Bystander):
     """A listener that remembers what it heard."""
 
     answer: str | None = None

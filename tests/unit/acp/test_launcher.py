@@ -13,6 +13,7 @@ import orjson
 import pytest
 from acp.schema import HttpMcpServer, McpServerStdio, SseMcpServer
 
+from app.acp.background import SDK_MESSAGES
 from app.acp.card import Card, ProbeStep, write_card
 from app.acp.peer import AgentTimeouts
 from app.children.environment import visible_prefixes
@@ -183,7 +184,7 @@ async def test_the_agent_is_told_who_asks_and_what_is_not_on_offer(bench: Bench)
     assert beginning == {
         "cwd": str(workbench.workspace),
         "mcpServers": [],
-        "_meta": {"claudeCode": {"options": {"a": 1}}},
+        "_meta": {"claudeCode": {"options": {"a": 1}, "emitRawSDKMessages": SDK_MESSAGES}},
     }
     await opened.session.close()
 

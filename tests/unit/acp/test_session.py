@@ -13,6 +13,7 @@ import pytest
 from app.acp import transport
 from app.acp.peer import AgentTimeouts
 from app.errors import AgentDied, AgentMisbehaved, AgentRefused, AgentTimedOut, Conflict
+from app.model.background import Woken
 from app.model.ports import AgentSession, OpenedSession
 from app.model.updates import (
     BridgeUpdate,
@@ -95,7 +96,7 @@ def prompt(message):
     await agent.close()
 
 
-async def test_what_comes_after_the_answer_belongs_to_no_turn(bench: Bench) -> None:
+async def test_what_comes_after_the_answer_is_the_agents_own_work(bench: Bench) -> None:
     workbench = bench(
         scripted("""
 def prompt(message):
@@ -110,9 +111,14 @@ def prompt(message):
     heard = await told(agent, "go")
     await asyncio.wait_for(workbench.between.something.wait(), BOUND)
 
+    own = Memory()
+    end = await agent.follow(own, turn=2)
+
     assert heard.heard == [TextUpdate("in time")]
     assert workbench.between.heard == [StateUpdate("mode", "late")]
-    assert workbench.counts.dropped["between_turns"] == 1
+    assert workbench.between.woken == [Woken(turn=0)]
+    assert own.heard == [StateUpdate("mode", "late"), TextUpdate("too late")]
+    assert end == PromptEnd("end_turn")
     await agent.close()
 
 

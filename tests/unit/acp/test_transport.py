@@ -45,6 +45,9 @@ class Ear:
             await asyncio.sleep(0)
         self.heard.append(params)
 
+    def notify(self, method: str, params: object) -> bool:
+        return False
+
     def withdraw(self, identifier: object) -> None:
         self.withdrawn.append(identifier)
 

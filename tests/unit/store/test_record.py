@@ -63,7 +63,7 @@ class Desk(Memory):
     async def verify(self) -> Verdict:
         number, head = await self.record.head()
         lines = [write_header(number, head)]
-        lines += [write_row(row) async for row in self.record.export(number)]
+        lines += [write_row(row) async for row in self.record.export(0, number)]
         return verify(lines)
 
     def end_turn(self) -> None:
@@ -133,6 +133,34 @@ async def test_a_call_that_its_turn_cut_off_is_recorded_as_unfinished(desk: Desk
 
     assert (row.kind, row.outcome, told(row, "decided_by")) == ("call", "unfinished", ("Bob",))
     assert len(await desk.rows()) == 2
+
+
+async def test_a_call_names_files_and_commands_once(desk: Desk) -> None:
+    await desk.begin()
+    await desk.call("c1", "completed", title="Write a.txt", locations=["/somewhere/a.txt"])
+    await desk.call("c2", "completed", title="Edit", locations=["/somewhere/b.txt"])
+    await desk.call("c3", "completed", title="Run `true`", input={"command": "true"})
+    await desk.call("c4", "completed", title="Look around", input={"command": "ls -l /"})
+
+    _, *rows = await desk.rows()
+
+    assert [row.texts["what"] for row in rows] == [
+        "Write a.txt",
+        "Edit\n/somewhere/b.txt",
+        "Run `true`",
+        "Look around\nls -l /",
+    ]
+
+
+async def test_a_post_without_a_session_names_its_agent_and_place(desk: Desk) -> None:
+    await desk.begin()
+    named = {"service": "slack", "external": "C2:1.1", "agent": "codex", "marker": "m"}
+    row = {"id": 1, "key": "command:1", "content": {"kind": "notice"}, "created_at": 1.0}
+    desk.add(tables.post, **row, **named, state="done")
+
+    _, posted = await desk.rows()
+
+    assert told(posted, "agent", "place", "what") == ("codex", "slack:C2:1.1", "notice")
 
 
 async def test_a_post_is_recorded_when_it_has_arrived(desk: Desk) -> None:

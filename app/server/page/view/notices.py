@@ -54,6 +54,8 @@ def notice(note: NoteBlock, agent: str) -> str:
     """Word what happened, as Markdown."""
     if note.facts.get("interrupted"):
         return "Interrupted by your next message."
+    if note.code == NoteCode.WOKEN and note.facts.get("origin"):
+        return f"{note.text} [Began here](#t{note.facts['origin']})"
     held = note.facts.get("held")
     if held:
         return f"Stopped. {held} {'message' if held == 1 else 'messages'} on hold."

@@ -110,6 +110,8 @@ class ThreadAgent:
     cost: str = ""
     doing: Doing = NOTHING
     plan: Steps | None = None
+    unshown: Mapping[str, int] = field(default_factory=dict)
+    """What it sent and no one can be shown: how often, by what it is."""
 
 
 @dataclass(frozen=True, slots=True)

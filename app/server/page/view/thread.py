@@ -122,6 +122,8 @@ class Fold(TurnFold):
             return  # only for programs
         turn = turn or self._open(session, number, at=row.at)
         self.take_work(turn, row)
+        if row.data.get("late"):
+            return  # the turn was over by then
         self._seen[session] = row.at
         head = turn.head
         # What a head shows of a time: when, and how long after the start.

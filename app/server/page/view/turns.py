@@ -240,6 +240,7 @@ class TurnFold(Outline):
         if row.data.get("status") == "in_progress" and call.status == "pending":
             call.began = row.at
         call.row, call.data = row.id, row.data
+        call.stopped = call.stopped and not call.has_ended
         call.ended = (call.ended or row.at) if call.has_ended else 0.0
         decided = row.data.get("decided")
         call.decided = wording.decision(decided) or call.decided
