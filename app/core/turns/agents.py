@@ -20,6 +20,7 @@ from app.core.turns.prompt import SystemPrompt, write_system_prompt
 from app.model.agents import Choices
 from app.model.background import Woken, Work
 from app.model.ports import AgentLauncher, AgentSession, OpenedSession
+from app.model.subagents import SubagentState
 from app.model.types import Session
 from app.model.workspaces import Target, Workspace
 from app.retry import persist
@@ -273,11 +274,11 @@ class LiveAgents:
             idling = self._let_idle(session_id, live) if live.agent.alive else self.end(session_id)
             self._tasks.start(idling, name=f"idling of session {session_id}")
 
-    async def end(self, session_id: int) -> None:
-        """End a session's process, if it has one; a second caller waits for the end."""
+    async def end(self, session_id: int, *, stopped: bool = False) -> None:
+        """End a session's process, maybe as people stopped it; another caller waits for the end."""
         live = self._live.pop(session_id, None)
         if live is not None:
-            await self._close(session_id, live)
+            await self._close(session_id, live, stopped=stopped)
             await self._notify_room()
         elif (ending := self._ending.get(session_id)) is not None:
             await ending.wait()
@@ -432,7 +433,7 @@ class LiveAgents:
         ]
         return min(idle)[1] if idle else None
 
-    async def _close(self, session_id: int, live: LiveAgent) -> None:
+    async def _close(self, session_id: int, live: LiveAgent, *, stopped: bool = False) -> None:
         live.stay()
         ended = self._ending[session_id] = asyncio.Event()
         try:
@@ -441,7 +442,8 @@ class LiveAgents:
             self.on_work(session_id, None)
             if left:
                 settle = self._base.stores.subagents.settle
-                await persist(self._base.clock, settle, session_id, "lost")
+                state: SubagentState = "stopped" if stopped else "lost"
+                await persist(self._base.clock, settle, session_id, state)
                 self.on_change(session_id)
             await self._workspaces.close(session_id)
         finally:
