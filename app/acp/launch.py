@@ -70,6 +70,8 @@ class RemoteAddress:
     """Where it works there; empty leaves that to its relay."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The variables that name the bridge's own proxy."""
+    installation: str = ""
+    """Tells the sessions of this installation from those of others on the same relay."""
 
     @property
     def host(self) -> str:
@@ -188,6 +190,7 @@ def _remote(config: AgentConfig, configuration: Configuration) -> RemoteAddress 
         environment={
             name: value for name, value in configuration.surroundings.items() if name in PROXIES
         },
+        installation=configuration.installation_id,
     )
 
 

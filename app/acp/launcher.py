@@ -238,8 +238,7 @@ class AcpLauncher:
             endpoint = await self._endpoints.open(session, with_token=launch.uses_port)
         try:
             launch = await offer(launch, endpoint)
-            owner = f"{self._bridge}.{session.id}"
-            child = await reach(launch, workspace, marker, hosts, owner=owner)
+            child = await reach(launch, workspace, marker, hosts, session=session.id)
         except BaseException:
             await self._shut(endpoint)
             raise

@@ -17,11 +17,12 @@ async def reach(
     marker: str,
     hosts: SessionHosts | None = None,
     *,
-    owner: str = "",
+    session: int = 0,
 ) -> Child | RemoteAgent:
     """Start an agent's process here, or connect to the machine that it runs on.
 
-    `owner` is the session that it works for, if it is one: two never share a process.
+    `session` is the one that it works for, if it is one: on another machine, too, it has one
+    process at a time.
 
     Raises:
         AgentNotStarted: it cannot be started or reached, or does not let the bridge in.
@@ -31,6 +32,7 @@ async def reach(
     await launch.admit()
     agent: RemoteAgent
     if launch.remote.url.startswith("ws"):
+        owner = f"{launch.remote.installation}.{session}" if session else ""
         agent = WebSocketAgent(launch.remote, launch.name, marker, owner)
     else:
         agent = HttpAgent(launch.remote, launch.name, marker)

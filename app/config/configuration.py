@@ -183,6 +183,13 @@ class Configuration:
         return hashlib.sha256(str(self.data_dir.resolve()).encode()).hexdigest()[:16]
 
     @property
+    def installation_id(self) -> str:
+        """The id of all bridges that share a key, for other machines; the key cannot be found."""
+        key = self.settings.bridge_secret_key
+        secret = str(self.data_dir.resolve()) if key is None else key.get_secret_value()
+        return hashlib.sha256(f"installation\0{secret}".encode()).hexdigest()[:32]
+
+    @property
     def database_file(self) -> Path | None:
         """The file of the store; None if it is on a server."""
         address = self.database_url.removeprefix("sqlite:///")

@@ -21,6 +21,9 @@ from app.model.types import Earlier, File, Speaker
 from app.model.workspaces import Repository, Suggestion
 from app.vault import Vault
 
+GAPS = 64
+"""Gaps of an adapter that are remembered until they are looked at."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -75,7 +78,7 @@ class Adapter(ABC):
         """Whether it shows the files an agent made in a separate post of the kind `files`."""
         self.first_word_seconds = first_word_seconds
         """How long an agent waits until the platform shows its turn; None: no wait."""
-        self.gaps: deque[Gap] = deque()
+        self.gaps: deque[Gap] = deque(maxlen=GAPS)
         """Times in which events may not have arrived: the bridge looks for them soon."""
 
     # What comes in.

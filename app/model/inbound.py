@@ -38,8 +38,9 @@ class Delivery:
 OLD_SECONDS = 3600.0
 """After that long, people are asked whether what they said is still wanted."""
 
-GapCause = Literal["bridge", "socket", "hook"]
-"""What was not there: the bridge itself, its connection, or the deliveries of the platform."""
+GapCause = Literal["bridge", "socket", "hook", "access"]
+"""What was not there: the bridge itself, its connection, the deliveries of the platform, or the
+agent's access to where something was said."""
 
 
 @dataclass(frozen=True, slots=True)

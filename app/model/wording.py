@@ -23,6 +23,7 @@ AWAY = {
     "bridge": "while the bridge was away",
     "socket": "while the bridge was not connected",
     "hook": "and not delivered to the bridge",
+    "access": "where the agent had no access then",
     "": "and not delivered to the bridge",
 }
 STILL_WANTED = "{late} Still wanted?"

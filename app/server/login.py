@@ -33,7 +33,7 @@ OPERATOR: Final = "operator"
 GUARDED: Final = frozenset(
     {
         *("command", "driver", "extends", "url", "tls", "env", "env_passthrough"),
-        *("sandbox", "home", "network", "network_hosts", "limits"),
+        *("remote_folder", "sandbox", "home", "network", "network_hosts", "limits"),
     }
 )
 """Keys of an agent's entry that decide which program runs, and with which protection. Others grant

@@ -32,8 +32,9 @@ def _issue(asked: Asked) -> Reply:
 
 @routes.on("GET", "/repos/{owner}/{name}/issues/{number}/comments", EITHER, "read")
 def _comments(asked: Asked) -> Reply:
-    issue = asked.issue()
-    return asked.page([comment.json(issue) for comment in issue.comments])
+    issue, since = asked.issue(), asked.request.parameter("since", "")
+    listed = [comment.json(issue) for comment in issue.comments]
+    return asked.page([each for each in listed if each["updated_at"] >= since])
 
 
 @routes.on("POST", "/repos/{owner}/{name}/issues/{number}/comments", EITHER, "write")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,11 @@ def test_what_is_not_linears_or_not_for_this_agent_starts_nothing(tmp_path: Path
         assert world.turns() == 1
 
 
+def asks(session: LinearSession) -> bool:
+    """Tell whether the agent asks something in a session."""
+    return bool(session.of_type("elicitation"))
+
+
 @pytest.mark.long
 def test_an_outage_of_an_hour_leaves_the_webhook_on_and_handles_every_event_once(
     tmp_path: Path,
@@ -77,14 +83,20 @@ def test_an_outage_of_an_hour_leaves_the_webhook_on_and_handles_every_event_once
         linear.pass_time(2400.0)
         world.bridge.start()
         for session in sessions:
+            # Its time is many hours behind: what is found so late is asked about.
+            linear.wait(partial(asks, session))
+            linear.reply(session, world.ann, "Yes, do it")
             world.wait_end(session)
         linear.pass_time(linear.behind)
         late = world.assign("say right away")
         world.wait_end(late)
 
         assert world.app.hook_enabled
-        assert [delivery.answers for delivery in linear.hooks.sent] == [[0, 0, 200]] * 4 + [[200]]
-        assert [session.response for session in sessions] == [f"number {at}" for at in range(4)]
+        assert [delivery.answers for delivery in linear.hooks.sent] == [[0, 0, 200]] * 4 + [
+            [200]
+        ] * 5
+        said = [session.response.partition("\n")[0] for session in sessions]
+        assert said == [f"number {at}" for at in range(4)]
         assert late.response == "right away"
         assert world.turns() == 5
 
@@ -129,6 +141,7 @@ def test_what_happened_while_the_bridge_was_down_is_dealt_with_at_the_next_start
     tmp_path: Path,
 ) -> None:
     with LinearWorld(tmp_path) as world:
+        world.linear.wait(lambda: "agentSessions" in world.linear.fields())
         world.bridge.kill()
         session = world.assign("say better late")
         world.linear.reply(session, world.ann, "say than never")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -204,11 +202,10 @@ def test_a_message_from_a_gap_is_told_with_the_times_of_the_gap(tmp_path: Path) 
         events, app.events = app.events, ()
         lost = world.github.comment("ann", issue, "@claude-bridge\nsay lost")
         world.bridge.stop()
-        with closing(sqlite3.connect(world.bridge.data_dir / "bridge.db")) as database, database:
-            row = ("github:claude", lost.at - 60, lost.at + 60, "hook")
-            database.execute(
-                "insert into gap (adapter, began, ended, cause) values (?, ?, ?, ?)", row
-            )
+        world.bridge.write(
+            "insert into gap (adapter, began, ended, cause) values (?, ?, ?, ?)",
+            *("github:claude", lost.at - 60, lost.at + 60, "hook"),
+        )
         app.events = events
         world.bridge.start()
         link = f"{world.github.url}/acme/widgets/issues/{issue.number}#issuecomment-{lost.id}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -13,7 +14,7 @@ from app.core.intake.floor import Access, decide
 from app.model.inbound import Delivery, Heard, Inbound
 from app.model.keys import PlaceKey, SessionKey
 from app.model.proposals import Proposal
-from app.model.types import PlaceView, Session, SessionState
+from app.model.types import ActivePlace, PlaceView, Session, SessionState
 from app.model.workspaces import PullHead, Repository
 from app.services.github import events
 from app.services.github.adapter import App, GitHubAdapter
@@ -71,6 +72,7 @@ class Desk:
         self.adapters: dict[str, GitHubAdapter] = {}
         self.connected: dict[str, App] = {}
         self.secrets: list[str] = []
+        self.in_use: list[ActivePlace] = []
         self.installations: dict[str, Installations] = {}
         self.accounts = Accounts(
             ("guest",),
@@ -99,10 +101,14 @@ class Desk:
         installations.complete(self.github.account(each).id for each in installations.logins)
         api = self.apis[agent] = GithubApi(auth, self.clock, api_url=self.github.api_url)
         hook = AppWebhook(f"github:{agent}", str(remote.id), (remote.secret.encode(),))
-        app = App(hook, (f"/webhooks/github/{agent}",), api, self.accounts)
+        app = App(hook, (f"/webhooks/github/{agent}",), api, self.accounts, active=self.active)
         self.connected[agent] = app
         self.adapters[agent] = GitHubAdapter(agent, app, self.directory, self.clock)
         self.directory.introduce(GitHubIdentity(agent, remote.bot.login, remote.bot.id))
+
+    async def active(self, _since: float) -> Sequence[ActivePlace]:
+        """List the conversations in use."""
+        return self.in_use
 
     @property
     def claude(self) -> GitHubAdapter:

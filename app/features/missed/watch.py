@@ -69,15 +69,15 @@ class Watch:
         self._moved: set[str] = set()
         """Positions that are not stored yet."""
         self._kept = self._clock.monotonic()
-        self._read: dict[str, float] = {}
-        """When each source was last read, since the start or the last gap."""
+        self._due: dict[str, float] = {}
+        """When each source is read again; one without a time is read soon."""
         self._recent: deque[float] = deque(maxlen=BUDGET)
         self._reads = 0
 
     async def run(self) -> None:
         """Compare the sources of the adapter with what is known, again and again."""
-        await self._adapter.prepare()
         await self._begin()
+        await self._adapter.prepare()
         while True:
             # What waited for the connection arrives first.
             await self._clock.sleep(GRACE_SECONDS)
@@ -108,6 +108,7 @@ class Watch:
         else:
             last = await self._gaps.last_delivery(self._name)
             self._move(LISTED, now if last is None else last)
+            await self.keep()
 
     async def _list(self) -> Sequence[Source]:
         """Ask the adapter for its sources; one that is new is read from the last list on."""
@@ -131,25 +132,22 @@ class Watch:
             if self._clock.monotonic() - self._kept >= MINUTE:
                 await self.keep()
             if self._adapter.gaps:
-                await self._note(self._adapter.gaps.popleft())
+                while self._adapter.gaps:
+                    await self._note(self._adapter.gaps.popleft())
                 return
 
     def _next(self, sources: Sequence[Source]) -> tuple[Source | None, float]:
         """Return the source to read next, and how long to wait for it."""
-        now, wall = self._clock.monotonic(), self._clock.now()
-
-        def is_used(source: Source) -> bool:
-            return wall - source.used_at < USED_SECONDS
+        now = self._clock.monotonic()
 
         def due(source: Source) -> float:
-            read = self._read.get(source.name, float("-inf"))
-            return read + (USED_PAUSE_SECONDS if is_used(source) else PAUSE_SECONDS)
+            return self._due.get(source.name, float("-inf"))
 
         ready = [each for each in sources if due(each) <= now]
         others_first = self._reads % OTHERS == OTHERS - 1
         first = min(
             ready or sources,
-            key=lambda each: (bool(ready) and is_used(each) == others_first, due(each)),
+            key=lambda each: (bool(ready) and self._is_used(each) == others_first, due(each)),
             default=None,
         )
         if first is None:
@@ -157,40 +155,48 @@ class Watch:
         free = self._recent[0] + MINUTE if len(self._recent) == BUDGET else now
         return first, max(due(first), free) - now
 
+    def _is_used(self, source: Source) -> bool:
+        return self._clock.now() - source.used_at < USED_SECONDS
+
     async def _note(self, gap: Gap) -> None:
-        """Record a gap, and have every source read soon."""
-        self._read.clear()
+        """Record a gap, and have every source read soon, from its beginning on."""
+        self._due.clear()
+        for name, at in self._positions.items():
+            self._positions[name] = min(at, gap.began)
         await persist(self._clock, self._gaps.add, replace(gap, adapter=self._name))
 
     async def _look(self, source: Source) -> None:
         """Read a source, and take what did not arrive."""
         self._reads += 1
         self._recent.append(self._clock.monotonic())
-        self._read[source.name] = self._clock.monotonic()
         began = self._clock.now()
         since = max(self._positions[source.name], began - self._reach())
+        pause = USED_PAUSE_SECONDS if self._is_used(source) else PAUSE_SECONDS
         try:
             async with asyncio.timeout(LOOK_SECONDS), aclosing(source.find(since)) as found:
                 async for delivery in found:
-                    if await self._is_missed(delivery, before=began - GRACE_SECONDS):
-                        await persist(self._clock, self._runtime.intake.take, delivery)
-                        logger.info("%s missed %s", self._name, delivery.delivery_id)
+                    assert delivery.sent_at is not None, "a source says when it was sent"
+                    if not await self._is_missed(delivery):
+                        continue
+                    if delivery.sent_at > began - GRACE_SECONDS:
+                        pause = GRACE_SECONDS  # it may still arrive by itself
+                        continue
+                    await persist(self._clock, self._runtime.intake.take, delivery)
+                    logger.info("%s missed %s", self._name, delivery.delivery_id)
         except (PostError, ServiceRefused, TimeoutError) as error:
             logger.info("%s cannot compare %s: %s", self._name, source.name, error)
         else:
             self._move(source.name, began - OVERLAP_SECONDS)
+        self._due[source.name] = self._clock.monotonic() + pause
 
     def _reach(self) -> float:
         """Return how far back to look: as far as decisions are remembered."""
         settings = self._runtime.configuration.settings
         return (settings.retention_events_days or settings.retention_days) * DAY_SECONDS
 
-    async def _is_missed(self, delivery: Delivery, *, before: float) -> bool:
+    async def _is_missed(self, delivery: Delivery) -> bool:
         """Tell whether something in a delivery is for an agent, and unknown."""
-        assert delivery.sent_at is not None, "a source says when it was sent"
         stores = self._runtime.stores
-        if delivery.sent_at > before:
-            return False  # it may still arrive by itself
         if await stores.deliveries.outcome(self._name, delivery.delivery_id) is not None:
             return False
         try:
@@ -198,7 +204,7 @@ class Watch:
         except (DeliveryRefused, DeliveryUnreadable):
             return False
         if not isinstance(inbound, Heard):
-            return inbound is not None
+            return inbound is not None or self._adapter.naming(delivery) is not None
         if stores.decisions.decided(inbound.place, inbound.message_id):
             return False
         return not inbound.overheard or bool(stores.decisions.place(inbound.place).present)

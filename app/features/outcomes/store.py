@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, func, or_, select
@@ -149,7 +150,12 @@ class OutcomeStore(Store):
     async def _one(self, query: Select[Any]) -> TracedMessage | None:
         def read(connection: Connection) -> TracedMessage | None:
             row = connection.execute(query.order_by(_NEWEST).limit(1)).first()
-            return None if row is None else _traced(connection, row)
+            if row is None:
+                return None
+            found = _traced(connection, row)
+            is_told = found.outcome in {MessageOutcome.REFUSED, MessageOutcome.FAILED}
+            told = is_told and not found.handlings
+            return replace(found, why=_told(connection, row)) if told else found
 
         return await self._database.read(read)
 
@@ -157,8 +163,6 @@ class OutcomeStore(Store):
 def _traced(connection: Connection, row: Row[Any]) -> TracedMessage:
     handled = connection.execute(_HANDLED, {"of": row.number}).all()
     handlings = tuple(_handling(each, row.number) for each in handled if each.turn is not None)
-    outcome = _outcome(row, handlings)
-    is_told = outcome in {MessageOutcome.REFUSED, MessageOutcome.FAILED} and not handlings
     return TracedMessage(
         place=PlaceKey(row.service, row.name),
         message_id=row.message_id,
@@ -168,9 +172,8 @@ def _traced(connection: Connection, row: Row[Any]) -> TracedMessage:
         sent_at=row.sent_at or row.looked_for,
         received_at=row.received_at,
         decided_at=row.at,
-        outcome=outcome,
+        outcome=_outcome(row, handlings),
         rule=row.reason,
-        why=_told(connection, row) if is_told else "",
         late=row.looked_for is not None,
         handlings=handlings,
     )
@@ -209,8 +212,8 @@ def _outcome(row: Row[Any], handlings: Sequence[Handling]) -> MessageOutcome:
 def _told(connection: Connection, row: Row[Any]) -> str:
     """Find what the place was told when a message was refused; one refusal counts for many."""
     notice = f"notice:{PlaceKey(row.service, row.name)}:{row.message_id}:"
-    own = (post.c.key > notice) & (post.c.key < f"{notice[:-1]};")
-    refused = (post.c.key > f"refusal:{row.service}:") & (post.c.key < f"refusal:{row.service};")
+    own = post.c.key.startswith(notice, autoescape=True)
+    refused = post.c.key.startswith(f"refusal:{row.service}:", autoescape=True)
     by_speaker = refused & post.c.key.endswith(f":{row.speaker_id}", autoescape=True)
     query = select(post.c.content).where(or_(own, by_speaker)).order_by(post.c.id.desc()).limit(1)
     content = connection.execute(query).scalar()

@@ -1,8 +1,4 @@
-"""Verifies signed webhooks, and catches up on deliveries that were missed.
-
-A service finds what it may have missed; `CatchUp` bounds how far back it looks and hands the
-deliveries over. The intake recognises the ones that did arrive by their ids.
-"""
+"""Verifies signed webhooks, and reads the paged lists of platforms."""
 
 from __future__ import annotations
 
@@ -10,13 +6,10 @@ import hashlib
 import hmac
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from contextlib import aclosing
 from typing import TypeVar
 
-from app.clock import Clock
 from app.errors import DeliveryRefused
 from app.model.inbound import Delivery
-from app.retry import persist
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +19,11 @@ class DeliveryStale(DeliveryRefused):
 
     It is acknowledged: a platform that repeats what fails would only repeat it again.
     """
+
+    def __init__(self, reason: str, sent_at: float | None = None) -> None:
+        super().__init__(reason, status=200)
+        self.sent_at = sent_at
+        """When it was sent, if it says so."""
 
 
 def verify_signature(body: bytes, given: bytes, secrets: Sequence[bytes], setting: str) -> str:
@@ -50,7 +48,7 @@ def verify_time(sent_at: float, now: float, *, window: float) -> None:
         DeliveryStale: it was not.
     """
     if abs(now - sent_at) > window:
-        raise DeliveryStale("the timestamp is not recent", status=200)
+        raise DeliveryStale("the timestamp is not recent", sent_at)
 
 
 T = TypeVar("T")
@@ -72,32 +70,4 @@ async def read_pages(read: ReadPage[T], *, pages: int, what: str) -> AsyncGenera
 
 
 Take = Callable[[Delivery], Awaitable[None]]
-Find = Callable[[float], AsyncGenerator[Delivery, None]]
-
-
-class CatchUp:
-    """Hands over the deliveries that one adapter missed, run after run."""
-
-    def __init__(self, adapter: str, clock: Clock, *, reach: float, overlap: float) -> None:
-        """Look back `reach` seconds at most, and `overlap` seconds behind the previous run."""
-        self._adapter = adapter
-        self._clock = clock
-        self._reach = reach
-        self._overlap = overlap
-        self._last = float("-inf")
-
-    async def run(self, find: Find, take: Take, *, last: float | None = None) -> None:
-        """Hand over what is found since the previous run, or since `last` if the caller knows.
-
-        A run that fails counts as none: the next one looks as far back.
-        """
-        began = self._clock.now()
-        since = max(began - self._reach, (self._last if last is None else last) - self._overlap)
-        count = 0
-        async with aclosing(find(since)) as found:
-            async for delivery in found:
-                await persist(self._clock, take, delivery)
-                count += 1
-        self._last = began
-        if count:
-            logger.info("%s caught up: %d deliveries", self._adapter, count)
+"""Stores a delivery."""

@@ -18,7 +18,7 @@ from typing_extensions import override
 from app.clock import Clock
 from app.config.network import parse_host
 from app.config.process import Sealer
-from app.core.adapters import Adapter
+from app.core.adapters import Adapter, Source
 from app.errors import DeliveryRefused, DeliveryUnreadable, PostDelayed, PostError
 from app.markdown.hidden import strip
 from app.model.inbound import Changed, Chore, Delivery, Heard, Inbound, Naming, News
@@ -26,7 +26,7 @@ from app.model.keys import PlaceKey, SessionKey, adapter_name
 from app.model.outcomes import Sighting
 from app.model.posts import Cleaned, PostSend, PostSent
 from app.model.proposals import Checked
-from app.model.types import Earlier, File, Speaker
+from app.model.types import ActivePlace, Earlier, File, Speaker
 from app.services.common.people import PastAgents
 from app.services.github import events, render, reviews, wording
 from app.services.github.api import GithubApi
@@ -35,6 +35,7 @@ from app.services.github.checks import read_checks
 from app.services.github.conversation import Files, Hosts, files_in, purge, read_earlier
 from app.services.github.forge import GithubForge
 from app.services.github.messages import EventReader
+from app.services.github.missed import Conversations
 from app.services.github.names import BOT, SERVICE, GitHubIdentity, Name, Spot
 from app.services.github.payloads import (
     Comment,
@@ -49,6 +50,7 @@ from app.services.github.sightings import look_up
 from app.services.github.transport import Gone, retry_github
 from app.services.github.webhook import EVENT, AppWebhook, DeliveryRecovery
 from app.services.service import BuildContext, Presence
+from app.store.sessions import SessionStore
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -60,6 +62,11 @@ PACE_SECONDS = 5.0
 """Twelve edits a minute at most: people watch, and several turns fit under GitHub's limits."""
 ALLOWED = {"admin", "maintain", "write"}
 """Who may make an agent act: people who could push the change themselves."""
+
+
+async def no_places(_since: float) -> Sequence[ActivePlace]:
+    """List no conversations."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,8 @@ class App:
     web_url: str = "https://github.com"
     remember: Callable[[str], Awaitable[None]] | None = None
     """Notes the login of the App's bot."""
+    active: Callable[[float], Awaitable[Sequence[ActivePlace]]] = no_places
+    """Lists the conversations in use since a time."""
 
 
 class GitHubAdapter(Adapter):
@@ -106,6 +115,14 @@ class GitHubAdapter(Adapter):
         self._sweep = DeliveryRecovery(
             agent, app.hook, app.api, directory, clock, app.accounts, app.remember
         )
+        self._conversations = Conversations(
+            self.service_name,
+            app.api,
+            directory,
+            clock,
+            active=app.active,
+            failed=self._sweep.find,
+        )
 
     # Hearing.
 
@@ -122,8 +139,14 @@ class GitHubAdapter(Adapter):
 
     @override
     async def listen(self, take: Callable[[Delivery], Awaitable[None]]) -> None:
-        """Look up the App's identity, then check regularly for events that never arrived."""
-        await self._sweep.run(take)
+        """Look up the App's identity; its events arrive as webhooks."""
+        del take
+        await self._sweep.introduce()
+
+    @override
+    async def sources(self) -> Sequence[Source]:
+        """List the App's log of deliveries, and the conversations that its agent works in."""
+        return await self._conversations.sources()
 
     @override
     async def prepare(self) -> None:
@@ -298,6 +321,10 @@ class GitHubAdapter(Adapter):
         await self._api.close()
 
 
+async def _in_use(sessions: SessionStore, agent: str, since: float) -> Sequence[ActivePlace]:
+    return await sessions.active(NAME, agent, since=since)
+
+
 def build(context: BuildContext) -> Presence:
     """Make one adapter per App, and the forge."""
     configuration, clock, stores = context.configuration, context.clock, context.stores
@@ -345,6 +372,7 @@ def build(context: BuildContext) -> Presence:
             uploads=context.uploads,
             web_url=settings.web_url,
             remember=partial(remembered.note, agent),
+            active=partial(_in_use, stores.sessions, agent),
         )
         if given.bot_login is not None:
             directory.introduce(GitHubIdentity(agent, given.bot_login.removesuffix(BOT) + BOT))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import httpx
@@ -149,6 +150,26 @@ class GithubApi(RepositoryClient):
         for page in range(max(1, last - PAGES + 1), last + 1):
             found += _comments(await self._get(spot.repository, f"{path}{page}"))
         return found
+
+    async def comments_since(self, spot: Spot, since: float) -> list[dict[str, Any]]:
+        """Read the comments that were written or changed since a time, as GitHub writes them."""
+        moment = f"{datetime.fromtimestamp(since, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        path = f"issues/{spot.number}/comments?since={moment}&per_page={PAGE}&page="
+        found: list[dict[str, Any]] = []
+        for page in range(1, PAGES + 1):
+            some = await self._get(spot.repository, f"{path}{page}")
+            found += some
+            if len(some) < PAGE:
+                break
+        return found
+
+    async def surroundings(self, spot: Spot) -> dict[str, Any]:
+        """Read what comes with an event about an issue or pull request, as GitHub writes it."""
+        return {
+            "issue": await self._get(spot.repository, f"issues/{spot.number}"),
+            "repository": await self._get(spot.repository, may=LOOKING),
+            "installation": {"id": await self.installation(spot.repository)},
+        }
 
     async def line_comments(self, spot: Spot) -> list[Comment]:
         """Read the latest comments on lines of a pull request, newest first."""

@@ -21,7 +21,7 @@ from gidgethub import GitHubException
 from app.clock import Clock
 from app.errors import DeliveryRefused, PostError, ServiceRefused
 from app.model.inbound import Delivery
-from app.services.common.webhooks import CatchUp, Take, verify_signature
+from app.services.common.webhooks import verify_signature
 from app.services.github import wording
 from app.services.github.api import GithubApi
 from app.services.github.auth import Accounts, GitHubApps
@@ -82,16 +82,8 @@ class AppWebhook:
         )
 
 
-PAUSE_SECONDS = 180.0
-"""How long a missed delivery may wait: GitHub allows 5,000 requests an hour."""
-REACH_SECONDS = 72 * 3600.0
-"""How far back GitHub's log goes."""
-OVERLAP_SECONDS = 3600.0
-"""How far each sweep overlaps the one before: some deliveries are tried late."""
-TRIED = 1_000
-"""Deliveries that one sweep reads at most: ten pages."""
-TRIED_AT_START = 10_000
-"""What the first sweep reads at most: some days of a busy organisation may have been missed."""
+TRIED = 10_000
+"""Deliveries that are read at once: some days of a busy organisation may have been missed."""
 
 
 @dataclass(slots=True)
@@ -102,6 +94,8 @@ class _Event:
     event: str
     arrived: bool
     status: int
+    at: float
+    """When it was first tried."""
 
 
 class DeliveryRecovery:
@@ -124,26 +118,14 @@ class DeliveryRecovery:
         self._clock = clock
         self._accounts = accounts
         self._remember = remember
-        self._catch_up = CatchUp(hook.adapter, clock, reach=REACH_SECONDS, overlap=OVERLAP_SECONDS)
-        self._taken: set[str] = set()
         self.trouble = wording.NOT_KNOWN_YET
 
-    async def run(self, take: Take) -> None:
-        """Look up the App, then check for missed deliveries, now and every few minutes.
+    async def introduce(self) -> None:
+        """Look up the App, and whom it works for.
 
         Raises:
             ServiceRefused: GitHub does not know the App, or not by this key.
         """
-        await self._introduce()
-        while True:
-            await self.catch_up(take)
-            await self._clock.sleep(PAUSE_SECONDS)
-
-    async def catch_up(self, take: Take) -> None:
-        """Recover what GitHub could not deliver."""
-        await self._catch_up.run(self._find, take)
-
-    async def _introduce(self) -> None:
         try:
             app = await self._api.app()
             if app is None:
@@ -178,40 +160,51 @@ class DeliveryRecovery:
             logger.warning("cannot look up the number of %s: %s", login, error)
             return None
 
-    async def _find(self, since: float) -> AsyncGenerator[Delivery, None]:
+    async def find(self, since: float) -> AsyncGenerator[Delivery, None]:
+        """Read what GitHub could not deliver since a time, oldest first.
+
+        Raises:
+            PostError: GitHub does not say.
+        """
         events = await self._log(since)
         for guid, event in reversed(events.items()):
-            if event.arrived or event.event not in EVENTS or guid in self._taken:
+            if event.arrived or event.event not in EVENTS:
                 continue
             found = await self._api.as_app(f"/app/hook/deliveries/{event.number}")
             payload = found and found.get("request", {}).get("payload")
             if payload:
-                logger.info("%s recovers a missed %s", self._hook.adapter, event.event)
                 headers, now = {EVENT: event.event}, self._clock.now()
-                body = orjson.dumps(payload)
-                yield Delivery(self._hook.adapter, guid, None, headers, body, now)
-            self._taken.add(guid)
+                yield Delivery(
+                    self._hook.adapter,
+                    guid,
+                    None,
+                    headers,
+                    orjson.dumps(payload),
+                    now,
+                    sent_at=event.at,
+                )
         latest = next(iter(events.values()), None)
         self.trouble = _trouble(latest) if latest is not None else ""
 
     async def _log(self, since: float) -> dict[str, _Event]:
         """Read what GitHub tried to deliver, by event, the newest first."""
         events: dict[str, _Event] = {}
-        is_first = self._clock.now() - since >= REACH_SECONDS
-        read, most = 0, TRIED_AT_START if is_first else TRIED
+        read = 0
         async with aclosing(self._api.deliveries()) as log:
             async for tried in log:
-                if datetime.fromisoformat(tried["delivered_at"]).timestamp() < since:
+                at = datetime.fromisoformat(tried["delivered_at"]).timestamp()
+                if at < since:
                     break
                 read += 1
-                if read > most:
-                    logger.warning("read only the last %d deliveries of GitHub's log", most)
+                if read > TRIED:
+                    logger.warning("read only the last %d deliveries of GitHub's log", TRIED)
                     break
                 status = int(tried["status_code"])
                 arrived = 200 <= status < 300
-                new = _Event(int(tried["id"]), tried["event"], arrived, status)
+                new = _Event(int(tried["id"]), tried["event"], arrived, status, at)
                 known = events.setdefault(tried["guid"], new)
                 known.arrived = known.arrived or arrived
+                known.at = at
         return events
 
 

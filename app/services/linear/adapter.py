@@ -17,10 +17,10 @@ from typing_extensions import override
 from app.clock import Clock
 from app.config.network import HostPattern
 from app.config.process import Sealer
-from app.core.adapters import Adapter
+from app.core.adapters import Adapter, Source
 from app.core.files.attachments import download
 from app.errors import PostDelayed, ServiceRefused, SpeakerUnknown
-from app.model.inbound import Begun, Chore, Delivery, Heard
+from app.model.inbound import Begun, Chore, Delivery, Gap, Heard
 from app.model.keys import PlaceKey, SessionKey, adapter_name
 from app.model.outcomes import Sighting
 from app.model.posts import PostContent, PostSend, PostSent
@@ -53,6 +53,9 @@ PACE_SECONDS: Final = 5.0
 """Linear counts calls per hour; people who look see the plan and the last action."""
 FIRST_WORD_SECONDS: Final = 10.0
 """After this Linear calls the agent unresponsive, so waiting longer gains nothing."""
+LONGEST_RETRY_SECONDS: Final = 8 * 3600.0
+"""How old a repeated webhook can be: Linear's last try is after six hours."""
+SESSIONS: Final = "sessions"
 
 
 class LinearAdapter(Adapter):
@@ -114,9 +117,6 @@ class LinearAdapter(Adapter):
         self._members = Members(
             look_up, clock, seconds=CACHE_SECONDS, outage_seconds=OUTAGE_SECONDS
         )
-        self._missed = webhook.Missed(
-            self.service_name, self._api, clock, self._identification.wait
-        )
 
     @property
     @override
@@ -142,9 +142,9 @@ class LinearAdapter(Adapter):
                 now=now,
                 identity=self._identification.identity,
             )
-        except DeliveryStale:
+        except DeliveryStale as stale:
             # Linear resends what it could not deliver as the same bytes: something was missed.
-            self._missed.notice()
+            self.gaps.append(Gap(stale.sent_at or now - LONGEST_RETRY_SECONDS, now, "hook"))
             raise
 
     @override
@@ -181,19 +181,35 @@ class LinearAdapter(Adapter):
         # Who may use the agent may differ, and a team that it can see now may have called it.
         logger.info("%s: its access to teams has changed", self.service_name)
         self._members.forget()
-        self._missed.notice()
+        self._look_back()
 
     @override
     async def listen(self, take: Take) -> None:
-        """Catch up at the start and whenever something was missed, and send heartbeats.
+        """Identify the agent, and send heartbeats.
 
         Raises:
             ServiceRefused: Linear does not accept the agent's settings.
         """
+        del take  # its events arrive as webhooks
         await self._identification.identify()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._missed.run(take))
-            group.create_task(self._posting.show_life())
+        await self._posting.show_life()
+
+    @override
+    async def sources(self) -> Sequence[Source]:
+        """List what the agent's sessions show: new ones, and what people wrote in them."""
+        find = partial(
+            webhook.find_missed,
+            self.service_name,
+            self._api,
+            self._clock,
+            self._identification.wait,
+        )
+        return [Source(SESSIONS, find)]
+
+    def _look_back(self) -> None:
+        """Look for what was said to the agent where it had no access until now."""
+        now = self._clock.now()
+        self.gaps.append(Gap(now - webhook.LOOK_BACK_SECONDS, now, "access"))
 
     # Installation.
 
@@ -211,7 +227,7 @@ class LinearAdapter(Adapter):
             PostError: not now, or Linear refuses the new token.
         """
         found = await self._identification.install(code, back)
-        self._missed.notice()
+        self._look_back()
         return found
 
     @override

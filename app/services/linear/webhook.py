@@ -10,7 +10,6 @@ arrive is not handled again. The bridge never looks further back than it remembe
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -24,15 +23,10 @@ from app.clock import Clock
 from app.errors import (
     DeliveryRefused,
     DeliveryUnreadable,
-    PostError,
-    PostRejected,
-    ServiceRefused,
 )
 from app.model.inbound import Delivery
 from app.services.common.webhooks import (
-    CatchUp,
     DeliveryStale,
-    Take,
     read_pages,
     verify_signature,
     verify_time,
@@ -82,7 +76,7 @@ def verify(
     _check_addressee(event, identity)
     stamp = event.get("webhookTimestamp")
     if isinstance(stamp, bool) or not isinstance(stamp, int | float):
-        raise DeliveryStale("webhookTimestamp is missing", status=200)
+        raise DeliveryStale("webhookTimestamp is missing")
     verify_time(stamp / 1000, now, window=WINDOW_SECONDS)
     return Delivery(
         adapter=adapter,
@@ -125,13 +119,13 @@ def _check_addressee(event: dict[str, Any], identity: LinearIdentity | None) -> 
         raise DeliveryRefused("webhook belongs to another agent", status=200)
 
 
-LOOK_SECONDS: Final = 60.0
-"""The shortest pause between two catch-ups."""
 LOOK_BACK_SECONDS: Final = 6 * 24 * 3600.0
 """How far back to look: a day less than decisions are remembered at least."""
 PAGES: Final = 100
 """Pages to read at most: 2,500 sessions, the ones that changed last first."""
 
+WAITING: Final = {"pending", "stale"}
+"""States of a session that waits for the agent's first word; it is stale after half an hour."""
 ENDED: Final = {"complete", "error"}
 """States of a session in which no one works."""
 
@@ -181,55 +175,43 @@ def prompts_since(since: float) -> dict[str, Any]:
     }
 
 
-class Missed:
-    """Catches up at the start, and whenever something was missed."""
+def find_missed(
+    adapter: str,
+    api: LinearApi,
+    clock: Clock,
+    identity: Callable[[], Awaitable[LinearIdentity]],
+    since: float,
+) -> AsyncGenerator[Delivery, None]:
+    """Read what people did in the agent's sessions since a time, and all that wait for it.
 
-    def __init__(
-        self,
-        name: str,
-        api: LinearApi,
-        clock: Clock,
-        identity: Callable[[], Awaitable[LinearIdentity]],
-    ) -> None:
-        self._name = name
-        self._api = api
-        self._clock = clock
-        self._identity = identity
-        self._noticed = asyncio.Event()
-        self._catch_up = CatchUp(name, clock, reach=LOOK_BACK_SECONDS, overlap=LOOK_BACK_SECONDS)
+    Raises:
+        PostError: Linear does not say.
+        ServiceRefused: not with this token.
+    """
+    reach = clock.now() - LOOK_BACK_SECONDS
+    since = max(since, reach)
 
-    def notice(self) -> None:
-        """Look soon: something may have been missed."""
-        self._noticed.set()
+    async def read(cursor: str | None) -> tuple[Iterator[Delivery], str | None]:
+        who, prompts = await identity(), prompts_since(since)
+        data = await api.call("sessions", after=cursor, prompts=prompts)
+        page = SessionPage(data, adapter, who, since=since, reach=reach, now=clock.now())
+        return page.deliveries(), page.next
 
-    async def run(self, take: Take) -> None:
-        """Hand over what was missed, again and again."""
-        while True:
-            self._noticed.clear()
-            try:
-                await self._catch_up.run(self._find, take)
-            except (PostError, ServiceRefused) as error:
-                logger.warning("%s cannot catch up: %s", self._name, error)
-                if not isinstance(error, PostRejected):
-                    self._noticed.set()
-            await self._clock.sleep(LOOK_SECONDS)
-            await self._noticed.wait()
-
-    def _find(self, since: float) -> AsyncGenerator[Delivery, None]:
-        async def read(cursor: str | None) -> tuple[Iterator[Delivery], str | None]:
-            identity, prompts = await self._identity(), prompts_since(since)
-            data = await self._api.call("sessions", after=cursor, prompts=prompts)
-            page = SessionPage(data, self._name, identity, since=since, now=self._clock.now())
-            return page.deliveries(), page.next
-
-        return read_pages(read, pages=PAGES, what="Linear's sessions")
+    return read_pages(read, pages=PAGES, what="Linear's sessions")
 
 
 class SessionPage:
     """One page of the list of sessions, the one that changed last first."""
 
     def __init__(
-        self, data: dict[str, Any], adapter: str, who: LinearIdentity, *, since: float, now: float
+        self,
+        data: dict[str, Any],
+        adapter: str,
+        who: LinearIdentity,
+        *,
+        since: float,
+        reach: float,
+        now: float,
     ) -> None:
         connection = _Connection.model_validate(data["agentSessions"])
         self._adapter = adapter
@@ -238,9 +220,7 @@ class SessionPage:
         self._since = since
         listed = [(node, _Listed.model_validate(node)) for node in connection.nodes]
         self._recent = [
-            (node, session)
-            for node, session in listed
-            if session.updated_at.timestamp() >= self._since
+            (node, session) for node, session in listed if session.updated_at.timestamp() >= reach
         ]
         more = connection.page.has_next and len(self._recent) == len(listed)
         self.next = connection.page.cursor if more else None
@@ -253,21 +233,26 @@ class SessionPage:
                 continue
             shared = _shared(node)
             is_open = session.status not in ENDED
-            is_new = session.created_at.timestamp() >= self._since
+            waits = session.status in WAITING
+            is_new = waits or session.created_at.timestamp() >= self._since
             if is_open and self._was_taken_away(node):
                 name = f"taken-away:{session.id}"
                 notification = {"id": name, "issue": node["issue"]}
                 yield self._event(
                     "issueUnassignedFromYou",
                     name,
+                    session.updated_at,
                     type="AppUserNotification",
                     notification=notification,
                 )
             elif is_new and session.status != "complete":
-                yield self._event("created", session.id, agentSession=shared, **_comments(node))
+                began = session.created_at
+                said = _comments(node)
+                yield self._event("created", session.id, began, agentSession=shared, **said)
             for prompt in session.activities.in_order():
+                at = datetime.fromisoformat(prompt["createdAt"])
                 yield self._event(
-                    "prompted", prompt["id"], agentSession=shared, agentActivity=prompt
+                    "prompted", prompt["id"], at, agentSession=shared, agentActivity=prompt
                 )
 
     def _was_taken_away(self, node: dict[str, Any]) -> bool:
@@ -279,7 +264,7 @@ class SessionPage:
             return False
         return (issue.get("delegate") or {}).get("id") != self._who.user
 
-    def _event(self, action: str, message_id: str, **parts: object) -> Delivery:
+    def _event(self, action: str, message_id: str, at: datetime, **parts: object) -> Delivery:
         event = {
             "type": "AgentSessionEvent",
             "action": action,
@@ -294,6 +279,7 @@ class SessionPage:
             headers={},
             body=orjson.dumps(event),
             received_at=self._now,
+            sent_at=at.timestamp(),
         )
 
 

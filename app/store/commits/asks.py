@@ -6,6 +6,7 @@ An offer is no part of a turn's work: it outlives the turn that shows it, and st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
@@ -57,11 +58,6 @@ _ROOT = (
     .join(turn, turn.c.id == delegation.c.turn)
     .join(surface, surface.c.id == turn.c.surface)
     .where(delegation.c.turn == bindparam("of"), surface.c.service == SERVICE)
-)
-_COPIES = (
-    select(post.c.key)
-    .where(post.c.key > bindparam("first"), post.c.key < bindparam("last"))
-    .order_by(post.c.id)
 )
 _FIRST_SURFACE = (
     select(surface.c.service, surface.c.external, surface.c.agent)
@@ -217,13 +213,18 @@ def close_ask(
     said = {"ask": row.id, **change, **(data or {})}
     entry = Entry(kind="ask", note=note, data=said, session=row.session, turn=row.turn)
     _tell(connection, entry, root_of(connection, row.turn), now)
-    key = ask_post_key(row.id)
-    shown = [key, *connection.execute(_COPIES, {"first": f"{key}:", "last": f"{key};"}).scalars()]
-    return [
-        post
-        for each in shown
-        for post in present(end_post(connection, each, change["state"], note))
-    ]
+    shown = [ask_post_key(row.id), *_copies(connection, row)]
+    ended = [end_post(connection, each, change["state"], note) for each in shown]
+    return [post_id for each in ended for post_id in present(each)]
+
+
+def _copies(connection: Connection, row: Row[Any]) -> Sequence[str]:
+    """List the keys of the further posts that show an ask."""
+    # By the turns of its session: there is no index for the beginning of a key.
+    turns = select(turn.c.id).where(turn.c.session == row.session)
+    copies = post.c.key.startswith(copy_post_key(row.id, ""), autoescape=True)
+    query = select(post.c.key).where(post.c.turn.in_(turns), copies).order_by(post.c.id)
+    return connection.execute(query).scalars().all()
 
 
 def present(post: int | None) -> list[int]:

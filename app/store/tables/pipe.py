@@ -66,8 +66,8 @@ position = Table(
     Column("at", Float, nullable=False),
 )
 
-# When events of an adapter may not have arrived, and what was not there: `bridge`, `socket` or
-# `hook`.
+# When events of an adapter may not have arrived, and what was not there: `bridge`, `socket`, `hook`
+# or `access`.
 gap = Table(
     "gap",
     metadata,

@@ -28,17 +28,26 @@ ECHO = ["cat"]
 Serve = Callable[[web.WebSocketResponse], Awaitable[None]]
 
 
-def launch_at(url: str, token: str = TOKEN, folder: str = "") -> AgentLaunch:
+def launch_at(
+    url: str, token: str = TOKEN, folder: str = "", installation: str = "us"
+) -> AgentLaunch:
     """Make the launch of an agent at an address."""
-    remote = RemoteAddress(url, SecretStr(token), setting="AGENT_TOKEN__AFAR", folder=folder)
+    remote = RemoteAddress(
+        url,
+        SecretStr(token),
+        setting="AGENT_TOKEN__AFAR",
+        folder=folder,
+        installation=installation,
+    )
     return AgentLaunch("afar", (url,), Path("/"), lambda _: {}, remote=remote)
 
 
 async def connect(
-    url: str, token: str = TOKEN, *, owner: str = "", folder: str = ""
+    url: str, token: str = TOKEN, *, session: int = 0, folder: str = "", installation: str = "us"
 ) -> RemoteAgent:
     """Connect as the bridge does."""
-    agent = await reach(launch_at(url, token, folder), Workspace(Path("/")), "m.1", owner=owner)
+    launch = launch_at(url, token, folder, installation)
+    agent = await reach(launch, Workspace(Path("/")), "m.1", session=session)
     assert isinstance(agent, RemoteAgent)
     return agent
 
@@ -165,16 +174,17 @@ async def test_a_process_without_its_bridge_ends_with_all_that_it_started(tmp_pa
 
 async def test_a_session_that_connects_anew_ends_the_process_that_it_had(tmp_path: Path) -> None:
     async with relay(ECHO, tmp_path) as there:
-        first = await connect(there.url, owner="bridge.1")
-        other = await connect(there.url, owner="bridge.2")
-        second = await connect(there.url, owner="bridge.1")
+        first = await connect(there.url, session=1)
+        other = await connect(there.url, session=2)
+        foreign = await connect(there.url, session=1, installation="others")
+        second = await connect(there.url, session=1)
         async with asyncio.timeout(SECONDS):
             assert await first.stdout.read() == b""
-        answers = [await exchange(each, b"hello") for each in (other, second)]
-        for each in (first, other, second):
+        answers = [await exchange(each, b"hello") for each in (other, foreign, second)]
+        for each in (first, other, foreign, second):
             await each.stop(STEPS)
 
-    assert answers == [b"hello", b"hello"]
+    assert answers == [b"hello"] * 3
 
 
 async def test_a_relay_runs_so_many_processes_and_no_more(tmp_path: Path) -> None:

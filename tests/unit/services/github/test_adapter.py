@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from app.errors import PostDelayed, PostRejected
-from app.model.inbound import Chore, Delivery
+from app.model.inbound import Chore, Delivery, Heard
 from app.model.posts import Note, NoteCode, PostContent, PostSend, PostSent
-from app.model.types import Speaker
+from app.model.types import ActivePlace, Speaker
 from app.services.github.adapter import GitHubAdapter
 from app.services.github.auth import GitHubApps
 from app.services.github.events import Rerun
@@ -608,24 +608,28 @@ async def test_a_whisper_names_whom_it_is_for(desk: Desk) -> None:
     assert issue.comments[0].body == "@rae You may not."
 
 
-async def test_what_never_arrived_is_taken_in_once_under_the_id_it_had(desk: Desk) -> None:
+async def find(desk: Desk, since: float = 0.0) -> list[Delivery]:
+    """Read what GitHub has since a time."""
+    return [
+        delivery for source in await desk.claude.sources() async for delivery in source.find(since)
+    ]
+
+
+async def test_what_never_arrived_is_found_under_the_id_it_had(desk: Desk) -> None:
     desk.github.hooks.held = None
     issue = desk.github.open_issue("ann", desk.repository, "Bug")
     desk.github.comment("ann", issue, "@claude-bridge look")
     desk.github.quiet()
-    taken: list[Delivery] = []
+    await desk.claude._sweep.introduce()
 
-    async def take(delivery: Delivery) -> None:
-        taken.append(delivery)
+    found = await find(desk)
 
-    for _ in range(2):
-        await desk.claude._sweep._introduce()
-        await desk.claude._sweep.catch_up(take)
-
-    guids = [attempt.event.guid for attempt in reversed(desk.github.hooks.of(desk.apps["claude"]))]
-    assert [delivery.delivery_id for delivery in taken] == guids
-    assert desk.claude.parse(taken[-1]) is not None
+    attempts = [*reversed(desk.github.hooks.of(desk.apps["claude"]))]
+    assert [each.delivery_id for each in found] == [each.event.guid for each in attempts]
+    assert [each.sent_at for each in found] == pytest.approx([each.at for each in attempts], abs=1)
+    assert desk.claude.parse(found[-1]) is not None
     assert "last delivery failed" in desk.claude.trouble
+    assert await find(desk, desk.clock.now() + 60) == []
 
 
 async def test_what_was_missed_is_found_behind_thousands_of_other_deliveries(desk: Desk) -> None:
@@ -636,14 +640,28 @@ async def test_what_was_missed_is_found_behind_thousands_of_other_deliveries(des
     log = [Attempt(missed, desk.clock.now(), 502, redelivery=False)]
     log += [Attempt(each, desk.clock.now(), 200, redelivery=False) for each in others]
     desk.github.hooks.log = log
-    taken: list[str] = []
 
-    async def take(delivery: Delivery) -> None:
-        taken.append(delivery.delivery_id)
+    assert [each.delivery_id for each in await find(desk)] == [missed.guid]
 
-    await desk.claude._sweep.catch_up(take)
 
-    assert taken == [missed.guid]
+async def test_a_comment_that_no_delivery_tells_of_is_found_in_its_conversation(desk: Desk) -> None:
+    issue = desk.github.open_issue("ann", desk.repository, "Bug")
+    desk.github.comment("ann", issue, "@claude-bridge look")
+    heard = desk.claude.parse(desk.delivery(desk.events()[-1]))
+    await desk.claude.send(
+        PostSend(
+            "create", desk.key(issue), "ab-1", PostContent(kind="notice", note="My own words.")
+        )
+    )
+    desk.in_use.append(ActivePlace(desk.key(issue), "", "", desk.clock.now()))
+
+    [_, source] = await desk.claude.sources()
+    found = [each async for each in source.find(0.0)]
+
+    again = [desk.claude.parse(each) for each in found]
+    assert isinstance(heard, Heard)
+    assert [each.message_id for each in again if isinstance(each, Heard)] == [heard.message_id]
+    assert [each async for each in source.find(desk.clock.now() + 60)] == []
 
 
 async def test_who_the_bot_is_is_asked_where_the_app_works_and_its_token_is_kept_secret(
@@ -652,7 +670,7 @@ async def test_who_the_bot_is_is_asked_where_the_app_works_and_its_token_is_kept
     desk.github.installations[0].suspended = True
     desk.github.install(desk.apps["claude"], desk.github.repository("other/thing"))
 
-    await desk.claude._sweep._introduce()
+    await desk.claude._sweep.introduce()
 
     assert desk.secrets == list(desk.github.tokens)
     assert desk.secrets != []

@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 from app.errors import DeliveryRefused
 from app.model.inbound import Answered, Delivery, Heard, News
 from app.model.posts import PostContent, PostSend
-from app.model.types import Speaker
+from app.model.types import ActivePlace, Speaker
 from app.model.updates import AskOption
 from app.services.github import api
 from app.services.github.events import name_repository, parse
@@ -63,7 +63,7 @@ def test_an_event_as_github_sends_it_is_understood_if_it_speaks_to_an_agent(name
 
 async def every_call(desk: Desk) -> None:
     """Do all that an agent does on GitHub."""
-    await desk.claude._sweep._introduce()
+    await desk.claude._sweep.introduce()
     issue = desk.github.open_issue("ann", desk.repository, "Bug", "@claude-bridge look")
     said = desk.github.comment("ann", issue, "@claude-bridge look")
     desk.github.git.commit("acme/widgets", "topic", {"a.py": "one\ntwo\n"}, "Change")
@@ -108,10 +108,9 @@ async def every_call(desk: Desk) -> None:
     desk.github.comment("ann", issue, "@claude-bridge again")
     desk.github.quiet()
 
-    async def take(_delivery: Delivery) -> None:
-        pass
-
-    await desk.claude._sweep.catch_up(take)
+    desk.in_use.append(ActivePlace(desk.key(issue), "", "", desk.clock.now()))
+    for source in await desk.claude.sources():
+        assert [each async for each in source.find(0.0)]
 
 
 async def test_every_call_is_one_that_github_publishes_with_a_body_it_takes(

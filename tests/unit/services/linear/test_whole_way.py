@@ -42,12 +42,19 @@ class Way:
     app: App
     front: Front
     desk: Desk
+    adapter: LinearAdapter
     broken: bool = False
 
     async def take(self, delivery: Delivery) -> None:
         if self.broken:
             raise StoreUnavailable("the disk is full")
         await self.desk.intake.take(delivery)
+
+    async def look(self) -> None:
+        """Take what Linear shows, as the bridge does after a late delivery."""
+        for source in await self.adapter.sources():
+            async for delivery in source.find(0.0):
+                await self.take(delivery)
 
     async def deliver(self, delivery: HookDelivery) -> int:
         """Send a delivery as Linear does, and let Linear know the answer."""
@@ -84,10 +91,8 @@ async def way_in(folder: Path) -> AsyncIterator[Way]:
 
 
 @asynccontextmanager
-async def run(
-    folder: Path, clock: ManualClock, linear: Linear, app: App, *, sleepers: int = 2
-) -> AsyncIterator[Way]:
-    """Run a bridge on a folder until it is over; so many sleep when it has begun."""
+async def run(folder: Path, clock: ManualClock, linear: Linear, app: App) -> AsyncIterator[Way]:
+    """Run a bridge on a folder until it is over."""
     adapter = LinearAdapter(
         "demo",
         LinearCredentials(
@@ -104,10 +109,10 @@ async def run(
     )
     front.open([adapter])
     async with running_desk(folder, clock=clock, guests=[adapter]) as desk:
-        way = Way(linear, clock, app, front, desk)
+        way = Way(linear, clock, app, front, desk, adapter)
         async with asyncio.TaskGroup() as group:
             listening = group.create_task(adapter.listen(way.take))
-            await clock.asleep(sleepers)
+            await clock.asleep()
             yield way
             listening.cancel()
     await adapter.close()
@@ -123,7 +128,7 @@ async def test_the_agent_starts_after_its_first_word_has_arrived(tmp_path: Path)
         session, delivery = await way.delegate()
         assert await way.deliver(delivery) == 200
 
-        await way.clock.asleep(3)  # the turn has begun and waits
+        await way.clock.asleep(2)  # the turn has begun and waits
         await asyncio.to_thread(way.linear.wait, lambda: bool(way.linear.waiting))
         assert way.desk.launcher.lines == []
 
@@ -139,7 +144,7 @@ async def test_a_linear_that_is_down_keeps_no_agent_from_starting(tmp_path: Path
         way.linear.held = {"agentActivityCreate"}
         session, delivery = await way.delegate()
         assert await way.deliver(delivery) == 200
-        await way.clock.asleep(3)
+        await way.clock.asleep(2)
 
         await way.clock.advance(10.0)
         await way.desk.reached(1, "done")
@@ -205,11 +210,12 @@ async def test_what_could_not_be_kept_is_found_when_linear_repeats_it_and_only_o
         await way.until(delivery.due)  # a minute later
         await way.clock.advance(1.0)
         assert await way.deliver(delivery) == 200
+        await way.look()
         await way.shown(session, "complete")
 
         await way.clock.advance(3600.0)  # as if the answer had been lost
         assert await way.deliver(delivery) == 200
-        await way.clock.asleep(2)  # it has looked again
+        await way.look()
         rows = await way.desk.stores.deliveries.recent(before=None, limit=10)
 
         assert len(way.desk.launcher.told("prompt")) == 1
@@ -246,7 +252,7 @@ async def test_what_arrives_while_no_token_works_is_answered_once_one_does(
         way.app.tokens.clear()
         session, delivery = await way.delegate()
         assert await way.deliver(delivery) == 200
-        await way.clock.asleep(3)  # it waits to be asked about again
+        await way.clock.asleep(2)  # it waits to be asked about again
         assert session.activities == []
 
         way.app.tokens.update(tokens)
@@ -264,7 +270,7 @@ async def test_what_arrives_before_it_is_known_who_the_agent_is_waits_and_is_the
     with Linear(clock.now) as linear:
         app = linear.agent("demo")
         linear.down = True
-        async with run(tmp_path, clock, linear, app, sleepers=1) as way:
+        async with run(tmp_path, clock, linear, app) as way:
             session, delivery = await way.delegate()
             genuine = json.loads(delivery.body)
             strange = linear.hooks.send(app, {**genuine, "organizationId": "another"})
