@@ -47,13 +47,16 @@ With AGENT_BRIDGE_DEMO_FAULTS set (to `1`, or to a comma list of faults) also th
     chunk TEXT  tell NAME   late        a chunk per character, create a file, one update too late
     chatty N                            N turns by itself without an end, whatever it is told
     withdraw NAME                       ask, and take it back once the file is there
+    refuse NAME     broken              fail with an `errorKind`; report a failure, and end the turn
 
 and these faults of the whole process: `hang-X`, `fail-X` and `login-X`, which wants a login (X is
 the last part of a method: initialize, new, load, resume, prompt, cancel, ...), `no-load` (neither
 load nor resume), `no-resume`, `slow-exit` (deaf to the end of stdin and to SIGTERM),
 `exit-at-start`, `system-prompt` (takes one with a new session and keeps it, as real agents do),
 `mute-tell` (`tell` is the last thing it does that can be seen), `no-http` (takes tool servers on
-stdio alone), `no-steering`, `detached` (turns do not wait for their sub-agents).
+stdio alone), `no-steering`, `detached` (turns do not wait for their sub-agents), `only-v2` (speaks
+version 2 of the protocol, which this bridge does not), `pulls` (takes no words into its turns, but
+asks for those that wait after each line, as qwen does).
 """
 
 # pathlib would be a quarter of the start-up time.
@@ -134,7 +137,8 @@ FAULT_COMMANDS = {
     **dict.fromkeys(("requests", "children", "chatty"), NUMBER),
     **dict.fromkeys(("env", "late"), NOTHING),
     **dict.fromkeys(("read", "chunk"), TEXT),
-    **dict.fromkeys(("tell", "withdraw"), NAME),
+    **dict.fromkeys(("tell", "withdraw", "refuse"), NAME),
+    "broken": NOTHING,
 }
 
 
@@ -215,6 +219,7 @@ class DemoSession:
         self.mode, self.model = MODES[0]["id"], MODELS[0]["value"]
         self.allowed: set[str] = set()
         self.turn: DemoTurn | None = None
+        self.pulls = True
         self.emits: set[str] = set()
         self.tasks: dict[str, str] = {}
         self.records = read_history(name)
@@ -249,6 +254,7 @@ class ChildSession:
         self.mode: str = above.mode
         self.allowed: set[str] = set()
         self.turn: DemoTurn | None = None
+        self.pulls = False
         self.emits: set[str] = set()
         self.tasks: dict[str, str] = {}
         self.records: list[dict[str, str]] = []
@@ -470,12 +476,20 @@ class DemoTurn:
                 between()
 
     def _read_steered(self) -> None:
-        """Obey the words that were steered in."""
+        """Obey the words that were steered in, or that wait for the turn."""
+        if "pulls" in FAULTS and self.session.pulls:
+            self._pull()
         while self._steered:
             self.check()
             words = self._steered.pop(0)
             self.session.remember("user", words)
             self._follow(words)
+
+    def _pull(self) -> None:
+        """Ask for the words that wait; one refusal is enough for the whole session."""
+        answer = self.request("craft/drainMidTurnQueue", {"sessionId": self.session.name})
+        self.session.pulls = "messages" in answer
+        self._steered += answer.get("messages", ())
 
     def _ends(self) -> bool:
         """Take no more words if all were read; what is taken is read."""
@@ -1022,6 +1036,13 @@ class FaultyTurn(DemoTurn):
     def _do_late(self, _: str) -> None:
         self.late = True
 
+    def _do_refuse(self, kind: str) -> None:
+        raise WireError(INTERNAL, "The demo agent refuses, as it was told to.", errorKind=kind)
+
+    def _do_broken(self, _: str) -> None:
+        status = {"codex": {"threadStatus": {"type": "systemError"}}}
+        self.update("session_info_update", _meta=status)
+
     def _do_chatty(self, number: str) -> None:
         def chat() -> None:
             for each in range(int(number)):
@@ -1102,10 +1123,11 @@ class DemoAgent:
         self.wire.takes_children = able.get("subagents") is not None
         offered = [n for n in ("list", "close", "resume") if f"session/{n}" not in self.missing]
         offered += ["systemPrompt"] * ("system-prompt" in FAULTS)
+        self.missing |= {"_session/steering"} if "pulls" in FAULTS else set()
         steering = {"steering": {"supported": True}}
         return {
-            **({} if "no-steering" in FAULTS else {"_meta": steering}),
-            "protocolVersion": 1,
+            **({} if FAULTS & {"no-steering", "pulls"} else {"_meta": steering}),
+            "protocolVersion": 2 if "only-v2" in FAULTS else 1,
             "agentInfo": {"name": "demo", "title": "Demo agent (no model)", "version": VERSION},
             "authMethods": [],
             "agentCapabilities": {

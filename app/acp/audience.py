@@ -20,9 +20,10 @@ from typing import Any, Final
 from app.acp.background import Background
 from app.acp.json_values import Json, mapping
 from app.acp.own_work import OwnWork, is_words
+from app.acp.pulled_words import PULL, PulledWords
 from app.acp.subagents import ANNOUNCES, Subagents
 from app.acp.transport import MAX_OPEN_REQUESTS
-from app.acp.updates import bridge_update, message_words
+from app.acp.updates import bridge_update, message_words, thread_status
 from app.errors import BridgeError
 from app.model.background import Woken
 from app.model.ports import AgentListener, SessionListener
@@ -95,12 +96,16 @@ class Audience:
         """What goes on between turns."""
         self.subagents = Subagents(count)
         """The sub-agents of the session."""
+        self.pulled = PulledWords()
+        """Words for a running turn, if the agent asks for them."""
         self.marks: set[int] = set()
         """The messages whose marks a replayed conversation showed."""
         self.session_id: str | None = None
         """The agent's id of the session; until it is known, every update is taken as ours."""
         self.heard_usage = False
         """Whether the agent reported its usage in this turn."""
+        self.has_failed = False
+        """Whether the agent reported that its model failed in this turn."""
 
     # Turns.
 
@@ -118,7 +123,7 @@ class Audience:
         self._listener = listener
         self._turn = self.background.turn = turn
         self._hushed = self._deaf = self._is_woken = False
-        self.heard_usage = False
+        self.heard_usage = self.has_failed = False
         self.own_work.begin()
         self._catching_up = self.own_work.is_kept
         self._joining = _NO_ONE if self._catching_up else TextUpdate
@@ -143,6 +148,7 @@ class Audience:
         With `deaf`, what the agent does until its next turn opens none.
         """
         self.hush()
+        self.pulled.hand_back()
         self._listener = None
         self._listening.clear()
         self._joining = _NO_ONE
@@ -211,6 +217,12 @@ class Audience:
             yield opened
         finally:
             self._requests.remove(opened)
+
+    def answer(self, method: str, params: object) -> dict[str, Any] | None:
+        """Answer a request that needs no person; None if it is another one."""
+        if method != PULL or mapping(params).get("sessionId") != self.session_id:
+            return None
+        return {"messages": self.pulled.take(), "hasQueuedPrompt": False}
 
     def withdraw(self, identifier: object) -> None:
         """Take back a request that the agent no longer wants answered."""
@@ -312,6 +324,8 @@ class Audience:
         if subagent and subagent not in self.subagents:
             self._count("other_session")
             return
+        if not subagent and (status := thread_status(raw)):
+            self.has_failed = status == "systemError"
         if not subagent and self._session is not None and self._hear_work(mapping(raw)):
             self.own_work.sign_off()
         update = self._translate(subagent, raw)

@@ -27,11 +27,17 @@ from acp.schema import (
 
 from app.acp.background import HEARTBEAT_WISH, SDK_MESSAGES
 from app.acp.card import Card, read_card
-from app.acp.json_values import Json, mapping, string
+from app.acp.json_values import Json, label, mapping, string
 from app.acp.launch import AgentLaunch
 from app.acp.offers import Offers
 from app.acp.peer import AgentPeer, AgentTimeouts
-from app.errors import AgentError, AgentLoginNeeded, AgentMisbehaved, AgentRefused
+from app.errors import (
+    AgentError,
+    AgentLoginNeeded,
+    AgentMisbehaved,
+    AgentNotStarted,
+    AgentRefused,
+)
 
 if TYPE_CHECKING:
     from app.acp.launch import McpServer
@@ -134,12 +140,17 @@ class Handshake:
         }
         async with self._peer.step("initialize", self._timeouts.initialize):
             raw = await self._peer.transport.request("initialize", words)
+            # First: the answer of another version has another form.
+            spoken = mapping(raw).get("protocolVersion", PROTOCOL_VERSION)
+            if spoken != PROTOCOL_VERSION:
+                raise AgentNotStarted(
+                    self._peer.name,
+                    f"it speaks version {label(str(spoken))} of the Agent Client Protocol, and the"
+                    f" bridge speaks version {PROTOCOL_VERSION}",
+                    f"Install a version of the agent, or of its ACP adapter, that speaks version"
+                    f" {PROTOCOL_VERSION}.",
+                )
             answer = InitializeResponse.model_validate(raw)
-        if answer.protocol_version != PROTOCOL_VERSION:
-            raise AgentMisbehaved(
-                self._peer.name,
-                f"it speaks ACP version {answer.protocol_version}, not {PROTOCOL_VERSION}",
-            )
         offered = answer.agent_capabilities or AgentCapabilities()
         self._capabilities = drop_failed(offered, await self._card(answer))
         self._instructs = bool(self._system) and takes_system_prompt(raw)

@@ -52,8 +52,7 @@ class AcpSession:
         """What it can be set to, as the agent last reported."""
         self.capabilities = begun.capabilities
         """What the agent can do."""
-        self.steerable = begun.steerable
-        """Whether words can go into a running turn."""
+        self._is_told = begun.steerable
         self._timeouts = timeouts
         self._idle = asyncio.Event()
         self._idle.set()
@@ -71,6 +70,11 @@ class AcpSession:
     def alive(self) -> bool:
         """Whether the agent can be prompted, now or after its turn."""
         return self._peer.alive
+
+    @property
+    def steerable(self) -> bool:
+        """Whether words can go into a running turn: it is told of them, or asks for them."""
+        return self._is_told or self._peer.audience.pulled.is_used
 
     @property
     def choices(self) -> Choices:
@@ -186,6 +190,8 @@ class AcpSession:
         """
         if self._idle.is_set() or self._cancelled:
             return False
+        if not self._is_told and self.steerable:
+            return await self._peer.audience.pulled.offer(text)
         blocks = await self._blocks(text, files)
         words = {
             "sessionId": self._session_id,
@@ -322,7 +328,8 @@ class AcpSession:
                 timeout = self._timeouts.cancel
                 raise AgentTimedOut(self._peer.name, "session/cancel", timeout) from None
             raise
-        return PromptEnd(answer.stop_reason, self._usage(answer.usage))
+        failed = audience.has_failed and answer.stop_reason == "end_turn"
+        return PromptEnd(answer.stop_reason, self._usage(answer.usage), failed=failed)
 
     def _usage(self, usage: Usage | None) -> UsageUpdate | None:
         """Return the tokens used; how full the context is only if the agent did not say so."""

@@ -140,7 +140,6 @@ class ByteReader(Protocol):
 
     async def read(self, n: int, /) -> bytes:
         """Return what is available, up to n bytes; empty at the end."""
-        ...
 
 
 class Pipes(Protocol):
@@ -149,19 +148,15 @@ class Pipes(Protocol):
     @property
     def stdout(self) -> ByteReader:
         """The agent's output."""
-        ...
 
     def write(self, data: bytes, /) -> None:
         """Queue bytes for the agent's input."""
-        ...
 
     async def drain(self) -> None:
         """Wait until the agent has taken most of what was written."""
-        ...
 
     def discard_output(self) -> None:
         """Stop reading and discard further output."""
-        ...
 
 
 class Hearer(Protocol):
@@ -169,7 +164,6 @@ class Hearer(Protocol):
 
     def take(self, params: Any) -> Awaitable[None] | None:
         """Take the parameters of one `session/update`."""
-        ...
 
     def notify(self, method: str, params: object) -> bool:
         """Take any other notification; False if it says nothing."""
@@ -177,11 +171,12 @@ class Hearer(Protocol):
 
     def settle(self) -> Awaitable[None] | None:
         """Pass on what was queued, because something else comes next."""
-        ...
+
+    def answer(self, method: str, params: object) -> Message | None:
+        """Answer a request that needs no person; None if it is another one."""
 
     def withdraw(self, identifier: object) -> None:
         """Take back a request of the agent that is not answered yet."""
-        ...
 
 
 class AgentTransport:
@@ -340,6 +335,9 @@ class AgentTransport:
             return await self._answer(message, identifier)
         if not isinstance(method, str) or identifier in self._open:
             self._count("senseless_request")
+            return None
+        if (answer := self._hearer.answer(method, message.get("params"))) is not None:
+            await self.send({"jsonrpc": "2.0", "id": identifier, "result": answer})
             return None
         if len(self._open) >= MAX_OPEN_REQUESTS or sum(self._open.values(), size) > MAX_OPEN_BYTES:
             await self._refuse(identifier)

@@ -194,6 +194,12 @@ def _info(update: Json) -> BridgeUpdate | None:
     return StateUpdate("title", label(update["title"]) or "")
 
 
+def thread_status(update: object) -> str:
+    """Return how the agent says its session is: `active`, `idle` or `systemError`; or nothing."""
+    codex = mapping(mapping(mapping(update).get("_meta")).get("codex"))
+    return string(mapping(codex.get("threadStatus")).get("type")) or ""
+
+
 def _unknown(kind: str, update: Json) -> UnknownUpdate:
     return UnknownUpdate(label(kind) or "", update if is_shallow(update, MAX_DEPTH) else {})
 

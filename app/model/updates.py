@@ -278,6 +278,8 @@ class PromptEnd:
 
     stop_reason: str
     usage: UsageUpdate | None = None
+    failed: bool = False
+    """Whether the agent reported that its model failed, though it ended the prompt as usual."""
 
 
 FactKind = Literal["command", "path", "host", "file", "input", "change", "address", "quote"]

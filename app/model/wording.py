@@ -12,6 +12,7 @@ from app.errors import AgentDied, AgentError, AgentLoginNeeded, AgentRefused
 from app.markdown.writing import span
 from app.model.inbound import Reason
 from app.model.posts import DelegatedLine, Note, NoteCode, Outcome, PostContent, Pushed
+from app.model.remedies import remedy
 from app.model.text import count, duration, reveal_line
 
 MINUS = "\N{MINUS SIGN}"
@@ -338,7 +339,9 @@ def failure(error: AgentError, agent: str, name: str) -> str:
         case AgentLoginNeeded():
             return SIGN_IN_FIRST.format(agent=agent, name=name)
         case AgentRefused():
-            return FAILED.format(agent=agent, problem=error.message)
+            words = FAILED.format(agent=agent, problem=error.message)
+            facts = error.data if isinstance(error.data, dict) else {}
+            return " ".join(filter(None, (words, remedy(facts.get("errorKind")))))
         case AgentDied():
             last = LAST_WORDS.format(words=error.last_words) if error.last_words else ""
             return " ".join(filter(None, (CRASHED.format(agent=agent), last)))

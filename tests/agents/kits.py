@@ -45,6 +45,8 @@ class Kit:
     """Whether it takes a system prompt over ACP."""
     steered: bool = False
     """Whether it takes words into a running turn."""
+    pulls: bool = False
+    """Whether it asks for words in its turns."""
     waits_for_subagents: bool = False
     """Whether it runs sub-agents as sessions, and its turns wait for them."""
     leaves_subagents: bool = False
@@ -79,7 +81,7 @@ class Kit:
     @property
     def asks_a_model(self) -> bool:
         """Whether there is a model behind it."""
-        return self not in {DEMO, RELAYED}
+        return self not in {DEMO, RELAYED, PULLING}
 
     @property
     def is_deaf_to_steering(self) -> bool:
@@ -204,6 +206,10 @@ DEMO = Kit(
 )
 RELAYED = replace(DEMO, is_relayed=True)
 """The demo agent behind a relay: what holds for a session holds there too."""
+PULLING = replace(
+    DEMO, environment=lambda _url: {"AGENT_BRIDGE_DEMO_FAULTS": "pulls"}, steered=False, pulls=True
+)
+"""The demo agent as one that asks for words."""
 REAL = (
     Kit(
         "claude",
@@ -259,6 +265,7 @@ REAL = (
         _qwen,
         _qwen_files,
         free_mode="yolo",
+        pulls=True,
         frees=(".qwen/settings.json", '{"permissions": {"allow": ["run_shell_command"]}}'),
         unguarded=("canary-command", "canary-hook", "canary-server"),
     ),

@@ -108,6 +108,21 @@ FATAL = {
         "fail",
         r"demo failed: The demo agent failed, .*",
     ),
+    "speaks another version": (
+        "only-v2",
+        "say hello",
+        r"demo could not be started: it speaks version 2 of .*\. Install a version of the agent.*",
+    ),
+    "names the kind of its error": (
+        "1",
+        "refuse billing_error",
+        r"demo failed: The demo agent refuses, .* Its provider refuses for billing reasons: .*",
+    ),
+    "reports that its model failed": (
+        "1",
+        "broken",
+        r"demo failed: its model did not answer\. Try again, or choose another model\.",
+    ),
     "never ends a line": (
         "1",
         f"line {BIG}",

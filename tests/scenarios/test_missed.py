@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.support.variants import quick
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 AWAY = "while the bridge was away"
 ASKED = "Still wanted?"
+READING = {"conversations.history", "conversations.replies"}
 
 
 def direct(world: SlackWorld) -> str:
@@ -171,3 +173,55 @@ def test_the_first_run_answers_nothing_that_was_said_before(tmp_path: Path) -> N
         world.settle()
 
     assert world.turns() == 1
+
+
+def storm(world: SlackWorld, *, conversations: int, messages: int, kills: int) -> list[str]:
+    """Say many things in many conversations, of which Slack loses some; returns what was said.
+
+    The bridge is killed now and then.
+    """
+    chance = random.Random(world.seed)
+    threads = [world.say(f"{world.at('claude')} say begun {n}") for n in range(conversations)]
+    for number, thread in enumerate(threads):
+        world.wait_answer(thread, f"begun {number}")
+    deaths = set(chance.sample(range(messages), kills))
+    said = []
+    for number in range(messages):
+        said.append(f"word-{number:04d}.")
+        world.say(f"say {said[-1]}", thread=chance.choice(threads))
+        if number in deaths:
+            world.bridge.kill()
+            world.bridge.start()
+            world.wait_listening()
+    return said
+
+
+@pytest.mark.parametrize(
+    ("conversations", "messages", "kills", "seconds"),
+    quick(1, [(4, 40, 1, 40.0), (40, 2_000, 8, 600.0)]),
+)
+@pytest.mark.long
+@pytest.mark.timeout(1_200)
+def test_every_message_is_answered_once_whatever_slack_loses(
+    tmp_path: Path, conversations: int, messages: int, kills: int, seconds: float
+) -> None:
+    with SlackWorld(tmp_path, seed=7, entry={"while_busy": "queue"}) as world:
+        world.slack.loses_unheard = True
+        world.slack.loss = 0.05
+        said = storm(world, conversations=conversations, messages=messages, kills=kills)
+        known = "select count(distinct message_id) from decision where outcome = 'done'"
+        world.bridge.wait(
+            lambda: world.bridge.rows(known) == [(conversations + messages,)],
+            "not every message has its outcome",
+            seconds,
+        )
+        world.settle()
+        prompts = "\n".join(prompt for (prompt,) in world.bridge.rows("select prompt from turn"))
+        limited = [call for call in world.slack.calls if call.answer.get("error") == "ratelimited"]
+
+    assert world.slack.dropped, "nothing was lost"
+    heard = world.bridge.rows("select message, count(*) from heard group by message")
+    assert {times for _, times in heard} == {1}
+    assert [word for word in said if word not in prompts] == []
+    # What a turn reads of its own thread is not part of the budget of comparing.
+    assert not [call for call in limited if call.method in READING and "oldest" in call.arguments]

@@ -48,13 +48,12 @@ def test_a_comment_that_is_taken_gets_the_eyes_and_then_the_sign_of_the_answer(
         world.github.wait(lambda: second.reactions == [(BOT, "eyes")])
         seen_at_work = list(first.reactions)
         let_go(world.bridge, "begun", "go")
-        answer = world.wait_for(issue, "go is here.")
+        world.wait_for(issue, "the second thing")
         world.github.wait(lambda: (BOT, "+1") in second.reactions)
         world.settled()
 
         assert seen_at_work == [(BOT, "eyes")]
         assert first.reactions == second.reactions == [(BOT, "eyes"), (BOT, "+1")]
-        assert "the second thing" in answer.body
         assert world.turns() == 1
 
 
@@ -87,8 +86,7 @@ def test_words_that_an_agent_on_linear_has_are_confirmed_by_a_thought(tmp_path: 
 
         thoughts = [each for each in session.of_type("thought") if each.body == TAKEN]
         assert [each.ephemeral for each in thoughts] == [False]
-        assert session.response.startswith("go is here.")
-        assert "the second thing" in session.response
+        assert session.response.endswith("the second thing")
         assert world.turns() == 1
         assert world.linear.faults == []
 

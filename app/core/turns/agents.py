@@ -20,6 +20,7 @@ from app.core.turns.prompt import SystemPrompt, write_system_prompt
 from app.model.agents import Choices
 from app.model.background import Woken
 from app.model.ports import AgentLauncher, AgentSession, OpenedSession
+from app.model.subagents import SubagentState
 from app.model.types import Session
 from app.model.workspaces import Target, Workspace
 from app.retry import persist
@@ -238,11 +239,11 @@ class LiveAgents:
         if (woken := live.agent.woken) is not None:
             self.on_woken(session_id, woken)
 
-    async def end(self, session_id: int) -> None:
-        """End a session's process, if it has one; a second caller waits for the end."""
+    async def end(self, session_id: int, *, stopped: bool = False) -> None:
+        """End a session's process, maybe as people stopped it; another caller waits for the end."""
         live = self._live.pop(session_id, None)
         if live is not None:
-            await self._close(session_id, live)
+            await self._close(session_id, live, stopped=stopped)
             await self._notify_room()
         elif (ending := self._ending.get(session_id)) is not None:
             await ending.wait()
@@ -397,7 +398,7 @@ class LiveAgents:
         ]
         return min(idle)[1] if idle else None
 
-    async def _close(self, session_id: int, live: LiveAgent) -> None:
+    async def _close(self, session_id: int, live: LiveAgent, *, stopped: bool = False) -> None:
         live.stay()
         ended = self._ending[session_id] = asyncio.Event()
         try:
@@ -405,7 +406,8 @@ class LiveAgents:
             await live.agent.close()
             if left:
                 settle = self._base.stores.subagents.settle
-                await persist(self._base.clock, settle, session_id, "lost")
+                state: SubagentState = "stopped" if stopped else "lost"
+                await persist(self._base.clock, settle, session_id, state)
                 self.on_change(session_id)
             await self._workspaces.close(session_id)
         finally:

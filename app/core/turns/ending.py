@@ -21,7 +21,7 @@ from app.core.turns.limits import Budget, complete
 from app.core.turns.turn_context import TurnContext
 from app.core.turns.waits import Course
 from app.errors import AgentError, AgentRefused, BridgeError, RepositoryError
-from app.model import wording
+from app.model import remedies, wording
 from app.model.asks import with_colleagues
 from app.model.phase import Phase
 from app.model.steering import Steered
@@ -31,6 +31,8 @@ from app.model.workspaces import Shipped
 from app.retry import persist
 
 logger = logging.getLogger(__name__)
+
+MODEL_FAILED = -32603  # JSON-RPC's "internal error": what other agents answer with
 
 TOLD_TO_END = frozenset({Phase.STOPPING, Phase.OVERDUE})
 
@@ -71,6 +73,10 @@ class TurnEnding:
             await self.pause(self._budget.pause(resumes=self._agent.resume))
         elif found := spoken_obstacle(self._display.router.words, self._context.clock.now()):
             await self._wait_for(found)
+        elif end.failed:
+            words = self._display.router.words or remedies.MODEL_FAILED
+            refused = AgentRefused(self._name, MODEL_FAILED, words, {"errorKind": "system_error"})
+            await self.handle(refused, started=True)
         else:
             await self._succeed(end, shipped)
 
@@ -126,7 +132,7 @@ class TurnEnding:
         # A stop holds what is queued; what is free to run took the place of this turn.
         is_replaced = turns.next_turn(session) is not None
         if not is_replaced:
-            await self._context.live.end(session)
+            await self._context.live.end(session, stopped=True)
         facts: dict[str, bool | int]
         words, held = wording.STOPPED, turns.waiting(session)
         facts = {"held": held}

@@ -113,6 +113,8 @@ class Failure:
     """The code of the agent's own error."""
     log: str = ""
     """The end of what the agent wrote to stderr."""
+    reason: str = ""
+    """The kind of error that the agent names."""
 
     def data(self, redact: Callable[[str], str]) -> dict[str, Any]:
         """Write it for the transcript: without secrets, and no longer than it may be."""
@@ -133,6 +135,7 @@ def failure_of(error: Exception) -> Failure:
         status=error.status if isinstance(error, AgentDied) else None,
         code=error.code if isinstance(error, AgentRefused) else None,
         log=error.log if isinstance(error, AgentError) else "",
+        reason=reason_of(error.data) if isinstance(error, AgentRefused) else "",
     )
 
 
@@ -148,12 +151,19 @@ class Obstacle:
 def obstacle(code: int, message: str, data: object, now: float) -> Obstacle | None:
     """Recognise an agent's error that is not about its work."""
     facts: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
-    kind = facts.get("errorKind")
-    if kind in _LIMIT_KINDS or code == TOO_MANY_REQUESTS or _LIMIT.search(message):
+    reason = reason_of(data)
+    said = "" if reason else message  # words are only read where there is no field
+    if reason in _LIMIT_KINDS or code == TOO_MANY_REQUESTS or _LIMIT.search(said):
         return Obstacle("limited", _until(message, facts, now))
-    if kind in _LOGIN_KINDS or code == AUTH_REQUIRED or _LOGIN.search(message):
+    if reason in _LOGIN_KINDS or code == AUTH_REQUIRED or _LOGIN.search(said):
         return Obstacle("login")
     return None
+
+
+def reason_of(data: object) -> str:
+    """Return the kind of error that an agent names; empty if it names none."""
+    kind = data.get("errorKind") if isinstance(data, Mapping) else None
+    return kind if isinstance(kind, str) and kind != "unknown" else ""
 
 
 def spoken_obstacle(words: str, now: float) -> Obstacle | None:

@@ -396,7 +396,9 @@ class TurnRun:
 
     async def _ship(self, end: PromptEnd | None) -> None:
         """Deliver the work of a turn that is done; a stop stops this as well."""
-        if end is None or self._budget.has_ended(end) or not self._course.take(Event.SHIP):
+        if end is None or end.failed or self._budget.has_ended(end):
+            return
+        if not self._course.take(Event.SHIP):
             return
         context = self._context
         title = self._router.title or self._session.title

@@ -28,8 +28,8 @@ from app.retry import persist
 
 logger = logging.getLogger(__name__)
 
-LIST_SECONDS: Final = 300.0
-"""How often an adapter is asked for its sources: a new channel waits that long at most."""
+LIST_SECONDS: Final = 60.0
+"""How often an adapter is asked for its sources: a thread that has just begun is one."""
 USED_SECONDS: Final = 3600.0
 """How long a source counts as used."""
 USED_PAUSE_SECONDS: Final = 60.0
@@ -78,9 +78,9 @@ class Watch:
         """Compare the sources of the adapter with what is known, again and again."""
         await self._begin()
         await self._adapter.prepare()
+        # What waited for the connection arrives first.
+        await self._clock.sleep(GRACE_SECONDS)
         while True:
-            # What waited for the connection arrives first.
-            await self._clock.sleep(GRACE_SECONDS)
             try:
                 sources = await self._list()
             except (PostError, ServiceRefused, TimeoutError) as error:
@@ -134,6 +134,7 @@ class Watch:
             if self._adapter.gaps:
                 while self._adapter.gaps:
                     await self._note(self._adapter.gaps.popleft())
+                await self._clock.sleep(GRACE_SECONDS)
                 return
 
     def _next(self, sources: Sequence[Source]) -> tuple[Source | None, float]:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.agents.kits import DEMO, REAL, RELAYED, ROOT, Kit
+from tests.agents.kits import DEMO, PULLING, REAL, RELAYED, ROOT, Kit
 from tests.agents.model import Model
 from tests.agents.rig import Rig
 from tests.support.relays import relay
@@ -19,7 +19,9 @@ from tests.support.relays import relay
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Hold each test against every agent that it is about, each restart in every way it offers."""
     relayed = (RELAYED,) if hasattr(metafunc.module, "OVER_A_RELAY") else ()
-    kits = [kit for kit in (DEMO, *relayed, *REAL) if _is_about(metafunc, kit)]
+    wanted = {mark.args[0] for mark in metafunc.definition.iter_markers("kits")}
+    pulling = (PULLING,) if "pulls" in wanted else ()
+    kits = [kit for kit in (DEMO, *relayed, *pulling, *REAL) if _is_about(metafunc, kit)]
     if "how" in metafunc.fixturenames:
         cases = [(kit, how) for kit in kits for how in ("new", *_ways_back(kit))]
         metafunc.parametrize(

@@ -82,3 +82,39 @@ async def test_an_agent_that_takes_no_words_hands_them_back(rig: Rig) -> None:
 
     await opened.session.cancel()
     assert (await turn).stop_reason == "cancelled"
+
+
+@pytest.mark.kits("pulls")
+async def test_an_agent_that_asks_for_words_gets_them_once_and_in_order(rig: Rig) -> None:
+    opened = await rig.open()
+    await told(opened.session, "run true", "allow_once")
+    turn = asyncio.create_task(told(opened.session, WAITS, "allow_once"))
+    await eventually((rig.workspace / "begun").exists)
+
+    steering = asyncio.create_task(opened.session.steer(f"[Bob]\nsay the pulled words\n{mark(7)}"))
+    await asyncio.sleep(0)
+    (rig.workspace / "go").touch()
+    heard = await turn
+    taken = await steering
+    recalled = await told(opened.session, "recall")
+
+    assert opened.session.steerable
+    assert taken
+    assert heard.end.stop_reason == "end_turn"
+    assert recalled.text.count("the pulled words") == 1
+
+
+@pytest.mark.kits("pulls")
+async def test_words_that_no_one_asked_for_are_handed_back(rig: Rig) -> None:
+    opened = await rig.open()
+    await told(opened.session, "run true", "allow_once")
+    listener = Listener()
+    turn = asyncio.create_task(opened.session.prompt("slow 600", listener))
+    await listener.wait_for_text()
+
+    steering = asyncio.create_task(opened.session.steer("say too late"))
+    await asyncio.sleep(0)
+    await opened.session.cancel()
+    await turn
+
+    assert not await steering

@@ -23,7 +23,6 @@ from app.demo_agent import VERSION
 from app.errors import (
     AgentDied,
     AgentLoginNeeded,
-    AgentMisbehaved,
     AgentNotStarted,
     AgentRefused,
     AgentTimedOut,
@@ -498,11 +497,13 @@ async def test_an_agent_that_exits_at_the_start_says_why(bench: Bench) -> None:
         await begun(workbench)
 
 
-async def test_an_agent_that_speaks_another_version_is_ended(bench: Bench) -> None:
-    workbench = bench(scripted("def initialize(message): answer(message, protocolVersion=2)\n"))
+async def test_an_agent_that_speaks_another_version_is_ended_with_a_remedy(bench: Bench) -> None:
+    with pytest.raises(AgentNotStarted, match=r"speaks version 2 of.*Install a version of"):
+        await begun(bench(faults="only-v2"))
 
-    with pytest.raises(AgentMisbehaved, match="version 2"):
-        await begun(workbench)
+    alien = "def initialize(message): answer(message, protocolVersion=2, capabilities={}, info=7)\n"
+    with pytest.raises(AgentNotStarted, match="version 2"):
+        await begun(bench(scripted(alien)))
 
 
 async def test_a_start_that_is_cancelled_leaves_nothing(bench: Bench) -> None:

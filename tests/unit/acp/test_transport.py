@@ -45,6 +45,9 @@ class Ear:
             await asyncio.sleep(0)
         self.heard.append(params)
 
+    def answer(self, method: str, params: object) -> None:
+        """Leave every request to the SDK."""
+
     def notify(self, method: str, params: object) -> bool:
         return False
 

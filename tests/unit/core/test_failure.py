@@ -15,6 +15,7 @@ from app.errors import (
     AgentTimedOut,
     GitFailed,
 )
+from app.model.wording import failure
 from app.vault import Vault
 
 SECRET = "hunter2-correct-horse-battery"
@@ -58,3 +59,10 @@ def test_a_log_is_kept_without_secrets_and_only_its_end() -> None:
     assert kept.endswith("Traceback: the end")
     assert len(kept) == LOG_CHARACTERS
     assert SECRET not in kept
+
+
+def test_a_kind_that_the_agent_names_is_kept_and_has_a_remedy() -> None:
+    error = AgentRefused("claude", -32603, "No credit.", {"errorKind": "billing_error"})
+
+    assert failure_of(error).data(str)["reason"] == "billing_error"
+    assert failure(error, "Claude", "claude").startswith("Claude failed: No credit. Its provider")

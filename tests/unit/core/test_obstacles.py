@@ -146,3 +146,11 @@ def test_the_words_name_the_time_or_the_command() -> None:
     assert login.title.startswith("Codex isn't signed in.")
     assert "`agent-bridge agents login codex`" in login.title
     assert [option.name for option in limited.options] == ["Continue", "Stop"]
+
+
+def test_a_kind_that_the_agent_names_decides_and_not_its_words() -> None:
+    words = "Usage limit reached; it resets in 90 seconds."
+
+    assert obstacle(INTERNAL, words, {"errorKind": "billing_error"}, NOW) is None
+    assert obstacle(INTERNAL, words, {"errorKind": "unknown"}, NOW) is not None
+    assert obstacle(INTERNAL, words, {"errorKind": ["rate_limit"]}, NOW) is not None

@@ -11,6 +11,7 @@ from typing import Final
 
 from app.model.asks import CANCEL, GO_ON, HAND_OVER
 from app.model.posts import NoteCode
+from app.model.remedies import remedy
 from app.server.page.view import cards
 from app.server.page.view.blocks import FailedBlock, NoteBlock, QuestionBlock
 from app.server.page.view.roster import AgentView
@@ -73,7 +74,8 @@ def failure_cause(failed: FailedBlock) -> str:
     """Say why, where the title does not."""
     if failed.facts.get("kind") in _PLAIN:
         return ""
-    return str(failed.facts.get("message") or failed.text)
+    cause = str(failed.facts.get("message") or failed.text)
+    return " ".join(filter(None, (cause, remedy(failed.facts.get("reason")))))
 
 
 def failure_details(failed: FailedBlock) -> list[str]:
