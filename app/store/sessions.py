@@ -346,9 +346,8 @@ class SessionStore(Store):
             .where(session.c.id == session_id)
             .values(spent=row.spent + grown, reported=cost)
         )
-        if day:
-            believed = min(grown, shared) if claimed <= most else 0.0
-            add_spending(connection, turn, day, grown, self._area_of, shared=believed)
+        believed = min(grown, shared) if claimed <= most else 0.0
+        add_spending(connection, turn, day, grown, self._area_of, shared=believed)
         return row.spent - row.cleared, row.spent + grown - row.cleared
 
 

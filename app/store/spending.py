@@ -1,4 +1,4 @@
-"""Stores what each day has cost: by person, place and agent, and in total."""
+"""Stores what each day has cost: by person, place, repository and agent, and in total."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sqlalchemy import Connection, func, select, tuple_
 from app.model.keys import AreaOf, PlaceKey
 from app.store.database import Store
 from app.store.dialects import insert
-from app.store.tables import delegation, heard, message, place, session, spending, turn
+from app.store.tables import checkout, delegation, heard, message, place, session, spending, turn
 
-Share = Literal["person", "place", "agent", "day"]
+Share = Literal["person", "place", "repository", "agent", "day"]
 """Whom a cost counts for; `day` is all of them together."""
 
 
@@ -21,17 +21,26 @@ Share = Literal["person", "place", "agent", "day"]
 class Spending:
     """What one of them has spent on a day."""
 
+    day: str
     share: Share
     name: str
     usd: float
 
 
 _root = place.alias()
+_CLONE = (
+    select(checkout.c.name)
+    .where(checkout.c.session == session.c.id)
+    .order_by(checkout.c.number.desc())
+    .limit(1)
+    .scalar_subquery()
+)
 _TURN = (
     select(
         session.c.agent,
         func.coalesce(_root.c.service, place.c.service).label("service"),
         func.coalesce(_root.c.name, place.c.name).label("name"),
+        func.coalesce(_CLONE, place.c.repository, "").label("repository"),
         delegation.c.person_id,
     )
     .select_from(turn)
@@ -58,12 +67,13 @@ class SpendingStore(Store):
             lambda connection: _read(connection, turn, day, self._area_of)
         )
 
-    async def list(self, day: str) -> Sequence[Spending]:
-        """List what was spent on a day, the most first."""
+    async def list(self, since: str) -> Sequence[Spending]:
+        """List what was spent from a day on: the last day first, of each day the most."""
+        query = select(spending).where(spending.c.day >= since)
         rows = await self._database.all(
-            select(spending).where(spending.c.day == day).order_by(spending.c.usd.desc())
+            query.order_by(spending.c.day.desc(), spending.c.usd.desc(), spending.c.share)
         )
-        return [Spending(row.share, row.name, row.usd) for row in rows]
+        return [Spending(row.day, row.share, row.name, row.usd) for row in rows]
 
 
 def add_spending(
@@ -100,6 +110,8 @@ def _accounts(connection: Connection, turn_id: int, area_of: AreaOf) -> dict[Sha
     row = connection.execute(_TURN.where(turn.c.id == turn_id)).one()
     where = PlaceKey(row.service, row.name)
     found: dict[Share, str] = {"agent": row.agent, "place": str(area_of(where) or where), "day": ""}
+    if row.repository:
+        found["repository"] = row.repository
     person = row.person_id
     if person is None:
         person = connection.execute(_SPEAKER.where(heard.c.turn == turn_id)).scalar()

@@ -29,6 +29,7 @@ PATHS = {
     "erasing": "/api/v1/people",
     "conversations": "/api/v1/conversations",
     "spending": "/api/v1/spending",
+    "record": "/api/v1/record",
     "memory": "/api/v1/agents/demo/memory",
 }
 """What each feature serves, if it serves something."""
@@ -48,7 +49,9 @@ def converse(http: httpx.Client, text: str) -> list[str]:
     """Begin a thread, say something in it, and return what it shows once that is answered."""
     new = {"agent": "demo", "text": "say hello", "thread": "t1"}
     session = http.post("/api/v1/sessions", json=new).raise_for_status().json()["id"]
-    http.post(f"/api/v1/sessions/{session}/messages", json={"text": text}).raise_for_status()
+    # In a turn of its own, also if the first one still runs.
+    words = {"text": text, "while_busy": "queue"}
+    http.post(f"/api/v1/sessions/{session}/messages", json=words).raise_for_status()
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         found = http.get(f"/api/v1/sessions/{session}").raise_for_status().json()

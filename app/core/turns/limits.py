@@ -307,17 +307,15 @@ class Budget:
 
     async def take(self, usage: UsageUpdate) -> str:
         """Record the cost that the agent reports; returns a warning for the place, if any."""
-        counts = self._usd is not None or bool(self._daily.usd)
-        if not counts or usage.cost is None or usage.currency not in {None, "USD"}:
+        if usage.cost is None or usage.currency not in {None, "USD"}:
             return ""
-        day = self._daily.day_of(self._base.clock.now()) if self._daily.usd else ""
         before, self._spent = await persist(
             self._base.clock,
             self._base.stores.sessions.spend,
             self._session.id,
             usage.cost,
             turn=self._turn,
-            day=day,
+            day=self._daily.day_of(self._base.clock.now()),
             most=self._left,
             shared=self._shared,
         )

@@ -9,5 +9,5 @@ FEATURE = Feature(
     package=__name__,
     part="web:DailySpending",
     routes=("web:router",),
-    commands={"spending": "Show what today has cost so far, where a daily budget is set."},
+    commands={"spending": "Show what today has cost so far, or the last days."},
 )

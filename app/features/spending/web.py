@@ -1,11 +1,12 @@
-"""Serves /api/v1/spending: what today has cost so far, and what it may cost."""
+"""Serves /api/v1/spending: what the last days have cost, and what a day may cost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from datetime import date, timedelta
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel
 
 from app.core.runtime import Runtime
@@ -17,10 +18,14 @@ from app.server.shapes import Page
 from app.server.site import RuntimeOf
 from app.store.spending import Share, Spending
 
+MOST_DAYS: Final = 400
+"""Days that are listed at once: a year, if they are kept for so long."""
+
 
 class SpendingOut(BaseModel):
-    """What a person, a place, an agent or everyone has spent today."""
+    """What a person, a place, a repository, an agent or everyone has spent on a day."""
 
+    day: str
     share: Share
     name: str
     """Who or what: `slack:U024BE7LH`, `slack:C0123`, an agent's name; empty for the whole day."""
@@ -36,10 +41,11 @@ class DailySpending(Part):
         super().__init__(runtime)
         self.limits = DailyLimits.of(runtime.configuration)
 
-    async def list_today(self) -> Sequence[Spending]:
-        """List what today has cost so far, the most first."""
-        today = self.limits.day_of(self.runtime.clock.now())
-        return await self.runtime.stores.spending.list(today)
+    async def list(self, days: int) -> Sequence[Spending]:
+        """List what today and the days before it have cost, so many days together."""
+        today = date.fromisoformat(self.limits.day_of(self.runtime.clock.now()))
+        since = today - timedelta(days=days - 1)
+        return await self.runtime.stores.spending.list(since.isoformat())
 
 
 router = APIRouter(
@@ -52,17 +58,20 @@ router = APIRouter(
 
 @router.get("/spending")
 async def list_spending(
-    runtime: RuntimeOf, daily: Annotated[DailySpending, Depends(find_part(DailySpending))]
+    runtime: RuntimeOf,
+    daily: Annotated[DailySpending, Depends(find_part(DailySpending))],
+    days: Annotated[int, Query(ge=1, le=MOST_DAYS)] = 1,
 ) -> Page[SpendingOut]:
-    """List what today has cost so far, the most first; empty unless a daily budget is set."""
+    """List what today has cost so far, or the last `days`: the last day first, then the most."""
     return Page(
         items=[
             SpendingOut(
+                day=each.day,
                 share=each.share,
                 name=runtime.agents.name(each.name) if each.share == "agent" else each.name,
                 usd=round(each.usd, 4),
                 limit_usd=daily.limits.usd.get(each.share),
             )
-            for each in await daily.list_today()
+            for each in await daily.list(days)
         ]
     )

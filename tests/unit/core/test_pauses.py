@@ -21,7 +21,7 @@ from app.model.ports import AgentListener
 from app.model.proposals import Work
 from app.model.types import Session, SessionState, Speaker, TurnState
 from app.model.updates import TextUpdate, UsageUpdate
-from app.model.workspaces import Shipped, Target
+from app.model.workspaces import Checkout, Repository, Shipped, Target
 from app.store.spending import Share
 from app.store.turns import TurnStore
 from tests.support.clock import ManualClock
@@ -349,6 +349,29 @@ async def test_a_budget_that_the_last_words_spent_pauses_the_next_turn(poor_desk
     desk.launcher.script = spending(2.1)
     await desk.answer(1, GO_ON)
     await desk.reached(2, "done")
+
+
+async def test_what_turns_cost_is_counted_without_a_budget_and_for_the_repository(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with running_desk(tmp_path, clock=clock) as desk:
+        desk.launcher.script = spending(0.5, 2.0)
+        await desk.hear(to_demo("work"))
+        await desk.reached(1, "done")
+        clone = Checkout(1, 1, Repository("o/r", "https://git.example/o/r.git"), "branch", "b")
+        await desk.stores.checkouts.begin(clone)
+        desk.launcher.script = spending(5.0)
+        await desk.hear(to_demo("more"))
+        await desk.reached(2, "done")
+        spent = await desk.stores.spending.list("2000-01-01")
+
+    assert {each.share: (each.name, each.usd) for each in spent} == {
+        "person": ("web:ann", 5.0),
+        "place": ("web:t1", 5.0),
+        "agent": ("demo", 5.0),
+        "day": ("", 5.0),
+        "repository": ("o/r", 3.0),
+    }
 
 
 def by(person: str, text: str, place: str = "t1") -> Heard:

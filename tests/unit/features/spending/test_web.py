@@ -30,19 +30,26 @@ async def test_costs_of_today_are_listed_with_their_limits(tmp_path: Path) -> No
             agents=SimpleNamespace(name={"a1": "claude"}.get),
         )
         daily = DailySpending(runtime)
-        today = daily.limits.day_of(clock.now())
+        today, yesterday = (daily.limits.day_of(clock.now() - ago) for ago in (0, 86_400))
         with database.engine.begin() as connection:
             rows = [
                 ("day", "", 3.00004, today),
                 ("agent", "a1", 2, today),
-                ("day", "", 9, "before"),
+                ("day", "", 9, yesterday),
+                ("day", "", 9, daily.limits.day_of(clock.now() - 2 * 86_400)),
             ]
             for share, name, usd, day in rows:
                 row = {"day": day, "share": share, "name": name, "usd": usd}
                 connection.execute(insert(tables.spending), row)
         shown = await list_spending(runtime, daily)
+        longer = await list_spending(runtime, daily, days=2)
 
     assert [tuple(each.model_dump().values()) for each in shown.items] == [
-        ("day", "", 3.0, 5.0),
-        ("agent", "claude", 2.0, None),
+        (today, "day", "", 3.0, 5.0),
+        (today, "agent", "claude", 2.0, None),
+    ]
+    assert [(each.day, each.usd) for each in longer.items] == [
+        (today, 3.0),
+        (today, 2.0),
+        (yesterday, 9.0),
     ]
