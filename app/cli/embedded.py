@@ -16,6 +16,7 @@ from app.core.runtime import Runtime
 from app.errors import NotFound
 from app.main import Bridge, open_resources
 from app.server import api
+from app.server.login import OPERATOR, Visitor
 from app.server.shapes import EntryOut, NewAnswer, NewSession, SessionTurn, TurnOut, UnfinishedOut
 from app.services.web.adapter import WebAdapter
 
@@ -56,7 +57,7 @@ class Embedded:
 
     async def begin(self, new: NewSession) -> SessionTurn:
         """Say something to an agent."""
-        return await api.begin_session(self._runtime, new)
+        return await api.begin_session(self._runtime, Visitor(OPERATOR), new)
 
     async def turn(self, session: int, turn: int) -> TurnOut:  # noqa: ARG002 - its number is enough
         """Read one turn of a session."""
@@ -76,7 +77,7 @@ class Embedded:
     async def answer(self, ask: int, answer: str, *, in_words: bool = False) -> None:
         """Answer an ask, with one of its options or in words."""
         given = NewAnswer(text=answer) if in_words else NewAnswer(option=answer)
-        await api.answer_ask(self._runtime, ask, given)
+        await api.answer_ask(self._runtime, Visitor(OPERATOR), ask, given)
 
     async def cancel(self, session: int) -> None:
         """Stop what runs in a session."""

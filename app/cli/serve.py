@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
-from typer import Option
+from typer import BadParameter, Option
 
 from app.agents.isolation import shorten_isolation
 from app.agents.registry import label_origin
 from app.config import Configuration, cautions
 from app.errors import DataDirInUse, StoreUnavailable
+from app.model.people import Role
 from app.model.wording import AVAILABILITY
 from app.server.agent_shapes import AgentOut
 from app.server.login_links import LINK_SECONDS
@@ -86,13 +87,27 @@ def serve(
         runner.run(_serve(base, browser=browser))
 
 
-@COMMANDS.command()
-def login() -> None:
+@COMMANDS.command(epilog=examples("login", "login --as Kim --role member"))
+def login(
+    name: Annotated[
+        str, Option("--as", metavar="NAME", help="Whom it signs in; else the page asks for a name.")
+    ] = "",
+    role: Annotated[
+        Role | None,
+        Option(
+            metavar="ROLE",
+            help="Their role from now on: viewer, member or admin. Someone new is an admin "
+            "without it.",
+        ),
+    ] = None,
+) -> None:
     """Print a link that opens the page of the running bridge.
 
     It works once, for 15 minutes. Needs the settings that the bridge was started with.
     """
-    made = Api().post(LinkOut, "/login-links")
+    if role is not None and not name:
+        raise BadParameter("say whose role it is with --as")
+    made = Api().post(LinkOut, "/login-links", name=name, role=role)
     sys.stdout.write(f"{made.url}\n")
     if made.plain:
         # Not on stdout: a pipe gets the link alone.

@@ -25,6 +25,7 @@ BUILT_IN = (
     "together",
     "schedules",
     "grants",
+    "people",
     "reminders",
     "outcomes",
     "record",

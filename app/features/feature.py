@@ -35,6 +35,9 @@ class Feature:
     """The class of its part, which takes the runtime; empty if a running bridge needs none."""
     routes: tuple[str, ...] = ()
     """The routers of the API and of the page."""
+    rights: Mapping[str, str] = field(default_factory=dict)
+    """What each of its routes needs, as in `app/server/rights.py`: `{"GET /dice": "viewer"}`. Those
+    of built-in features are in that table itself."""
     tools: str = ""
     """The function that takes its part and lists the tools that agents get."""
     needs: tuple[str, ...] = ()

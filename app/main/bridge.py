@@ -31,7 +31,9 @@ from app.server.front import Front, Redacting, hosts_of
 from app.server.health import Health
 from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks, page_url_of, plain_url_of
+from app.server.rights import Rights
 from app.server.site import Site
+from app.server.tokens import Tokens
 from app.store.members import HandedOut
 from app.tasks import Tasks
 
@@ -165,6 +167,9 @@ class Bridge:
         )
         return Site(
             links=self.links,
+            tokens=Tokens(base.stores.tokens, base.clock, base.vault),
+            rights=Rights({k: v for each in registered_features() for k, v in each.rights.items()}),
+            admins=base.stores.people.admins,
             admin_token=base.secrets.admin_token.get_secret_value(),
             installs=PendingInstallations(
                 self.runtime.adapters,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated
 from uuid import uuid4
 
@@ -24,7 +25,7 @@ from app.model.updates import AskState
 from app.server.agent_shapes import AgentOut
 from app.server.event_stream import QUIET, event, stream
 from app.server.filters import AgentName, ServiceName, Since, find_service, read_filter
-from app.server.login import SignedInRoute, visitor
+from app.server.login import SignedInRoute, Visitor, is_welcome, visitor
 from app.server.problems import RESPONSES
 from app.server.shapes import (
     AskOut,
@@ -44,16 +45,16 @@ from app.server.shapes import (
     UnfinishedOut,
     state_of,
 )
-from app.server.site import RuntimeOf, settle
+from app.server.site import RuntimeOf, SiteOf, settle
 from app.server.turn_record import TurnRecord, read_record
 from app.services.web import events
 
 QUIET_SECONDS = 15.0
 """How often a quiet event stream sends a keep-alive: below the usual proxy timeouts."""
-OPERATOR = ("operator", "operator")
 
 Limit = Annotated[int, Query(ge=1, le=500)]
 Number = Annotated[int, PathParameter(ge=1, le=2**63 - 1)]
+Who = Annotated[Visitor, Depends(visitor)]
 Row = Annotated[int, Query(ge=0, le=2**63 - 1)]
 CURSOR = r"^\d{1,15}(\.\d{1,9})?_\d{1,18}$"
 
@@ -83,12 +84,12 @@ async def list_agents(
 
 
 @router.post("/sessions", status_code=201)
-async def begin_session(runtime: RuntimeOf, new: NewSession) -> SessionTurn:
+async def begin_session(runtime: RuntimeOf, who: Who, new: NewSession) -> SessionTurn:
     """Send a message to an agent, in a new or an existing thread."""
     agent = runtime.agents.find(new.agent).id
     thread = new.thread or uuid4().hex[:12]
     chosen = await runtime.picker.check(events.place_key(thread), agent, new.repository or "")
-    accepted = await _say(runtime, agent, thread, new.text, repository=chosen)
+    accepted = await _say(runtime, who, agent, thread, new.text, repository=chosen)
     key = events.session_key(thread, agent)
     session = runtime.stores.sessions.find(key)
     if session is None:
@@ -141,21 +142,25 @@ async def remove_session(runtime: RuntimeOf, session_id: Number) -> None:
 
 
 @router.post("/sessions/{session_id}/messages", status_code=202)
-async def say(runtime: RuntimeOf, session_id: Number, new: NewMessage) -> SessionTurn:
+async def say(runtime: RuntimeOf, who: Who, session_id: Number, new: NewMessage) -> SessionTurn:
     """Send a message to a session; while a turn runs it goes into it, or waits for the next."""
     thread, session = _thread_of(runtime, session_id), _session(runtime, session_id)
     runtime.agents.require_present(session.key.agent)
-    accepted = await _say(runtime, session.key.agent, thread, new.text, while_busy=new.while_busy)
+    accepted = await _say(
+        runtime, who, session.key.agent, thread, new.text, while_busy=new.while_busy
+    )
     return _session_turn(runtime, _session(runtime, session_id), accepted)
 
 
 @router.post("/sessions/{session_id}/handover", status_code=202)
-async def hand_over(runtime: RuntimeOf, session_id: Number, new: NewHandover) -> HandoverOut:
+async def hand_over(
+    runtime: RuntimeOf, who: Who, session_id: Number, new: NewHandover
+) -> HandoverOut:
     """Hand the conversation of a session over to another agent, with words for it or without."""
     thread = _thread_of(runtime, session_id)
     agent = runtime.agents.find(new.agent).id
     accepted = await _say(
-        runtime, agent, thread, new.text or f"agent {new.agent}", hands_over=agent
+        runtime, who, agent, thread, new.text or f"agent {new.agent}", hands_over=agent
     )
     session = runtime.stores.sessions.find(events.session_key(thread, agent))
     shown = None if session is None else _session_turn(runtime, session, accepted)
@@ -213,6 +218,8 @@ async def read_transcript(
 @router.get("/sessions/{session_id}/events", response_class=StreamingResponse)
 async def follow_session(
     runtime: RuntimeOf,
+    site: SiteOf,
+    who: Who,
     session_id: Number,
     after: Row = 0,
     last_event_id: Annotated[int | None, Header()] = None,
@@ -220,7 +227,7 @@ async def follow_session(
     """Follow a session; rows carry their number, unfinished text carries none."""
     _session(runtime, session_id)
     start = last_event_id if last_event_id is not None else after
-    return stream(_follow(runtime, session_id, start))
+    return stream(_follow(runtime, session_id, start, partial(is_welcome, site, who)))
 
 
 @router.get("/asks")
@@ -242,9 +249,9 @@ async def list_asks(
 
 
 @router.post("/asks/{ask_id}/answer")
-async def answer_ask(runtime: RuntimeOf, ask_id: Number, new: NewAnswer) -> AskOut:
+async def answer_ask(runtime: RuntimeOf, who: Who, ask_id: Number, new: NewAnswer) -> AskOut:
     """Answer an ask; the first answer counts."""
-    return AskOut.of(await runtime.ledger.answer(ask_id, new.answer, OPERATOR[1]))
+    return AskOut.of(await runtime.ledger.answer(ask_id, new.answer, who.name))
 
 
 @router.get("/deliveries")
@@ -331,6 +338,7 @@ def _repository(runtime: Runtime, session: Session) -> str | None:
 
 async def _say(
     runtime: Runtime,
+    who: Visitor,
     agent: str,
     thread: str,
     text: str,
@@ -343,8 +351,8 @@ async def _say(
     said = events.PageMessage(
         thread=thread,
         text=text,
-        speaker_id=OPERATOR[0],
-        speaker_name=OPERATOR[1],
+        speaker_id=who.id,
+        speaker_name=who.name,
         mentions=(agent,),
         title=text.splitlines()[0][:80],
         repository=repository,
@@ -354,8 +362,12 @@ async def _say(
     return await settle(runtime, events.delivery(said, agent, now=runtime.clock.now()))
 
 
-async def _follow(runtime: Runtime, session_id: int, after: int) -> AsyncIterator[bytes]:
+async def _follow(
+    runtime: Runtime, session_id: int, after: int, is_still_welcome: Callable[[], bool]
+) -> AsyncIterator[bytes]:
     async for item in runtime.feed.follow(session_id, after=after, idle=QUIET_SECONDS):
+        if not is_still_welcome():
+            return
         match item:
             case None:
                 yield QUIET

@@ -13,11 +13,12 @@ from app.server import (
     elsewhere,
     health,
     install,
-    login,
+    login_pages,
     page,
     problems,
 )
 from app.server.filters import refuse_unknown_parameters
+from app.server.login import visitor
 from app.server.problems import RESPONSES
 from app.server.site import Site
 
@@ -69,13 +70,17 @@ def build(
     features: Sequence[object] = (),
     routers: Iterable[APIRouter] = (),
 ) -> FastAPI:
-    """Build the application of one bridge, with the routes of its features."""
+    """Build the application of one bridge, with the routes of its features.
+
+    Raises:
+        ConfigurationError: a route is not in the table of rights.
+    """
     application = Application(webhooks)
     application.state.runtime = runtime
     application.state.site = site
     application.state.features = features
     problems.install(application)
-    login.install(application)
+    login_pages.install(application)
     elsewhere.install(application)
     application.include_router(api.router)
     application.include_router(install.router)
@@ -83,4 +88,5 @@ def build(
         application.include_router(router)
     page.install(application)
     application.include_router(health.router)
+    site.rights.check(application, visitor)
     return application

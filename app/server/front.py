@@ -67,7 +67,7 @@ _EMPTY = (b"content-length", b"0")
 _AGAIN = (b"retry-after", str(AGAIN_SECONDS).encode())
 _TEXTS = (b"text/html", b"text/event-stream", b"application/json", b"application/problem+json")
 _LENGTH = b"content-length"
-HANDS_OUT = ("/login/", "/api/v1/login-links")
+HANDS_OUT = ("/login/", "/api/v1/login-links", "/tokens", "/api/v1/tokens")
 """Paths that hand out a secret on purpose."""
 
 

@@ -27,7 +27,8 @@ from pydantic import SecretStr
 from app.clock import Clock
 from app.config import Configuration
 from app.config.fields import LOCAL_HOSTS
-from app.store.sealed import LoginStore
+from app.model.people import Person
+from app.store.people import Login, LoginStore
 from app.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -173,15 +174,16 @@ class LoginLinks:
         token = link.rpartition("/")[2]
         return "" if self.plain is None else self.plain.link(token)
 
-    async def make_link(self) -> str:
-        """Make a link that logs in the first person who opens it.
+    async def make_link(self, person: int | None = None) -> str:
+        """Make a link that logs in the first person who opens it, as a person or as the operator.
 
         Raises:
             StoreUnavailable: it could not be stored.
         """
         token = secrets.token_urlsafe(TOKEN_BYTES)
         self._vault.register(token)
-        await self._logins.offer(_hash(token), until=self._clock.now() + LINK_SECONDS)
+        until = self._clock.now() + LINK_SECONDS
+        await self._logins.offer(hash_secret(token), until=until, person_id=person)
         return self.link(token)
 
     def link(self, token: str) -> str:
@@ -190,54 +192,73 @@ class LoginLinks:
 
     def is_open(self, token: str) -> bool:
         """Return whether the link of a token can be used; this does not use it up."""
-        return self._logins.is_open(_hash(token))
+        return self._logins.is_open(hash_secret(token))
 
-    async def exchange(self, token: str, earlier: str = "") -> str | None:
+    def offered_to(self, token: str) -> Person | None:
+        """Return the person that a link was made for; None if it asks for a name."""
+        return self._logins.offered_to(hash_secret(token))
+
+    async def exchange(
+        self, token: str, earlier: str = "", person: int | None = None
+    ) -> str | None:
         """Use up a token's link; returns the cookie's value, None if the link does not work.
 
-        Pages that were opened with the `earlier` cookie of the same browser can still send theirs.
+        The log-in is that of the person the link was made for, else of `person`.
         """
         until = self._clock.now() + self.seconds
-        login = await self._logins.begin(_hash(token), until=until)
-        if login is None:
-            return None
-        forms = self._read(earlier)[1] or login
-        cookie = str(self._serializer.dumps([login, forms]))
+        login = await self._logins.begin(hash_secret(token), until=until, person_id=person)
+        return None if login is None else self._bake(login, earlier)
+
+    def _bake(self, login: str, earlier: str) -> str:
+        """Make the cookie of a log-in.
+
+        Pages that the same person opened in this browser with the `earlier` cookie can still send
+        their forms. Another person's cookie must not do so: they know what its pages send.
+        """
+        found = self._logins.find(login)
+        whose = found.person.id if found is not None and found.person is not None else 0
+        _, before, forms = self._read(earlier)
+        if before != whose or not forms:
+            forms = login
+        cookie = str(self._serializer.dumps([login, forms, whose]))
         self._vault.register(cookie)
         return cookie
 
-    def login_of(self, cookie: str) -> str | None:
+    def login_of(self, cookie: str) -> Login | None:
         """Return the log-in of a cookie; None if it is not ours or has ended."""
-        login, _ = self._read(cookie)
-        if not login or not self.lasts(login):
-            return None
-        self._vault.register(cookie)  # a cookie from an earlier run is first seen here
-        return login
+        name, _, _ = self._read(cookie)
+        found = self._logins.find(name) if name else None
+        if found is not None:
+            self._vault.register(cookie)  # a cookie from an earlier run is first seen here
+        return found
 
     def lasts(self, login: str) -> bool:
         """Tell whether a log-in has neither ended nor been revoked."""
         return self._logins.lasts(login)
 
-    def is_fresh(self, login: str) -> bool:
-        """Return whether a log-in has just begun."""
-        return self._logins.lasts(login, seconds=self.seconds - FRESH_SECONDS)
+    def is_fresh(self, login: Login) -> bool:
+        """Return whether a person has just proved who they are."""
+        proved = login.proved_at
+        return proved is not None and self._clock.now() < proved + FRESH_SECONDS
 
     def form_token(self, cookie: str) -> str:
         """Make the token that only our own pages of this browser can send."""
-        _, forms = self._read(cookie)
+        _, _, forms = self._read(cookie)
         return hmac.new(self._key, f"{_FORM_OF}{forms}".encode(), hashlib.sha256).hexdigest()
 
-    def _read(self, cookie: str) -> tuple[str, str]:
-        """Read the names of a cookie's log-in and of its forms; empty if it is not ours."""
+    def _read(self, cookie: str) -> tuple[str, int, str]:
+        """Read a cookie: its log-in, its person's number and its forms; empty if not ours."""
         try:
             match self._serializer.loads(cookie):
-                case [str(login), str(forms)]:
-                    return login, forms
-                case str(login):  # as the release before wrote it
-                    return login, login
+                case [str(login), str(forms), int(person)]:
+                    return login, person, forms
+                case [str(login), str(forms)]:  # as earlier releases wrote it
+                    return login, 0, forms
+                case str(login):
+                    return login, 0, login
         except BadData:
             pass
-        return "", ""
+        return "", 0, ""
 
     async def close(self, login: str) -> None:
         """End a log-in."""
@@ -259,7 +280,8 @@ def private_host(secret_key: SecretStr) -> str:
     return f"bridge-{base64.b32encode(digest).decode().lower()}.localhost"
 
 
-def _hash(token: str) -> str:
+def hash_secret(token: str) -> str:
+    """Return what is stored of a secret that nobody can guess."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

@@ -16,6 +16,8 @@ from app.metrics import Check, Vital
 from app.model.inbound import Accepted, Delivery
 from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks
+from app.server.rights import Rights
+from app.server.tokens import Tokens
 
 
 async def _find_nothing(_session: int, _address: str) -> None:
@@ -27,7 +29,12 @@ class Site:
     """What one bridge serves over HTTP, apart from its runtime."""
 
     links: LoginLinks
+    tokens: Tokens
     admin_token: str
+    rights: Rights
+    """The table of roles and routes."""
+    admins: Callable[[], Awaitable[Sequence[str]]]
+    """Names those who can give roles."""
     installs: PendingInstallations
     ready: Callable[[], Awaitable[Sequence[Check]]]
     """Checks each part of the bridge."""

@@ -1,32 +1,25 @@
-"""Stores what only the bridge may read: sealed secrets, sealed words of messages, and logins.
+"""Stores what only the bridge may read: sealed secrets, and sealed words of messages.
 
-The transcript has messages without their secrets; the agent gets them unchanged. Only the hash of a
-login's link is stored, and if several people open a link at once, one gets in.
+The transcript has messages without their secrets; the agent gets them unchanged.
 """
 
 from __future__ import annotations
 
-import secrets
-
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Integer,
     String,
-    Update,
-    and_,
     cast,
     delete,
     func,
     literal,
     select,
-    update,
 )
 
 from app.store.database import Database, Store, write
 from app.store.dialects import insert
 from app.store.guarding import Seals, guard_of
-from app.store.tables import OPEN_TURN, heard, login, message, sealed, turn
+from app.store.tables import OPEN_TURN, heard, message, sealed, turn
 
 CHECK = "check:key"
 """The row by which a key is recognized."""
@@ -92,71 +85,3 @@ def keep_words(connection: Connection, number: int, text: str, now: float) -> No
 def forget_words(connection: Connection) -> None:
     """Delete sealed text that no open turn needs, inside the caller's commit."""
     connection.execute(_FORGET)
-
-
-NAME_BYTES = 16
-"""Random, not counted: a new database never reuses a name that an old cookie still has."""
-
-
-class LoginStore(Store):
-    """The login port."""
-
-    @write
-    def offer(self, connection: Connection, link_hash: str, *, until: float) -> None:
-        """Store a link by the hash of its secret part, and delete expired ones."""
-        now = self._now()
-        row = {
-            "id": secrets.token_urlsafe(NAME_BYTES),
-            "link_hash": link_hash,
-            "created_at": now,
-            "expires_at": until,
-        }
-        connection.execute(delete(login).where(login.c.expires_at <= now))
-        connection.execute(insert(login), row)
-
-    def is_open(self, link_hash: str) -> bool:
-        """Tell whether a link can be used, without using it."""
-        return self._database.one(select(login.c.id).where(self._open(link_hash))) is not None
-
-    @write
-    def begin(self, connection: Connection, link_hash: str, *, until: float) -> str | None:
-        """Use up a link; return the name of the login, None if the link is not valid."""
-        change = (
-            update(login)
-            .where(self._open(link_hash))
-            .values(used_at=self._now(), expires_at=until)
-            .returning(login.c.id)
-        )
-        return connection.execute(change).scalar_one_or_none()
-
-    def lasts(self, login_id: str, *, seconds: float = 0.0) -> bool:
-        """Tell whether a login was started and neither expires within `seconds` nor was revoked."""
-        found = select(login.c.id).where(
-            login.c.id == login_id,
-            login.c.used_at.is_not(None),
-            login.c.revoked_at.is_(None),
-            login.c.expires_at > self._now() + seconds,
-        )
-        return self._database.one(found) is not None
-
-    async def revoke(self, login_id: str) -> None:
-        """End a login."""
-        change = update(login).where(login.c.id == login_id, login.c.revoked_at.is_(None))
-        await self._revoke(change.values(revoked_at=self._now()))
-
-    async def revoke_all(self) -> None:
-        """End every login and every link."""
-        change = update(login).where(login.c.revoked_at.is_(None))
-        await self._revoke(change.values(revoked_at=self._now()))
-
-    def _open(self, link_hash: str) -> ColumnElement[bool]:
-        return and_(
-            login.c.link_hash == link_hash,
-            login.c.used_at.is_(None),
-            login.c.revoked_at.is_(None),
-            login.c.expires_at > self._now(),
-        )
-
-    @write
-    def _revoke(self, connection: Connection, change: Update) -> None:
-        connection.execute(change)

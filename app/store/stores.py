@@ -27,8 +27,9 @@ from app.store.guarding import Guard, put_on_guard
 from app.store.inbox import DeliveryStore
 from app.store.ledger import AskStore
 from app.store.names import NameStore
+from app.store.people import LoginStore, PersonStore, TokenStore
 from app.store.posts import PostStore
-from app.store.sealed import LoginStore, SealedStore
+from app.store.sealed import SealedStore
 from app.store.sessions import ProcessStore, SessionStore
 from app.store.spending import SpendingStore
 from app.store.subagents import SubagentStore
@@ -58,6 +59,8 @@ class Stores:
     posts: PostStore
     processes: ProcessStore
     logins: LoginStore
+    people: PersonStore
+    tokens: TokenStore
     checkouts: CheckoutStore
     proposals: ProposalStore
     names: NameStore
@@ -92,6 +95,8 @@ class Stores:
             posts=PostStore(*shared),
             processes=ProcessStore(*shared),
             logins=LoginStore(*shared),
+            people=PersonStore(*shared),
+            tokens=TokenStore(*shared),
             checkouts=CheckoutStore(*shared),
             proposals=ProposalStore(*shared),
             names=NameStore(*shared),

@@ -165,7 +165,7 @@ def open_another_link(bridge: Forked, browser: dict[str, str]) -> None:
 
 def grow_old(bridge: Forked) -> None:
     """Let eleven minutes pass for every log-in."""
-    bridge.write("update login set expires_at = expires_at - 660 where used_at is not null")
+    bridge.write("update login set proved_at = proved_at - 660 where used_at is not null")
 
 
 NEW = {"command": "/bin/sh -c id", "sandbox": "none"}

@@ -49,6 +49,7 @@ IMPORTED_LATE = (
     "app.features.doctor.cli",
     "app.features.grants.cli",
     "app.features.pause.cli",
+    "app.features.people.cli",
     "app.features.record.cli",
     "app.features.schedules.cli",
     "app.features.spending.cli",

@@ -48,7 +48,9 @@ from app.server.front import Front
 from app.server.installations import PendingInstallations
 from app.server.login_links import LoginLinks
 from app.server.page.stream import Stream
+from app.server.rights import Rights
 from app.server.site import Site
+from app.server.tokens import Tokens
 from app.services.web.adapter import WebAdapter
 from app.signals import ALONE
 from app.store.stores import Stores
@@ -194,6 +196,9 @@ class Office:
             links=LoginLinks(
                 stores.logins, clock, vault, base_url=BASE_URL, secret_key=SecretStr("k" * 40)
             ),
+            tokens=Tokens(stores.tokens, clock, vault),
+            rights=Rights(),
+            admins=stores.people.admins,
             admin_token=ADMIN_TOKEN,
             installs=PendingInstallations(
                 {}, stores.sealed, clock, base_url=BASE_URL, secret_key=SecretStr("k" * 40)

@@ -262,7 +262,7 @@ async def isolate(agents: AgentsOf, who: Who, name: str) -> Response:
 
 
 @forms.post("/agents/{name}/acknowledge")
-async def acknowledge(agents: AgentsOf, name: str) -> Response:
+async def acknowledge(agents: AgentsOf, _who: Who, name: str) -> Response:
     """Note that the change of an agent's isolation was seen."""
     await agents.changes.acknowledge(name)
     return RedirectResponse(done.address(f"/agents/{name}", "isolation-seen"), 303)

@@ -21,7 +21,7 @@ from app.features.conversations.service import Conversations
 from app.features.part import find_part
 from app.model.conversations import Wanted
 from app.model.types import SessionState, Thread
-from app.server.api import OPERATOR, Limit, Number, read_session
+from app.server.api import Limit, Number, read_session
 from app.server.filters import (
     AgentName,
     ServiceName,
@@ -138,7 +138,7 @@ async def fork_conversation(
 
 @router.patch("/sessions/{session_id}")
 async def change_session(
-    runtime: RuntimeOf, talks: Talks, session_id: Number, changes: SessionChanges
+    runtime: RuntimeOf, talks: Talks, who: Who, session_id: Number, changes: SessionChanges
 ) -> SessionDetail:
     """Rename the conversation of a session, or change its attributes; null removes one.
 
@@ -150,7 +150,7 @@ async def change_session(
     if changes.attributes is not None:
         await runtime.stores.sessions.annotate(session_id, changes.attributes)
     if changes.title is not None:
-        await talks.rename(session.place, changes.title, OPERATOR[1])
+        await talks.rename(session.place, changes.title, who.name)
     return await read_session(runtime, session_id)
 
 

@@ -10,7 +10,7 @@ from app.features.erasing.model import ErasedOut, NewPurge, PersonOut
 from app.features.erasing.service import Erasing
 from app.features.part import find_part
 from app.server.filters import ServiceName, find_service
-from app.server.login import SignedInRoute, with_token
+from app.server.login import SignedInRoute, visitor
 from app.server.problems import RESPONSES
 from app.server.shapes import Page
 from app.server.site import RuntimeOf
@@ -20,7 +20,7 @@ ErasingOf = Annotated[Erasing, Depends(find_part(Erasing))]
 router = APIRouter(
     prefix="/api/v1",
     route_class=SignedInRoute,
-    dependencies=[Depends(with_token)],
+    dependencies=[Depends(visitor)],
     responses=RESPONSES,
 )
 

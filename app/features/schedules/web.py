@@ -20,7 +20,7 @@ from app.features.schedules.model import Schedule, ScheduleIn, ScheduleOut, Sche
 from app.features.schedules.service import Schedules, origin_of
 from app.model.conversations import path_of, title_of
 from app.model.keys import PlaceKey
-from app.server.api import OPERATOR, Number
+from app.server.api import Number
 from app.server.filters import AgentName, ServiceName, read_filter
 from app.server.login import SignedInRoute, Visitor, visitor
 from app.server.page.actions import FormRoute
@@ -35,6 +35,7 @@ TEMPLATE = Path(__file__).with_name("schedules.html")
 
 
 Book = Annotated[Schedules, Depends(find_part(Schedules))]
+Who = Annotated[Visitor, Depends(visitor)]
 
 router = APIRouter(
     prefix="/api/v1/schedules",
@@ -68,9 +69,9 @@ async def list_schedules(
 
 
 @router.post("", status_code=201)
-async def add_schedule(runtime: RuntimeOf, book: Book, new: ScheduleIn) -> ScheduleOut:
-    """Make a schedule on the page, on behalf of the operator; its thread is told."""
-    return _shown(runtime, await make(runtime, book, new, OPERATOR))
+async def add_schedule(runtime: RuntimeOf, book: Book, who: Who, new: ScheduleIn) -> ScheduleOut:
+    """Make a schedule on the page, on behalf of who asks; its thread is told."""
+    return _shown(runtime, await make(runtime, book, new, who))
 
 
 @router.get("/{schedule_id}")
@@ -80,9 +81,9 @@ async def read_schedule(runtime: RuntimeOf, book: Book, schedule_id: Number) -> 
 
 
 @router.delete("/{schedule_id}", status_code=204)
-async def remove_schedule(book: Book, schedule_id: Number) -> None:
+async def remove_schedule(book: Book, who: Who, schedule_id: Number) -> None:
     """End a schedule; its place is told."""
-    await book.change(schedule_id, "remove", by=OPERATOR[1])
+    await book.change(schedule_id, "remove", by=who.name)
 
 
 @router.post("/{schedule_id}/run", status_code=202)
@@ -95,14 +96,18 @@ async def run_schedule(runtime: RuntimeOf, book: Book, schedule_id: Number) -> S
 
 @router.post("/{schedule_id}/{change}")
 async def change_schedule(
-    runtime: RuntimeOf, book: Book, schedule_id: Number, change: Literal["pause", "resume"]
+    runtime: RuntimeOf,
+    book: Book,
+    who: Who,
+    schedule_id: Number,
+    change: Literal["pause", "resume"],
 ) -> ScheduleOut:
     """Pause a schedule, or let it go on; its place is told."""
-    await book.change(schedule_id, change, by=OPERATOR[1])
+    await book.change(schedule_id, change, by=who.name)
     return _shown(runtime, book.find(schedule_id))
 
 
-async def make(runtime: Runtime, book: Schedules, new: ScheduleIn, by: tuple[str, str]) -> Schedule:
+async def make(runtime: Runtime, book: Schedules, new: ScheduleIn, who: Visitor) -> Schedule:
     """Make a schedule with the command that people use, in a thread of the page.
 
     Raises:
@@ -118,8 +123,8 @@ async def make(runtime: Runtime, book: Schedules, new: ScheduleIn, by: tuple[str
         thread=thread,
         text=text,
         spoken=text,
-        speaker_id=by[0],
-        speaker_name=by[1],
+        speaker_id=who.id,
+        speaker_name=who.name,
         mentions=(agent,),
         title=new.words.splitlines()[0][:80],
     )
@@ -154,7 +159,6 @@ PATH: Final = "/schedules"
 
 pages = APIRouter(include_in_schema=False, route_class=SignedInRoute)
 forms = APIRouter(include_in_schema=False, route_class=FormRoute)
-Who = Annotated[Visitor, Depends(visitor)]
 
 
 @pages.get(PATH)
@@ -172,7 +176,7 @@ async def add(request: Request, runtime: RuntimeOf, book: Book, who: Who) -> Res
         given = {name: str(value).strip() for name, value in form.items() if name != "csrf"}
     try:
         new = ScheduleIn.model_validate({name: value for name, value in given.items() if value})
-        made = await make(runtime, book, new, (who.name, who.name))
+        made = await make(runtime, book, new, who)
     except ValidationError:
         return await _page(runtime, book, who, given, "Fill in when, and what to do.")
     except BridgeError as error:

@@ -48,6 +48,7 @@ async def list_agents(runtime: Runtime, who: Visitor, words: str = "") -> AgentL
         files=await list_files(runtime, None),
         removed=tuple(sorted(gone, key=lambda each: each[1], reverse=True)),
         csrf=who.csrf,
+        role=who.role.value,
         assets=addresses(),
         words=words,
         told=done.sentence(who.done),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Header, Query, Request
@@ -22,7 +23,7 @@ from app.errors import NotFound
 from app.model.conversations import Wanted, path_of
 from app.model.keys import PlaceKey
 from app.server.event_stream import stream
-from app.server.login import Visitor, visitor
+from app.server.login import Visitor, is_welcome, visitor
 from app.server.page import queries
 from app.server.page.actions import words_of
 from app.server.page.assets import addresses
@@ -290,6 +291,7 @@ async def _page(
         csrf=who.csrf,
         told=done.sentence(who.done),
         visitor=who.name,
+        role=who.role.value,
         assets=addresses(),
         events=f"/events?threads={threads}",
         paused=queries.notices_of(runtime, key),
@@ -297,5 +299,5 @@ async def _page(
 
 
 def _welcome(site: Site, who: Visitor) -> Callable[[], bool]:
-    """Make a function that returns whether a log-in is still valid; the admin token always is."""
-    return lambda: not who.login or site.links.lasts(who.login)
+    """Make a function that returns whether a visitor may still read."""
+    return partial(is_welcome, site, who)

@@ -39,7 +39,7 @@ from app.store.dialects import (
 )
 from app.store.tables import metadata
 
-HEAD_REVISION = "0014"
+HEAD_REVISION = "0015"
 """The newest migration; tested against the files, so that alembic need not be imported."""
 REVISION_BEFORE = "0008"
 """The migration of the release before this one."""

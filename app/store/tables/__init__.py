@@ -3,7 +3,6 @@
 from app.store.tables.agents import (
     agent,
     duty,
-    login,
     machine,
     member,
     memory_day,
@@ -22,6 +21,7 @@ from app.store.tables.asks import (
     spending,
     suspension,
 )
+from app.store.tables.people import login, person, token
 from app.store.tables.pipe import (
     DELIVERY_IS_NEW,
     OPEN_TURN,
@@ -85,6 +85,7 @@ __all__ = [
     "memory_note",
     "message",
     "metadata",
+    "person",
     "place",
     "position",
     "post",
@@ -103,6 +104,7 @@ __all__ = [
     "subagent",
     "surface",
     "suspension",
+    "token",
     "told",
     "transcript",
     "turn",

@@ -1,4 +1,4 @@
-"""Defines the tables of agents, of what they remember and repeat, of logins, and of the members."""
+"""Defines the tables of agents, of what they remember and repeat, and of the members."""
 
 from __future__ import annotations
 
@@ -17,18 +17,6 @@ from sqlalchemy import (
 from app.store.dialects import NUMBER, where
 from app.store.guarding import KeptBytes, Shown
 from app.store.tables.pipe import metadata
-
-login = Table(
-    "login",
-    metadata,
-    Column("id", String, primary_key=True),
-    Column("link_hash", String, nullable=False, unique=True),
-    Column("created_at", Float, nullable=False),
-    # Until when the link can be used; once used, until when the login lasts.
-    Column("expires_at", Float, nullable=False),
-    Column("used_at", Float),
-    Column("revoked_at", Float),
-)
 
 # Secrets, sealed under a name with BRIDGE_SECRET_KEY: those that others gave the bridge, and the
 # text of messages that hold one, until an agent got it.

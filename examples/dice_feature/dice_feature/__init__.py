@@ -9,5 +9,6 @@ FEATURE = Feature(
     package=__name__,
     part="service:Dice",
     routes=("web:router",),
+    rights={"GET /api/v1/dice/{dice}": "viewer"},
     tools="service:list_tools",
 )

@@ -24,11 +24,13 @@ from pydantic import SecretStr
 from app.core.roster import Availabilities
 from app.metrics import Metrics
 from app.model.inbound import Delivery
-from app.server import api, login, problems
+from app.server import api, login_pages, problems
 from app.server.front import Front
 from app.server.login import Visitor, visitor
 from app.server.login_links import LINK_SECONDS, LOGIN_SECONDS, LoginLinks
+from app.server.rights import Rights
 from app.server.site import Site
+from app.server.tokens import Tokens
 from app.store.database import FILE_NAME
 from app.store.stores import Stores
 from app.vault import Vault
@@ -42,6 +44,7 @@ BASE_URL = "http://bridge.test"
 ADMIN_TOKEN = "admin-token-of-the-tests"
 BEARER = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
 ORIGIN = {"Origin": BASE_URL}
+CHANGING = ("POST", "PUT", "DELETE")
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 SECRET_KEY = "secret-key-of-the-tests-0123456789abcdef"
 
@@ -56,7 +59,7 @@ class Scene:
         self.vault = vault
         self.clock = clock
         self.application = FastAPI()
-        self.application.state.site = _site(door)
+        self.application.state.site = _site(door, Tokens(stores.tokens, clock, vault))
         self.application.state.runtime = make_runtime(
             agents=make_registry(folder, demo={"command": "demo"}),
             admission=SimpleNamespace(describe=str),
@@ -67,11 +70,11 @@ class Scene:
             availability=Availabilities(clock),
         )
         problems.install(self.application)
-        login.install(self.application)
+        login_pages.install(self.application)
         self.application.include_router(api.router)
         self.application.add_api_route("/", _page, methods=["GET"])
         self.application.add_api_route("/say", _say, methods=["POST"])
-        self.application.add_api_route("/change", _change, methods=["POST", "PUT", "DELETE"])
+        self.application.add_api_route("/change", _change, methods=list(CHANGING))
         self.http = self.browser()
 
     def browser(self) -> httpx.AsyncClient:
@@ -127,9 +130,11 @@ async def _measure() -> tuple[()]:
     return ()
 
 
-def _site(door: LoginLinks) -> Site:
+def _site(door: LoginLinks, tokens: Tokens) -> Site:
     site: dict[str, Any] = dict.fromkeys(field.name for field in fields(Site))
-    return Site(**site | {"vitals": _measure, "links": door, "admin_token": ADMIN_TOKEN})
+    own = {"POST /say": "viewer", **{f"{method} /change": "viewer" for method in CHANGING}}
+    known = {"links": door, "admin_token": ADMIN_TOKEN, "rights": Rights(own), "tokens": tokens}
+    return Site(**site | known | {"vitals": _measure})
 
 
 @asynccontextmanager
@@ -207,7 +212,8 @@ async def test_looking_at_a_link_shows_a_button_and_does_not_use_it_up(scene: Sc
     assert (await scene.http.head(link)).status_code == 405
     assert [answer.status_code for answer in looked] == [200] * 3
     assert not any("set-cookie" in answer.headers for answer in looked)
-    assert '<form method="post"><button autofocus>Sign in</button></form>' in looked[0].text
+    assert '<label for="name">Your name' in looked[0].text
+    assert "<button>Sign in</button></p></form>" in looked[0].text
     assert "<script" not in looked[0].text
     assert (await scene.http.post(link)).status_code == 303
 
@@ -351,10 +357,66 @@ async def test_a_changed_cookie_counts_for_nothing(scene: Scene) -> None:
 
 async def test_a_cookie_signed_for_another_purpose_counts_for_nothing(scene: Scene) -> None:
     await scene.sign_in()
-    name = scene.door.login_of(scene.cookie)
-    other = URLSafeSerializer(SECRET_KEY, salt="another purpose").dumps(name)
+    login = scene.door.login_of(scene.cookie)
+    assert login is not None
+    other = URLSafeSerializer(SECRET_KEY, salt="another purpose").dumps(login.id)
 
     assert await scene.status_with(str(other)) == 401
+
+
+# Who it is.
+
+
+async def test_a_link_asks_for_a_name_and_what_is_done_carries_it(scene: Scene) -> None:
+    answer = await scene.http.post(await scene.door.make_link(), data={"name": " Kim \u202eX "})
+
+    assert answer.status_code == 303
+    assert (await scene.http.get("/")).text.startswith("Kim X ")
+
+
+async def test_without_a_name_a_link_signs_in_the_operator(scene: Scene) -> None:
+    answer = await scene.http.post(await scene.door.make_link(), data={"name": "Operator"})
+
+    assert answer.status_code == 303
+    assert (await scene.http.get("/")).text.startswith("operator ")
+
+
+async def test_a_link_that_was_made_for_someone_asks_for_no_name_and_signs_in_them(
+    scene: Scene,
+) -> None:
+    made = await scene.browser().post(
+        "/api/v1/login-links", headers=BEARER, json={"name": "Lee", "role": "viewer"}
+    )
+    link = made.json()["url"]
+
+    shown = await scene.http.get(link)
+    answer = await scene.http.post(link, data={"name": "Someone else"})
+
+    assert "You sign in as <b>Lee</b>" in shown.text
+    assert answer.status_code == 303
+    assert (await scene.http.get("/")).text.startswith("Lee ")
+
+
+async def test_forms_that_another_person_knows_count_for_nothing(scene: Scene) -> None:
+    await scene.http.post(await scene.door.make_link(), data={"name": "Mallory"})
+    known = (await scene.http.get("/")).text.partition(" ")[2]
+
+    # In the same browser, where Mallory left her cookie.
+    await scene.http.post(await scene.door.make_link(), data={"name": "Victor"})
+    answer = await scene.http.post("/change", headers=ORIGIN | {"X-CSRF-Token": known})
+
+    assert answer.status_code == 403
+    assert (await scene.http.get("/")).text.startswith("Victor ")
+
+
+async def test_forms_of_the_same_person_stay_good_when_they_sign_in_again(scene: Scene) -> None:
+    await scene.http.post(await scene.door.make_link(), data={"name": "Kim"})
+    csrf = (await scene.http.get("/")).text.partition(" ")[2]
+
+    await scene.http.post(await scene.door.make_link(), data={"name": "kim"})
+    answer = await scene.http.post("/change", headers=ORIGIN | {"X-CSRF-Token": csrf})
+
+    assert answer.status_code == 200
 
 
 # The end.

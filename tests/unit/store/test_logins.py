@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.store.database import Database
-from app.store.sealed import LoginStore
+from app.store.people import LoginStore
 from app.store.tables import login
 from tests.support.clock import ManualClock
 from tests.support.memory import open_stores

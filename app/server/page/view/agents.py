@@ -65,6 +65,8 @@ class AgentList:
     files: tuple[FileLine, ...]
     """What all of them are told."""
     csrf: str
+    role: str
+    """What the visitor may do; the style hides the rest."""
     assets: Mapping[str, str]
     words: str = ""
     """What did not work."""

@@ -31,7 +31,12 @@ SENTENCES: Final[Mapping[str, str]] = {
     "file-undo": "Last change undone.",
     "grant-ended": "Taken back. The next such call is asked again.",
     "isolation-seen": "Noted.",
+    "named": "Name saved.",
     "note-removed": "Note removed.",
+    "person-disable": "Disabled. Their log-ins and tokens count no more.",
+    "person-enable": "Enabled.",
+    "person-sign-out": "Signed out everywhere.",
+    "role-given": "Role given.",
     "schedule-added": "Schedule added.",
     "schedule-pause": "Schedule paused.",
     "schedule-remove": "Schedule removed.",
@@ -45,6 +50,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "thread-pinned": "Thread pinned to the top.",
     "thread-renamed": "Thread renamed.",
     "thread-unpinned": "Thread no longer pinned.",
+    "token-revoked": "Token revoked.",
     "undone": "Change undone.",
 }
 

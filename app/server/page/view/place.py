@@ -216,6 +216,8 @@ class PageView:
     threads: ThreadList
     csrf: str
     visitor: str
+    role: str
+    """What the visitor may do; the style hides the rest."""
     assets: Mapping[str, str]
     place: Place | None = None
     log: str = ""

@@ -31,7 +31,7 @@ from app.store.database.schema import (
 )
 from app.store.dialects import MEMORY_TEXT
 from app.store.stores import Stores
-from app.store.tables import metadata, post, surface, transcript
+from app.store.tables import login, metadata, post, surface, transcript
 from tests.support.memory import ANN
 
 NOTES_BEFORE = 26
@@ -219,6 +219,30 @@ def test_the_newest_migration_is_undone_for_the_release_before(url: str) -> None
     with database.engine.connect() as connection:
         assert difference_of(connection) == []
     database.engine.dispose()
+
+
+def test_log_ins_of_the_release_before_go_on_and_those_of_people_do_not_become_admins(
+    url: str,
+) -> None:
+    backend = open_backend(url)
+    migrate_to("0014", backend)
+    names = "(id, link_hash, created_at, expires_at, used_at"
+    with backend.engine.begin() as connection:
+        connection.exec_driver_sql(f"insert into login {names}) values ('old', 'a', 1, 9, 2)")
+    migrate_to("head", backend)
+    with backend.engine.begin() as connection:
+        kept = connection.execute(select(login)).one()
+        connection.exec_driver_sql(
+            f"insert into login {names}, person) values ('of a viewer', 'b', 1, 9, 2, 7)"
+        )
+
+    migrate_to("0014", backend, back=True)
+
+    with backend.engine.connect() as connection:
+        left = connection.exec_driver_sql("select id from login").scalars().all()
+    assert (kept.person, kept.proved_at) == (None, 2.0)
+    assert left == ["old"]
+    backend.close()
 
 
 def test_notes_that_the_release_before_cannot_read_are_written_out(url: str) -> None:

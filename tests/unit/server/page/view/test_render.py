@@ -380,6 +380,7 @@ def new_thread(picked: str) -> str:
         threads=listing.thread_list([], HIDING),
         csrf="c",
         visitor="Ann",
+        role="admin",
         assets={name: f"/static/{name}" for name in assets.assets()},
         picked=picked,
     )
@@ -565,6 +566,7 @@ def test_a_whole_page_is_well_formed_and_runs_nothing_of_its_own(shown_place: Pl
         threads=listing.thread_list([thread("a", SessionState.IDLE)], ROSTER),
         csrf='a"b',
         visitor=HOSTILE,
+        role="admin",
         assets={name: f"/static/{name}" for name in assets.assets()},
         place=shown_place,
         log=shown(Story().said("hi", "claude").row("text", "hello").rows),
