@@ -156,6 +156,7 @@ class Audience:
         self._catching_up = False
         self._hushed = False
         if deaf:
+            self.background.drop_calls(self._turn)
             self.ignore()
 
     def ignore(self) -> None:

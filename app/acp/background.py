@@ -114,6 +114,19 @@ class Background:
         if before.keys() != after.keys():
             self._changed()
 
+    def drop_calls(self, turn: int) -> None:
+        """Stop counting the open calls of a turn that was stopped: what they run ends with it."""
+        self._calls = {key: each for key, each in self._calls.items() if each.turn != turn}
+
+    def clear(self) -> None:
+        """Note that the process has ended, and with it all that went on."""
+        had_work = bool(self.work)
+        self._found.clear()
+        self._calls.clear()
+        self._busy.clear()
+        if had_work:
+            self._changed()
+
     def hear(self, method: str, params: object, *, in_turn: bool) -> bool:
         """Take a notification of the agent; False if it is not about work."""
         facts = mapping(params)

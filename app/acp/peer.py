@@ -302,6 +302,7 @@ class AgentPeer:
     async def _watch(self) -> None:
         await self.transport.finished.wait()
         await self._close(BROKEN)
+        self.audience.background.clear()
 
 
 def _explain(error: RequestError) -> str:

@@ -96,6 +96,8 @@ class Settings(GivenSettings):
     """How many turns an agent may begin by itself in a session within an hour."""
     agent_turns_per_session: Annotated[int, Field(ge=0, le=100_000)] = 100
     """How many it may begin one after another; a person's message resets both counts."""
+    background_minutes: Annotated[float, Field(gt=0, le=_YEAR_IN_MINUTES)] = 120
+    """How long an agent may have work running between turns before people are asked."""
     ask_hours: Annotated[float, Field(gt=0, le=365 * 24)] = 168
     """How long an ask can be answered."""
     ask_remind_minutes: Annotated[float, Field(ge=0, le=_YEAR_IN_MINUTES)] = 10

@@ -138,6 +138,13 @@ class UpdateRouter:
         """Return what is known of a tool call."""
         return self._tools.get(call)
 
+    @property
+    def running_commands(self) -> list[str]:
+        """The titles of the commands that run, without secrets."""
+        tools = [each for each in self._tools.values() if each.kind == "execute"]
+        running = [each.title or "" for each in tools if each.status == "in_progress"]
+        return [self._base.vault.redact(title) for title in running if title]
+
     def is_decided(self, call: str) -> bool:
         """Tell whether a person or a rule has decided on a tool call."""
         return call in self._decided

@@ -17,6 +17,7 @@ BUILT_IN = (
     "agents",
     "doctor",
     "pause",
+    "background",
     "conversations",
     "personas",
     "memory",

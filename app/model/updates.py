@@ -143,10 +143,19 @@ BridgeUpdate = (
 
 
 AskKind = Literal[
-    "permission", "question", "pause", "repository", "offer", "memory", "schedule", "race"
+    "permission",
+    "question",
+    "pause",
+    "repository",
+    "offer",
+    "memory",
+    "schedule",
+    "race",
+    "background",
 ]
-"""The bridge itself asks the last five: whether a turn should go on, where it should work, whether
-one should begin, whether an agent may keep a note, and whether it gets a schedule."""
+"""The bridge itself asks the last seven: whether a turn should go on, where it should work, whether
+one should begin, whether an agent may keep a note, whether it gets a schedule, which answer of
+several is taken, and whether what it has running may go on."""
 
 
 ASK_PERSON: Final = "ask_person"

@@ -5,6 +5,7 @@ Agents are called by their name for people. A sentence says what happened, then 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -249,7 +250,10 @@ NOTES = {
         "The agent began {about} by itself, as many as it may, and was told to stop. "
         "Your next message lets it go on."
     ),
-    NoteCode.WORK_LOST: "{by} restarted, so this no longer runs in the background: {about}",
+    NoteCode.WORK_LOST: (
+        "The bridge restarted, so this no longer runs in the background: {about}. "
+        "The agent is told with your next message."
+    ),
     NoteCode.WORK_ENDED: "Ended in the background: {about}",
     NoteCode.STEERED: "Taken into the running turn: “{about}”",
     NoteCode.WITHDRAWN: "The agent took this back before it was answered.",
@@ -371,6 +375,13 @@ def found_late(sent_at: float, now: float, cause: str) -> str:
 def on_hold(waiting: int) -> str:
     """Say that a stop left messages on hold."""
     return ON_HOLD.format(waiting=count(waiting, "message"))
+
+
+def ended(commands: Sequence[str]) -> str:
+    """Say which commands a stop ended."""
+    shown = [span(reveal_line(each.strip("`").removeprefix("Run `"))) for each in commands[:3]]
+    more = f" and {len(commands) - 3} more" if len(commands) > 3 else ""
+    return f"Ended {', '.join(shown)}{more}."
 
 
 def unread(said: int) -> str:

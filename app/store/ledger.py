@@ -57,7 +57,9 @@ _LATE = (
         ask.c.turn == bindparam("of"),
         ask.c.state == "answered",
         ask.c.adrift.is_(True),
-        ask.c.kind.not_in(("pause", "repository", "offer", "memory", "schedule", "race")),
+        ask.c.kind.not_in(
+            ("pause", "repository", "offer", "memory", "schedule", "race", "background")
+        ),
     )
     .order_by(ask.c.id)
 )
@@ -227,7 +229,7 @@ def answer_ask(
     elif row.kind == "memory":
         decide_note(connection, row.id, keep=answer == TAKE)
         turns, more = [], []
-    elif row.kind in {"schedule", "race"}:
+    elif row.kind in {"schedule", "race", "background"}:
         turns, more = [], []  # the book of schedules makes it, or the race ships it
     elif row.tool_kind == ASK_PERSON and _is_over(connection, row.turn):
         ref, post = tell_answer(connection, row.id, now)
@@ -385,7 +387,7 @@ def _expire(connection: Connection, row: Row[Any], now: float) -> list[int]:
     posts = close_ask(connection, row, {"state": "expired"}, EXPIRED, now)
     if row.kind == "memory":
         decide_note(connection, row.id, keep=False)
-    if row.kind in {"offer", "memory", "schedule", "race"}:
+    if row.kind in {"offer", "memory", "schedule", "race", "background"}:
         return posts
     # The agent is told with its next prompt.
     connection.execute(update(ask).where(ask.c.id == row.id).values(adrift=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.bridge import demo
-from tests.support.invariants import told
+from tests.support.invariants import agent_processes, told
 from tests.support.platform import RemotePost
 from tests.support.world import World
 
@@ -33,7 +33,7 @@ def asks(world: World) -> list[int]:
 
 def wait_own(world: World, state: str, place: str = "t1") -> RemotePost:
     """Wait until the last turn of a place, which its agent began, shows a state."""
-    world.bridge.wait(lambda: bool(own_turns(world)), "the agent began nothing")
+    world.bridge.wait(lambda: len(world.turns(place)) > 1, "the agent began nothing")
     return world.wait_for(state, place)
 
 
@@ -139,3 +139,86 @@ def test_an_agent_that_never_stops_is_bounded_and_others_are_unharmed(tmp_path: 
 def limit_posts(world: World) -> list[RemotePost]:
     shown = world.platform.shown("notice")
     return [each for each in shown if "as many as it may" in str(each.content)]
+
+
+def leave(world: World, seconds: int, line: str = "say never") -> None:
+    """Have an agent leave a command that runs, and let its turn end."""
+    world.say("t1", f"background {seconds} {line}")
+    world.bridge.wait(lambda: bool(asks(world)), "nothing was asked")
+    world.answer(asks(world)[-1], "allow")
+    world.wait_for("done")
+    work = "select count(*) from background_work"
+    world.bridge.wait(lambda: world.bridge.rows(work) == [(1,)], "the work is not known")
+
+
+def notices(world: World, code: str) -> list[RemotePost]:
+    shown = world.platform.shown("notice")
+    return [each for each in shown if (each.content["reason"] or {}).get("code") == code]
+
+
+def test_work_in_the_background_keeps_its_process_beyond_the_idle_time(tmp_path: Path) -> None:
+    with World(tmp_path, entry={"idle_minutes": 0.02}) as world:
+        leave(world, 2, "say it is built")
+        wait_own(world, "done")
+
+        assert world.turns()[-1].text == "it is built"
+        world.bridge.wait(lambda: not agent_processes(world.bridge.data_dir), "never parked")
+
+
+def test_work_that_a_crash_took_is_told_to_people_and_to_the_agent(tmp_path: Path) -> None:
+    with World(tmp_path) as world:
+        leave(world, 600)
+        world.kill()
+        world.bridge.wait(lambda: bool(notices(world, "work_lost")), "people were not told")
+        word = world.say("t1", "say hello again")
+        world.settle()
+        world.say("t1", "say once more")
+        world.settle()
+        world.end()
+
+        (lost,) = notices(world, "work_lost")
+        assert "`sleep 600`" in str(lost.content)
+        prompts = [text for (text,) in world.bridge.rows("select prompt from turn order by id")]
+        assert ["ended with your process: `sleep 600`" in each for each in prompts] == [
+            False,
+            True,
+            False,
+        ]
+        assert len(told(world, word)) == 1
+
+
+def test_stop_ends_work_in_the_background_and_says_what(tmp_path: Path) -> None:
+    with World(tmp_path) as world:
+        leave(world, 600)
+        world.command("t1", "stop")
+        world.bridge.wait(lambda: bool(notices(world, "work_ended")), "it was not said")
+
+        (ended,) = notices(world, "work_ended")
+        assert "`sleep 600`" in str(ended.content)
+        assert agent_processes(world.bridge.data_dir) == []
+
+
+def test_work_that_takes_long_is_asked_about_and_ends_without_an_answer(tmp_path: Path) -> None:
+    with World(tmp_path, settings={"BACKGROUND_MINUTES": "0.3"}) as world:
+        leave(world, 600)
+        world.bridge.wait(lambda: len(asks(world)) == 2, "nothing was asked")
+        world.answer(asks(world)[-1], "keep")
+        world.bridge.wait(lambda: len(asks(world)) == 3, "not asked again")
+        world.bridge.wait(lambda: bool(notices(world, "work_ended")), "it was not ended")
+
+        assert agent_processes(world.bridge.data_dir) == []
+
+
+def test_stop_names_the_command_that_it_ended(tmp_path: Path) -> None:
+    with World(tmp_path) as world:
+        world.say("t1", "run sh -c 'touch begun; sleep 600'")
+        world.bridge.wait(lambda: bool(asks(world)), "nothing was asked")
+        world.answer(asks(world)[-1], "allow")
+        world.wait_file("begun")
+        world.bridge.wait(
+            lambda: "in_progress" in str(world.turns()[-1].content["tools"]), "not shown as running"
+        )
+        world.command("t1", "stop")
+
+        assert "Ended `sh -c 'touch begun; sleep 600'`." in str(world.wait_for("stopped").content)
+        assert agent_processes(world.bridge.data_dir) == []

@@ -18,7 +18,7 @@ from app.core.repo_provider import RepoProvider
 from app.core.turns.between import BetweenTurns
 from app.core.turns.prompt import SystemPrompt, write_system_prompt
 from app.model.agents import Choices
-from app.model.background import Woken
+from app.model.background import Woken, Work
 from app.model.ports import AgentLauncher, AgentSession, OpenedSession
 from app.model.subagents import SubagentState
 from app.model.types import Session
@@ -62,6 +62,11 @@ class LiveAgent:
     """The messages that its replayed conversation shows."""
     parking: asyncio.Task[None] | None = None
     """Parks it once it has idled long enough."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it may be ended: no turn runs in it, and no work goes on without one."""
+        return not (self.busy or self.agent.work or self.agent.subagents)
 
     def stay(self) -> None:
         """Cancel its parking."""
@@ -125,6 +130,8 @@ class LiveAgents:
         self._waiting = 0
         self._room = asyncio.Condition()
         self._tasks = Tasks("agents")
+        self.on_work: Callable[[int, tuple[Work, ...] | None], None] = lambda _session, _work: None
+        """Is told what goes on between the turns of a session; None: its process has ended."""
         self.on_woken: Callable[[int, Woken], None] = lambda _session, _woken: None
         """Is told when an agent began something by itself."""
         self.on_change: Callable[[int], None] = lambda _session: None
@@ -192,7 +199,12 @@ class LiveAgents:
     ) -> OpenedSession:
         """Start an agent in its workspace; without an agent the workspace is closed again."""
         between = BetweenTurns(
-            self._base, session, self._tasks, wake=self._wake, on_change=self.on_change
+            self._base,
+            session,
+            self._tasks,
+            wake=self._wake,
+            on_change=self.on_change,
+            on_work=self._note_work,
         )
         try:
             return await self._launcher.open(
@@ -231,13 +243,36 @@ class LiveAgents:
             await self.end(session_id)
             return
         live.busy = False
+        await self._let_idle(session_id, live)
+        if (woken := live.agent.woken) is not None:
+            self.on_woken(session_id, woken)
+
+    async def _let_idle(self, session_id: int, live: LiveAgent) -> None:
+        """Let a process idle until it is parked, unless work goes on in it."""
+        live.stay()
+        if not live.is_idle:
+            return
         live.idle_since = self._base.clock.monotonic()
         live.parking = self._tasks.start(
             self._park(session_id, live), name=f"parking of session {session_id}"
         )
         await self._notify_room()
-        if (woken := live.agent.woken) is not None:
-            self.on_woken(session_id, woken)
+
+    def work(self, session_id: int) -> tuple[Work, ...]:
+        """List what goes on between the turns of a session."""
+        live = self._live.get(session_id)
+        return live.agent.work if live is not None and live.agent.alive else ()
+
+    def _note_work(self, session_id: int, work: tuple[Work, ...]) -> None:
+        """Take note of what goes on; a process without work idles from then on."""
+        live = self._live.get(session_id)
+        if live is None:
+            return
+        if live.agent.alive:
+            self.on_work(session_id, work)
+        if not work and not live.busy:
+            idling = self._let_idle(session_id, live) if live.agent.alive else self.end(session_id)
+            self._tasks.start(idling, name=f"idling of session {session_id}")
 
     async def end(self, session_id: int, *, stopped: bool = False) -> None:
         """End a session's process, maybe as people stopped it; another caller waits for the end."""
@@ -254,7 +289,7 @@ class LiveAgents:
         own = [(key, live) for key, live in self._live.items() if live.name == agent]
         for session_id, live in own:
             live.stale = True
-            if not live.busy:
+            if live.is_idle:
                 await self.end(session_id)
 
     async def close(self) -> None:
@@ -394,7 +429,7 @@ class LiveAgents:
         idle = [
             (live.idle_since, key)
             for key, live in self._live.items()
-            if not live.busy and (not full or live.name == agent)
+            if live.is_idle and (not full or live.name == agent)
         ]
         return min(idle)[1] if idle else None
 
@@ -404,6 +439,7 @@ class LiveAgents:
         try:
             left = live.agent.subagents
             await live.agent.close()
+            self.on_work(session_id, None)
             if left:
                 settle = self._base.stores.subagents.settle
                 state: SubagentState = "stopped" if stopped else "lost"

@@ -39,16 +39,18 @@ class BetweenTurns:
         *,
         wake: Callable[[int, Woken], None],
         on_change: Callable[[int], None],
+        on_work: Callable[[int, tuple[Work, ...]], None],
     ) -> None:
         """Listen; `wake` has a turn opened for what the agent begins.
 
-        `on_change` is told when its sub-agents changed.
+        `on_change` is told when its sub-agents changed, `on_work` what it has running.
         """
         self._base = base
         self._session = session
         self._tasks = tasks
         self._wake = wake
         self._on_change = on_change
+        self._on_work = on_work
         self._unshown: Counter[str] = Counter()
 
     async def on_update(self, update: BridgeUpdate) -> None:
@@ -83,7 +85,8 @@ class BetweenTurns:
         self._unshown[what] += 1
 
     def on_work(self, work: tuple[Work, ...]) -> None:
-        """Ignore what goes on."""
+        """Pass on what goes on without a turn."""
+        self._on_work(self._session.id, work)
 
     async def _write_call(self, turn: int, update: ToolUpdate) -> None:
         rows = await self._base.stores.transcript.of_turn(self._session.id, turn)

@@ -141,6 +141,8 @@ class TurnEnding:
         elif held:
             words = wording.on_hold(held)
         taken = [each for each in turns.messages(self._turn.id) if each.steered is Steered.TAKEN]
+        if commands := self._display.router.running_commands:
+            words = f"{words} {wording.ended(commands)}"
         if taken:
             words = f"{words} {wording.unread(len(taken))}"
             facts["unread"] = len(taken)

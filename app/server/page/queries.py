@@ -319,6 +319,7 @@ def _member(runtime: Runtime, session: Session, roster: PageRoster, fold: Fold) 
         ),
         doing=_doing(runtime, session, fold) if session.state in STOPPABLE else NOTHING,
         plan=Steps(turn.plan.steps) if turn is not None and turn.plan is not None else None,
+        work=runtime.live.work(session.id),
         unshown=session.unshown,
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from app.model.agents import Choice
 from app.model.asks import Grant
+from app.model.background import Work
 from app.model.conversations import path_of
 from app.model.keys import PlaceKey
 from app.model.types import Entry
@@ -110,6 +111,8 @@ class ThreadAgent:
     cost: str = ""
     doing: Doing = NOTHING
     plan: Steps | None = None
+    work: tuple[Work, ...] = ()
+    """What it has running besides its turns."""
     unshown: Mapping[str, int] = field(default_factory=dict)
     """What it sent and no one can be shown: how often, by what it is."""
 
