@@ -172,7 +172,7 @@ class Background:
             return
         if update.get("status", "pending") not in _OPEN:
             if (done := self._calls.pop(call, None)) is not None and "thread" in self._busy:
-                self._end(done)
+                self._ended = done, self._now()  # the end of a call wakes no agent
                 self._changed()
         elif call not in self._calls and update.get("sessionUpdate") == "tool_call":
             if len(self._calls) >= MOST:

@@ -1,12 +1,15 @@
-"""Tells of a turn what its rows in the record say: where it was, and who asked for it."""
+"""Tells of a turn what its rows in the record say: where it was, who asked, what a call did."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from posixpath import basename
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, Row, bindparam, select
 
+from app.model.calls import call_of
+from app.model.updates import ToolUpdate
 from app.store.tables import (
     checkout,
     delegation,
@@ -94,3 +97,31 @@ def _find_people(connection: Connection, session_id: int, turn_id: int) -> Seque
         if number is None:
             break
     return ()
+
+
+def describe_call(row: Row[Any]) -> str:
+    """Say what a call did: its title, and the exact command or files unless that has them."""
+    data = row.data
+    said = ToolUpdate(
+        str(data.get("call")),
+        kind=data.get("kind"),
+        input=data.get("input"),
+        locations=tuple(data.get("locations") or ()),
+    )
+    call, title = call_of(said), row.text or str(data.get("title") or data.get("kind") or "")
+    exact = [command for command in call.commands if command not in title]
+    files = [path for path in call.paths if basename(path) not in title]
+    return "\n".join((title, *(exact if call.commands else files)))
+
+
+def name_rule(decided: Mapping[str, Any]) -> str:
+    """Name what decided on a call, if no person was asked."""
+    match decided.get("how"):
+        case "rule":
+            return str(decided.get("rule") or "")
+        case "grant":
+            return f"grant {decided.get('grant')}"
+        case "person" | None:
+            return ""
+        case other:
+            return str(other)

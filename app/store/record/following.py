@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
-from posixpath import basename
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, exists, func, or_, select, update
 
 from app.model import ask_wording as wording
 from app.model.asks import by_person
-from app.model.calls import call_of
 from app.model.record import RecordEvent, RecordKind
-from app.model.updates import ToolUpdate
 from app.store.dialects import JsonField, insert
 from app.store.record.chain import SOURCES, append, begin
-from app.store.record.describing import account, describe
+from app.store.record.describing import account, describe, describe_call, name_rule
 from app.store.tables import (
     OPEN_TURN,
     ask,
@@ -217,8 +214,8 @@ class _Step:
                 **self._describe(row.session, row.turn),
                 decided_by=str(decided.get("who") or ""),
                 decided_id=person.get("decided_id", ""),
-                rule=_rule(decided),
-                what=_what_ran(row),
+                rule=name_rule(decided),
+                what=describe_call(row),
                 ref=person.get("ref", ""),
             )
         )
@@ -342,34 +339,6 @@ def _call_name(row: Row[Any]) -> str:
     """Name a call by its turn and a hash of what the agent calls it, which may be any words."""
     call = sha256(str(row.data.get("call")).encode(errors="replace")).hexdigest()
     return f"call:{row.turn}:{call[:16]}"
-
-
-def _what_ran(row: Row[Any]) -> str:
-    """Say what a call did: its title, and the exact command or files unless that has them."""
-    data = row.data
-    said = ToolUpdate(
-        str(data.get("call")),
-        kind=data.get("kind"),
-        input=data.get("input"),
-        locations=tuple(data.get("locations") or ()),
-    )
-    call, title = call_of(said), row.text or str(data.get("title") or data.get("kind") or "")
-    exact = [command for command in call.commands if command not in title]
-    files = [path for path in call.paths if basename(path) not in title]
-    return "\n".join((title, *(exact if call.commands else files)))
-
-
-def _rule(decided: Mapping[str, Any]) -> str:
-    """Name what decided on a call, if no person was asked."""
-    match decided.get("how"):
-        case "rule":
-            return str(decided.get("rule") or "")
-        case "grant":
-            return f"grant {decided.get('grant')}"
-        case "person" | None:
-            return ""
-        case other:
-            return str(other)
 
 
 def _verdict(row: Row[Any]) -> str:
