@@ -297,7 +297,7 @@ WOKEN = {
     "command": "A background command ended",
     "child": "A sub-agent is done",
     "timer": "A timer went off",
-    "goal": "Working on a goal of its own",
+    "goal": "Working on a goal that it set itself",
     "agent": "Not asked by a message: the agent went on by itself",
 }
 """Says why an agent began a turn by itself."""
@@ -313,10 +313,14 @@ OWN_TURNS = {"hour": "{many} turns within an hour", "session": "{many} turns one
 """Says how many turns an agent began, by the limit that it reached."""
 
 
+BEGAN_HERE = "Began here"
+"""Names the link to the turn that began what woke an agent."""
+
+
 def own_turns(limit: str) -> str:
     """Say which limit of turns of its own an agent reached, from its code and its number."""
     which, _, many = limit.partition(" ")
-    return OWN_TURNS[which].format(many=many)
+    return OWN_TURNS.get(which, limit).format(many=many)
 
 
 def note(note: Note) -> str:

@@ -405,6 +405,7 @@ def test_sessions_are_listed_by_agent_state_and_page(bridge: Observed, api: http
 def test_deliveries_and_posts_are_listed_newest_first_without_what_came_in(
     bridge: Observed, api: httpx.Client
 ) -> None:
+    bridge.ended(begin(api, "say first")["id"])
     session = begin(api, "say hello")
     bridge.ended(session["id"])
 

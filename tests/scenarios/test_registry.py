@@ -217,7 +217,7 @@ def test_the_settings_win_and_say_where_to_change_them(bridge: Observed) -> None
     ("entry", "says"),
     [
         ({"name": "A B", **ENTRY}, "lowercase letters"),
-        ({"name": "bad"}, "Add command or driver"),
+        ({"name": "bad"}, "Add command, driver or url"),
         ({"name": "bad", **ENTRY, "modle": "x"}, "Did you mean"),
         ({"name": "bad", **ENTRY, "permissions": "all"}, "preset"),
         ({"name": "bad", **ENTRY, "credentials": {"fax": {}}}, "Services are"),

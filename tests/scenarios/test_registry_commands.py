@@ -183,7 +183,7 @@ def remove_in_a_terminal(machine: Machine, name: str, answer: str) -> tuple[int,
         4,
         [
             (("add", "A B", "--driver", "demo"), "lowercase letters"),
-            (("add", "bad"), "Add command or driver"),
+            (("add", "bad"), "Add command, driver or url"),
             (("add", "bad", "--driver", "demo", "--set", "modle=x"), "Did you mean"),
             (("add", "bad", "--driver", "demo", "--set", "model"), "Write key=value"),
             (("add", "bad", "--json", "/nonexistent"), "/nonexistent"),

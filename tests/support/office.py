@@ -38,6 +38,7 @@ from app.features.schedules import FEATURE as SCHEDULES
 from app.features.schedules.service import Schedules
 from app.metrics import Metrics
 from app.model.agents import Choice, Choices
+from app.model.background import Work
 from app.model.keys import PlaceKey
 from app.model.posts import PostContent, Verbosity
 from app.model.types import Entry, Session, TurnRef, TurnState
@@ -103,6 +104,10 @@ class Seats:
             raise AgentRefused("claude", -32602, f"it has no mode {mode!r}")
         self.configured.append((session, mode))
 
+    def work(self, _session: int) -> tuple[Work, ...]:
+        """Do nothing between turns."""
+        return ()
+
 
 class Office:
     """One bridge, and a browser that is signed in."""
@@ -165,6 +170,7 @@ class Office:
         """The repositories that an agent's credentials open."""
         files = AgentFiles(folder, vault)
         self.runtime = make_runtime(
+            live=live,
             clock=clock,
             metrics=metrics,
             stores=stores,

@@ -224,11 +224,12 @@ def test_every_key_of_an_entry_is_understood(tmp_path: Path) -> None:
         "agents_allow": ["codex"],
         "agents_deny": ["*-secret"],
         "delegation_voice": "own",
+        "approvers": ["slack:U0123"],
     }
 
     mine = agent(tmp_path, **entry)
 
-    assert set(entry) == set(KEYS) - {"extends"}
+    assert set(entry) == set(KEYS) - {"extends", "url", "remote_folder", "tls"}
     assert mine.command == ("my-agent", "--acp")
     assert mine.home == tmp_path / "home/agents/mine"
     assert mine.permissions == (

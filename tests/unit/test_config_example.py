@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from app.agents.catalog import known_agents
 from app.config import load, settings
+from app.config.remote import AGENT_TOKEN
 from app.services import registered_services
 
 EXAMPLE = Path(__file__).parents[2] / ".env.example"
@@ -24,7 +25,7 @@ PLAIN = {
     *(name for each in registered_services() for name in each.settings.names().values()),
 }
 CREDENTIALS = {name for each in registered_services() for name in each.credentials.names().values()}
-EVERY_NAME = PLAIN | CREDENTIALS | MODEL_VARIABLES
+EVERY_NAME = PLAIN | CREDENTIALS | MODEL_VARIABLES | {AGENT_TOKEN}
 
 
 def examples() -> dict[str, str]:

@@ -110,7 +110,7 @@ class TurnDisplay:
         page = self._context.page(self._session.place)
         details = (Fact("Details", page),) if page else ()
         if page and self._turn.origin is not None:
-            details = (Fact("Began here", f"{page}#t{self._turn.origin}"), *details)
+            details = (Fact(wording.BEGAN_HERE, f"{page}#t{self._turn.origin}"), *details)
         return replace(
             content,
             note=_join(self._woken, note or self._note),

@@ -9,5 +9,5 @@ FEATURE = Feature(
     package=__name__,
     part="service:Outcomes",
     routes=("web:router", "web:pages"),
-    commands={"why": "Tell what became of a message: its outcome, its time line, and what to do."},
+    commands={"why": "Tell what became of a message, and what to do about it."},
 )

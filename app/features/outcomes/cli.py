@@ -25,7 +25,7 @@ def why(
     *,
     as_json: Json = False,
 ) -> None:
-    """Tell what became of a message: its outcome, its time line, and what to do."""
+    """Tell what became of a message, and what to do about it."""
     found = Api().get(WhyOut, "/why", message=link_or_id)
     if as_json:
         show_json(found.model_dump())

@@ -68,6 +68,7 @@ async def start(turns: LateTurns, claims: Claims, *, max_turns: int) -> FleetTur
         clock=SystemClock(),
         signals=ALONE,
         feed=SimpleNamespace(notify=lambda _: None),
+        live=SimpleNamespace(),
     )
     engine = FleetTurnEngine(
         cast("TurnContext", context),

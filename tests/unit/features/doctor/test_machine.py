@@ -41,10 +41,11 @@ async def test_a_worker_without_a_shared_folder_is_warned_of(tmp_path: Path) -> 
 
 
 async def test_gaps_of_the_last_day_are_told_and_older_ones_are_not(tmp_path: Path) -> None:
-    own = {"PATH": "", "DATA_DIR": str(tmp_path)}
+    own = {"PATH": "", "DATA_DIR": str(tmp_path / "data")}
     configuration = load(own, home=tmp_path / "home")
     assert [found async for found in check_gaps(configuration, 0.0)] == []
     now = 1_800_000_000.0
+    (tmp_path / "data").mkdir()
     database = Database(configuration.database_url)
     database.open()
     gaps = Stores.on(database, lambda: now).gaps

@@ -538,8 +538,8 @@ async def test_a_thread_without_a_session_does_not_concern_the_others(scene: Sce
 async def test_a_status_that_an_earlier_run_left_is_ended_at_the_start(tmp_path: Path) -> None:
     places: list[ActivePlace] = []
 
-    async def active(_since: float) -> list[ActivePlace]:
-        return places
+    async def active(since: float) -> list[ActivePlace]:
+        return [each for each in places if each.updated_at >= since]
 
     async with staged(tmp_path, active) as scene:
         threads = [scene.slack.say(scene.ann, scene.channel, "root") for _ in range(2)]

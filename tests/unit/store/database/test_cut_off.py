@@ -170,7 +170,7 @@ def test_what_no_migration_leaves_is_refused_with_its_cause_and_kept_as_it_is(
             "alter table heard add column steered int",
             "tables do not fit its version.* already exists",
         ),
-        ("drop table decision cascade", "tables do not fit that: missing is decision"),
+        ("drop table progress cascade", "tables do not fit that: missing is progress"),
         ("drop table turn cascade", "tables do not fit its version.*turn"),
         ("alter table session drop column served_by", "missing is session.served_by"),
     ],
