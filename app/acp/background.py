@@ -39,6 +39,8 @@ WOKEN_SECONDS: Final = 30.0
 MOST: Final = 100
 """How much work of one kind is told apart."""
 TIMER: Final = "ScheduleWakeup"
+TIMER_SECONDS: Final = 24 * 3600
+"""For how long a timer that an agent sets counts as work: it may name any number."""
 TIMER_GRACE_SECONDS: Final = 60.0
 """A timer was seen to fire some seconds late."""
 
@@ -170,7 +172,7 @@ class Background:
         call = label(str(update.get("toolCallId") or ""))
         if not call:
             return
-        if update.get("status", "pending") not in _OPEN:
+        if string(update.get("status", "pending")) not in _OPEN:
             if (done := self._calls.pop(call, None)) is not None and "thread" in self._busy:
                 self._ended = done, self._now()  # the end of a call wakes no agent
                 self._changed()
@@ -189,7 +191,8 @@ class Background:
             reason = string(mapping(update.get("rawInput")).get("reason")) or ""
             self.set("timer", {"timer": ("timer", reason)})
             loop = asyncio.get_running_loop()
-            loop.call_later(seconds + TIMER_GRACE_SECONDS, self.set, "timer", {})
+            until = min(seconds, TIMER_SECONDS) + TIMER_GRACE_SECONDS
+            loop.call_later(until, self.set, "timer", {})
 
     def fire_timer(self) -> None:
         """Note that the agent began something while a timer was set: that was the timer."""

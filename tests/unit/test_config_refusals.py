@@ -127,7 +127,9 @@ TABLE = [
     ),
     Broken("an unknown exposure", claude(tool_exposure=CANARY), "AGENTS_JSON", "'mixed'"),
     Broken("an unknown voice", claude(delegation_voice=CANARY), "AGENTS_JSON", "'caller'"),
-    Broken("no command", agents(claude={"mode": "plan"}), "AGENTS_JSON", "Add command, driver or url"),
+    Broken(
+        "no command", agents(claude={"mode": "plan"}), "AGENTS_JSON", "Add command, driver or url"
+    ),
     Broken("an empty command", claude(command=[]), "AGENTS_JSON", '["program"'),
     Broken("a blank command", claude(command=" "), "AGENTS_JSON", '["program"'),
     Broken("a command of numbers", claude(command=[1]), "AGENTS_JSON", '["one", "two"]'),

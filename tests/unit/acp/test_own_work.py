@@ -49,12 +49,14 @@ JUNK = st.recursive(
     max_leaves=8,
 )
 UPDATES = st.builds(
-    lambda kind, call, content, meta: {
+    lambda status, kind, call, content, meta: {
         "sessionUpdate": kind,
         "toolCallId": call,
+        "status": status,
         "content": content,
         "_meta": meta,
     },
+    JUNK | st.sampled_from(["pending", "completed"]),
     KINDS,
     st.sampled_from(["c1", "c2", 7, None]),
     JUNK | st.builds(lambda words: {"type": "text", "text": words}, st.text(max_size=5)),
