@@ -41,7 +41,9 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Agents:
     typical = typical_agent(folder / "typical", hold=".git/go", default=True)
     return {
         "claude": {**typical, "description": "Writes code"},
-        "codex": player(folder / "day", display_name="Codex", description="Reviews code"),
+        "codex": player(
+            folder / "day", display_name="Codex", description="Reviews code", while_busy="queue"
+        ),
         "gemini": demo("no-such-gemini", display_name="Gemini"),
     }
 
