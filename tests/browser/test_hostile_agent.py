@@ -110,7 +110,7 @@ def assert_harmless(window: Window) -> None:
     assert page.evaluate(_HANDLERS) == []
     assert page.locator("#log").locator(_ELEMENTS).count() == 0
     own = page.locator("#log .who a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
-    assert all(address.startswith(("/fork/", "/turns/")) for address in own)
+    assert all(address.startswith(("/fork/", "/record?", "/turns/")) for address in own)
     for address, target, rel in page.evaluate(_ADDRESSES):
         assert address.startswith(("http://", "https://"))
         assert target == "_blank"

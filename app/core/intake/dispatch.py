@@ -256,7 +256,7 @@ class Dispatcher:
             posts += (notice(delivery, heard, "secret", wording.EXPOSED),)
         outcome: DeliveryState = "refused" if floor.agents and not allowed else "done"
         answering |= set(unclear)
-        requests = tuple(_request(heard, agent) for agent in allowed if agent not in answering)
+        requests = tuple(self._request(heard, agent) for agent in allowed if agent not in answering)
         reason = floor.reason if allowed or not floor.agents else Reason.REFUSED
         silence = "" if floor.agents or heard.speaker.kind == "agent" else floor.reason
         accepted = await self._manager.start_or_continue(
@@ -282,14 +282,15 @@ class Dispatcher:
         if heard.rejects is not None:
             rejected = self._ledger.find_rejected(sessions, heard.rejects)
             return tuple(
-                AskAnswer(heard.rejects, option, _request(heard, agent), also_told=True)
+                AskAnswer(heard.rejects, option, self._request(heard, agent), also_told=True)
                 for agent, option in rejected.items()
             )
         if heard.files:
             return ()
         found = self._ledger.find_answered(sessions, heard.words)
         return tuple(
-            AskAnswer(ask, answer, _request(heard, agent)) for agent, (ask, answer) in found.items()
+            AskAnswer(ask, answer, self._request(heard, agent))
+            for agent, (ask, answer) in found.items()
         )
 
     async def _admit(
@@ -381,6 +382,24 @@ class Dispatcher:
         agents = {each.id: each.key.agent for each in self._manager.sessions(place)}
         return agents.get(corrected.turns[0].session, adapter.agent) == adapter.agent
 
+    def _request(self, heard: Heard, agent: str) -> BridgeSessionRequest:
+        known = self._base.agents.get(agent)
+        # A run of a schedule is a piece of work of its own, and old words are for no running one.
+        waits = heard.while_busy != "steer" or heard.schedule or heard.sent_at is not None
+        takes_words = known is not None and known.config.while_busy == "steer"
+        return BridgeSessionRequest(
+            external_session_id=heard.external,
+            service_name=heard.place.service,
+            agent_name=agent,
+            prompt=heard.text,
+            speaker=heard.speaker,
+            message_id=heard.message_id,
+            surface=heard.place,
+            files=heard.files,
+            descriptive_name=heard.title,
+            while_busy="steer" if takes_words and not waits else "queue",
+        )
+
 
 def storable(heard: Heard) -> Heard:
     """Replace what JSON may carry and no database keeps."""
@@ -393,24 +412,4 @@ def storable(heard: Heard) -> Heard:
         text=clean_text(heard.text),
         title=clean_text(heard.title),
         message_id=clean_text(heard.message_id),
-    )
-
-
-def _request(heard: Heard, agent: str) -> BridgeSessionRequest:
-    return BridgeSessionRequest(
-        external_session_id=heard.external,
-        service_name=heard.place.service,
-        agent_name=agent,
-        prompt=heard.text,
-        speaker=heard.speaker,
-        message_id=heard.message_id,
-        surface=heard.place,
-        files=heard.files,
-        descriptive_name=heard.title,
-        # A run of a schedule is a piece of work of its own, and old words are for no running one.
-        while_busy=(
-            "steer"
-            if heard.while_busy == "steer" and not heard.schedule and heard.sent_at is None
-            else "queue"
-        ),
     )
