@@ -32,6 +32,8 @@ BUTTONS = {
     "/set/{session}/mode",
     "/set/{session}/model",
     "/stop/t/{service}/{name:path}",
+    "/subagents/{number}/stop",
+    "/work/{session_id}/stop",
 }
 """Sent by buttons and menus of a thread, which shows at once what they did."""
 LOG_IN = {"/login/{token}", "/login/plain/{token}"}
@@ -39,9 +41,14 @@ LOG_IN = {"/login/{token}", "/login/plain/{token}"}
 OWN_STORIES = {
     "/agents/{name}/acknowledge",
     "/agents/{name}/isolate",
+    "/me",
+    *(f"/people/{{number}}/{each}" for each in ("role", "disable", "enable", "sign-out")),
     "/take-back/t/{service}/{name:path}",
+    "/tokens",
+    "/tokens/{number}/revoke",
 }
-"""What they are about takes a story: `test_found_agents.py` and `test_grants.py` try them."""
+"""What they are about takes a story: `test_found_agents.py`, `test_grants.py` and `test_roles.py`
+try them, the last one without a browser."""
 WORDS = re.compile(r"\w{3,}.*\.")
 _OPEN = "() => { for (const each of document.querySelectorAll('details')) each.open = true }"
 # At once: a part of the page may be renewed until something is written into it.
@@ -132,7 +139,7 @@ CASES: dict[str, Case] = {
         )
     },
 }
-SEARCHES = {"GET /", "GET /agents/{name}/memory"}
+SEARCHES = {"GET /", "GET /agents/{name}/memory", "GET /outcomes", "GET /record"}
 """Their words are what was found, or that nothing was."""
 ROUTES = {*actions()} - LOG_IN - BUTTONS - OWN_STORIES
 FORMS = sorted(

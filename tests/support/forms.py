@@ -17,21 +17,30 @@ from playwright.sync_api import expect
 from starlette.routing import Match
 
 from app.features import registered_features
-from app.server import login, page
+from app.server import login_pages, page
 from sim.slack.server import SimulatedSlack
 from tests.support.bridge import demo
 from tests.support.document import Element, parse
 from tests.support.served import Forked
 from tests.support.window import Visit
 
-NO_PAGES = ("/export/", "/static/", "/uploads/", "/events", "/install/", "/latest/", "/grouped")
+NO_PAGES = (
+    "/api/",
+    "/export/",
+    "/static/",
+    "/uploads/",
+    "/events",
+    "/install/",
+    "/latest/",
+    "/grouped",
+)
 PAGES_PER_ROUTE = 6
 """Pages that are looked through of each kind: an agent of the settings has other forms."""
 
 
 def _routers() -> Iterator[APIRouter]:
     names = [f"{page.__name__}.{each.name}" for each in iter_modules(page.__path__)]
-    for name in (*names, login.__name__):
+    for name in (*names, login_pages.__name__):
         yield from (each for each in vars(import_module(name)).values() if type(each) is APIRouter)
     for feature in registered_features():
         yield from feature.routers()
@@ -64,7 +73,9 @@ def name_of(method: str, address: str) -> str:
     """Name a form by the route that it is sent to."""
     path = urlsplit(address).path
     scope = {"type": "http", "path": path, "method": method, "headers": []}
-    route = next(each for each in ROUTES if each.matches(scope)[0] is Match.FULL)
+    found = (each for each in ROUTES if each.matches(scope)[0] is Match.FULL)
+    route = next(found, None)
+    assert route is not None, f"no page serves {method} {address}"
     names = [each for each in variants(route) if each == route.path or each.endswith(path[-4:])]
     return names[0] if method == "POST" else f"GET {names[0]}"
 
