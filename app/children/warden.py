@@ -293,7 +293,7 @@ def _scratch_bytes(pids: Iterable[int]) -> int:
         for device, path in _memory_mounts(str(pid)):
             if device not in known:
                 known.add(device)
-                total += _used_bytes(f"/proc/{pid}/root{path}")
+                total += _used_bytes(f"/proc/{pid}/root{path}", device)
     return total
 
 
@@ -364,9 +364,21 @@ def _link(path: str) -> str:
         return ""
 
 
-def _used_bytes(path: str) -> int:
+def _used_bytes(path: str, device: str) -> int:
+    """Return what a file system in memory holds; 0 if its place shows something else by now.
+
+    A sandbox that is being built changes its root: the same path may then lead to the disk.
+    """
     try:
-        found = os.statvfs(path)
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return 0
-    return (found.f_blocks - found.f_bfree) * found.f_frsize
+    try:
+        there = os.fstat(place).st_dev
+        found = os.statvfs(place)
+    except OSError:
+        return 0
+    finally:
+        os.close(place)
+    is_same = f"{os.major(there)}:{os.minor(there)}" == device
+    return (found.f_blocks - found.f_bfree) * found.f_frsize if is_same else 0

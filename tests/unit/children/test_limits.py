@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.children import warden
 from app.children.limits import default_memory_bytes
 from tests.unit.children.conftest import World
 
@@ -100,3 +101,12 @@ def test_its_children_run_and_their_markers_can_be_read(world: World) -> None:
     run = subprocess.run([sys.executable, "-c", WORKING, words], capture_output=True, text=True)
 
     assert run.stdout.strip() == world.marker, run.stderr
+
+
+def test_a_path_that_leads_elsewhere_by_now_counts_for_nothing(tmp_path: Path) -> None:
+    at = tmp_path.stat().st_dev
+    device = f"{os.major(at)}:{os.minor(at)}"
+
+    assert warden._used_bytes(str(tmp_path), device) > 0
+    assert warden._used_bytes(str(tmp_path), "0:1") == 0
+    assert warden._used_bytes(str(tmp_path / "gone"), device) == 0
