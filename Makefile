@@ -7,8 +7,8 @@ UV ?= $(BIN)/uv
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 COMPILE := $(UV) pip compile -q --universal --generate-hashes --no-header --no-annotate \
 	--no-emit-index-url $(if $(UPGRADE),--upgrade)
-# Tests often wait for real processes, so four keep two cores busy; more get in each other's way.
-WORKERS ?= 4
+# Tests often wait for real processes and for time, so six keep two cores busy.
+WORKERS ?= 6
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal --durations=10 --durations-min=1
 GATES := $(BIN)/python -m tests.support.gates
 

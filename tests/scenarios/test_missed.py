@@ -134,6 +134,7 @@ def test_what_slack_loses_on_a_live_connection_is_found_and_answered_once(tmp_pa
     assert not [call for call in world.slack.calls if call.answer.get("error") == "ratelimited"]
 
 
+@pytest.mark.long
 def test_edits_and_deletions_that_never_arrived_reach_waiting_messages(tmp_path: Path) -> None:
     with SlackWorld(tmp_path, entry={"while_busy": "queue"}) as world:
         thread = world.say(f"{world.at('claude')} hold never")

@@ -10,6 +10,7 @@ from sim.slack.model import Message
 from tests.support.github import GithubWorld
 from tests.support.linear import LinearWorld
 from tests.support.slack import SlackWorld
+from tests.support.variants import quick
 
 SOON = {"ASK_REMIND_MINUTES": "0.1"}
 """Six seconds of the bridge's clock."""
@@ -56,6 +57,7 @@ def test_on_slack_who_asked_is_reminded_by_a_direct_message_whose_buttons_answer
     assert world.turns() == 1
 
 
+@pytest.mark.long
 def test_on_slack_approvers_follow_by_direct_message_and_as_a_group_in_the_thread(
     tmp_path: Path,
 ) -> None:
@@ -132,6 +134,7 @@ def test_without_the_right_to_write_direct_messages_the_thread_names_the_person(
     assert direct(world, world.bob) == []
 
 
+@pytest.mark.long
 def test_on_github_comments_mention_who_may_answer_and_are_settled_with_the_ask(
     tmp_path: Path,
 ) -> None:
@@ -156,6 +159,7 @@ def test_on_github_comments_mention_who_may_answer_and_are_settled_with_the_ask(
         assert "@rae" not in "".join(each.body for each in answers)
 
 
+@pytest.mark.long
 def test_on_linear_the_ask_is_put_again_and_mentions_the_approvers(tmp_path: Path) -> None:
     world = LinearWorld(tmp_path, settings=SOON)
     bob = world.linear.person("Bob")
@@ -176,7 +180,7 @@ def test_on_linear_the_ask_is_put_again_and_mentions_the_approvers(tmp_path: Pat
         assert world.turns() == 1
 
 
-@pytest.mark.parametrize("idle", ["0.05", "30"], ids=["parked", "alive"])
+@pytest.mark.parametrize("idle", quick(1, {"parked": "0.05", "alive": "30"}))
 def test_an_ask_that_nobody_answers_is_no_refusal_and_the_agent_is_told(
     tmp_path: Path, idle: str
 ) -> None:

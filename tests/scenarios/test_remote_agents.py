@@ -18,6 +18,8 @@ from tests.support.observe import Observed
 from tests.support.platform import Platform
 from tests.support.relays import TOKEN, Elsewhere
 
+pytestmark = pytest.mark.one_database
+
 FAULTS = {"AGENT_BRIDGE_DEMO_FAULTS": "1"}
 HOLD_SECONDS = 1.0
 

@@ -13,6 +13,8 @@ from tests.support.bridge import ADMIN_TOKEN, BridgeProcess
 from tests.support.platform import Platform
 from tests.support.terminal import run
 
+pytestmark = pytest.mark.one_database
+
 ROLES = ("viewer", "member", "admin")
 RANKS = {Needs.NOTHING: -1, Needs.VIEWER: 0, Needs.MEMBER: 1, Needs.ADMIN: 2, Needs.TOKEN: 3}
 ROUTES = [(needs, route) for needs, routes in TABLE.items() for route in routes]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from app.model.subagents import BELOW
 from tests.support.github import GithubWorld
 from tests.support.linear import LinearWorld
 from tests.support.slack import SlackWorld
 from tests.support.world import World
+
+pytestmark = pytest.mark.one_database
 
 TREE = (
     "subagent explore say Looking. && subagent reviewer say Reading. && "
