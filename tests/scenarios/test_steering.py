@@ -312,4 +312,5 @@ def test_steered_words_arrive_once_and_in_order_whenever_bridge_or_agent_die(
         ]
         assert told_twice == []
         read = [state for _, state in steered(world)].count("read")
-        assert read >= rounds // 2  # else nothing was shown
+        # Else nothing was shown. What is said while a killed bridge starts is told with a prompt.
+        assert read >= rounds // 4
