@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.bridge import demo
 from tests.support.invariants import agent_processes, told
 from tests.support.platform import RemotePost
@@ -156,6 +158,7 @@ def notices(world: World, code: str) -> list[RemotePost]:
     return [each for each in shown if (each.content["reason"] or {}).get("code") == code]
 
 
+@pytest.mark.one_database
 def test_work_in_the_background_keeps_its_process_beyond_the_idle_time(tmp_path: Path) -> None:
     with World(tmp_path, entry={"idle_minutes": 0.02}) as world:
         leave(world, 2, "say it is built")
@@ -165,6 +168,7 @@ def test_work_in_the_background_keeps_its_process_beyond_the_idle_time(tmp_path:
         world.bridge.wait(lambda: not agent_processes(world.bridge.data_dir), "never parked")
 
 
+@pytest.mark.one_database
 def test_work_that_a_crash_took_is_told_to_people_and_to_the_agent(tmp_path: Path) -> None:
     with World(tmp_path) as world:
         leave(world, 600)
