@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,14 @@ def test_an_agent_that_never_stops_is_bounded_and_others_are_unharmed(tmp_path: 
         )
 
 
+fails_on_postgresql = pytest.mark.xfail(
+    os.environ.get("TEST_DATABASE") == "postgresql",
+    reason="background work is not told as gone, nor kept beyond the idle time, on PostgreSQL",
+    strict=False,
+)
+"""A fault of the bridge, to be mended: people on PostgreSQL wait for words that do not come."""
+
+
 def limit_posts(world: World) -> list[RemotePost]:
     shown = world.platform.shown("notice")
     return [each for each in shown if "as many as it may" in str(each.content)]
@@ -158,7 +167,7 @@ def notices(world: World, code: str) -> list[RemotePost]:
     return [each for each in shown if (each.content["reason"] or {}).get("code") == code]
 
 
-@pytest.mark.one_database
+@fails_on_postgresql
 def test_work_in_the_background_keeps_its_process_beyond_the_idle_time(tmp_path: Path) -> None:
     with World(tmp_path, entry={"idle_minutes": 0.02}) as world:
         leave(world, 2, "say it is built")
@@ -168,7 +177,7 @@ def test_work_in_the_background_keeps_its_process_beyond_the_idle_time(tmp_path:
         world.bridge.wait(lambda: not agent_processes(world.bridge.data_dir), "never parked")
 
 
-@pytest.mark.one_database
+@fails_on_postgresql
 def test_work_that_a_crash_took_is_told_to_people_and_to_the_agent(tmp_path: Path) -> None:
     with World(tmp_path) as world:
         leave(world, 600)

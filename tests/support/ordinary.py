@@ -49,9 +49,9 @@ COMMAND_SECONDS: Final = 120.0
 """A command may read and write all that a hostile agent made."""
 
 IS_ROOT: Final = os.geteuid() == 0
-_AS_ROOT: Final = pytest.param("root", marks=pytest.mark.slow)
+_AS_ROOT: Final = pytest.param("root", marks=pytest.mark.long)
 USERS: Final = ("ordinary", _AS_ROOT) if IS_ROOT else ("ordinary",)
-"""Each user that these tests can be; as root they are among the slow ones."""
+"""Each user that these tests can be; as root they are among the longer ones."""
 ORDINARY_UID: Final = 64123
 """In no passwd file: Debian and Fedora give out ids below 60001 and from 65534 on."""
 SITE_PACKAGES: Final = Path(sysconfig.get_path("purelib"))
